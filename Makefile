@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python tests/run.py
+SIMULATOR := PYTHONPATH=roles/imds_simulator/files $(VENV)/bin/python -m imds_simulator
+
+.DEFAULT_GOAL := help
+.PHONY: help venv rehearsal test bench changelog collection clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo '  make test-STAGE   run one stage of the tests: make test-list names them'
+
+venv: $(VENV)/for-tests  ## make .venv with everything that running and testing need
+
+rehearsal: $(VENV)/for-rehearsal  ## walk two simulated VMs through a maintenance event with ansible-playbook
+	$(SIMULATOR) exec --scenario live-migration --speed 60 -- $(VENV)/bin/ansible-playbook playbooks/rehearsal.yml
+
+test: $(VENV)/for-tests  ## run all tests and checks
+	@$(RUN)
+
+test-%: $(VENV)/for-tests
+	@$(RUN) $*
+
+bench: $(VENV)/for-rehearsal  ## measure, and print the tables
+	@$(VENV)/bin/python tests/bench
+
+changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the changelog
+	@$(RUN) --release-changelog
+
+collection: $(VENV)/for-rehearsal  ## build the collection's archive in .cache/collection
+	@$(RUN) --build
+
+clean:  ## remove .venv and .cache
+	rm -rf $(VENV) .cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "Python 3.11 or later is needed, and $(PYTHON) is not one; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	    { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/for-rehearsal: tests/requirements-rehearsal.txt | $(VENV)/bin/python
+	@echo 'installing $< into $(VENV)'
+	@$(VENV)/bin/python -m pip install -qq --requirement $<
+	@touch $@
+
+$(VENV)/for-tests: tests/requirements.txt $(VENV)/for-rehearsal
+	@echo 'installing $< into $(VENV)'
+	@$(VENV)/bin/python -m pip install -qq --requirement $<
+	@touch $@
