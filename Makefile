@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python tests/run.py
 SIMULATOR := PYTHONPATH=roles/imds_simulator/files $(VENV)/bin/python -m imds_simulator
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal test bench changelog collection clean
+.PHONY: help venv rehearsal test test-list bench changelog collection clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -21,6 +21,9 @@ rehearsal: $(VENV)/for-rehearsal  ## walk two simulated VMs through a maintenanc
 test: $(VENV)/for-tests  ## run all tests and checks
 	@$(RUN)
 
+test-list: $(VENV)/for-tests  ## say what the stages of the tests are: sanity, unit, lint, ...
+	@$(RUN) --list
+
 test-%: $(VENV)/for-tests
 	@$(RUN) $*
 
@@ -28,10 +31,10 @@ bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@$(VENV)/bin/python tests/bench
 
 changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the changelog
-	@$(RUN) --release-changelog
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" antsibull-changelog release
 
 collection: $(VENV)/for-rehearsal  ## build the collection's archive in .cache/collection
-	@$(RUN) --build
+	$(VENV)/bin/ansible-galaxy collection build --force --output-path .cache/collection
 
 clean:  ## remove .venv and .cache
 	rm -rf $(VENV) .cache

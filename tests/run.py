@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Run the project's tests: every stage, or those whose names are given."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from tools import ansible_test, publishing
+from tools.core import newest_core, oldest_core, own_core
+from tools.namespace import namespace
+from tools.pytests import pytest_folder
+from tools.runner import run_stages
+from tools.stage import Job, Outcome, Stage
+from tools.workshop import open_workshop
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def sanity(job: Job) -> Outcome:
+    return ansible_test.sanity(job, own_core(job.workshop))
+
+
+def sanity_newest(job: Job) -> Outcome:
+    return ansible_test.sanity(job, newest_core(job))
+
+
+def units(job: Job) -> Outcome:
+    return ansible_test.units(job, own_core(job.workshop))
+
+
+def integration(job: Job) -> Outcome:
+    core = own_core(job.workshop)
+    return ansible_test.integration(job, core, core.targets(job.workshop.interpreters)[0])
+
+
+def integration_newest(job: Job) -> Outcome:
+    core = newest_core(job)
+    return ansible_test.integration(job, core, core.targets(job.workshop.interpreters)[-1])
+
+
+def integration_oldest(job: Job) -> Outcome:
+    core = oldest_core(job)
+    return ansible_test.integration(job, core, core.targets(job.workshop.interpreters)[0])
+
+
+# The long ones first, so that the short ones fill the time beside them.
+STAGES = (
+    Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
+    Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
+    Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
+    Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
+    Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
+    Stage("units", "tests/unit by ansible-test, on every Python that is there", units),
+    Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
+    Stage("readme", "every command that the README shows", partial(pytest_folder, folder="readme")),
+    Stage("namespace", "the modules against 169.254.169.254 itself, in a network namespace", namespace),
+    Stage("simulator", "the simulator against the description of the service", partial(pytest_folder, folder="simulator")),
+    Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
+    Stage("unit", "tests/unit by pytest", partial(pytest_folder, folder="unit")),
+    Stage("lint", "yamllint and ansible-lint", publishing.lint),
+    Stage("galaxy", "the archive is built, and Galaxy's importer takes it", publishing.galaxy),
+    Stage("docs", "the documentation of modules and its references", publishing.docs),
+    Stage("mypy", "types", publishing.mypy),
+    Stage("changelog", "the changelog and its fragments", publishing.changelog),
+    Stage("project", "rules of this repository: licences, imports, no leftovers", partial(pytest_folder, folder="project")),
+)
+
+
+def main() -> int:
+    names = [stage.name for stage in STAGES]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stages", nargs="*", choices=[*names, []], metavar="STAGE", help=", ".join(names))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many stages run side by side (default: one per core)")
+    parser.add_argument("--list", action="store_true", help="say what each stage shows")
+    options = parser.parse_args()
+    if options.list:
+        for stage in sorted(STAGES, key=lambda stage: stage.name):
+            print(f"{stage.name:<20} {stage.promise}")
+        return 0
+    chosen = [stage for stage in STAGES if not options.stages or stage.name in options.stages]
+    return run_stages(open_workshop(REPOSITORY), chosen, options.jobs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

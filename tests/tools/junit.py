@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Counts in the JUnit files that pytest and ansible-test write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tools.stage import Outcome
+
+
+def read_junit(path: Path, status: int) -> Outcome:
+    """Add up a file or all files of a folder. A command that failed without saying so in a file counts as a failed test."""
+    outcome = Outcome()
+    for file in sorted(path.glob("*.xml")) if path.is_dir() else [path] if path.exists() else []:
+        for suite in ElementTree.parse(file).getroot().iter("testsuite"):
+            outcome += suite_outcome(suite)
+    return outcome + Outcome(failed=1) if status and not outcome.failed else outcome
+
+
+def suite_outcome(suite: ElementTree.Element) -> Outcome:
+    total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+    failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+    reasons = [mark.get("message", "") for mark in suite.iter("skipped")]
+    return Outcome(max(0, total - skipped - failed), failed, skipped, tuple(dict.fromkeys(filter(None, reasons))))

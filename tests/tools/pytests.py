@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The stages that plain pytest runs."""
+
+from __future__ import annotations
+
+from tools.junit import read_junit
+from tools.stage import Job, Outcome, Skip
+
+NO_TESTS_COLLECTED = 5
+
+
+def pytest_folder(job: Job, folder: str, *options: str, prefix: tuple[str, ...] = ()) -> Outcome:
+    """Run the tests of tests/FOLDER; `prefix` is a command that runs the rest of its words, such as unshare."""
+    if not (job.workshop.repository / "tests" / folder).is_dir():
+        raise Skip(f"there is no tests/{folder}")
+    results = job.workshop.cache / "results" / f"{folder}.xml"
+    results.unlink(missing_ok=True)
+    status = job.run(*prefix, job.workshop.python, "-m", "pytest", f"tests/{folder}", "-q", "-rs", f"--junitxml={results}", *options)
+    if status == NO_TESTS_COLLECTED:
+        raise Skip(f"tests/{folder} has no tests")
+    return read_junit(results, status)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Which real Python interpreters this machine has.
+
+A version manager's shims lie on PATH as python3.8, python3.9 and so on whether or not the version is selected, and answer
+127 when it is not. ansible-test believes them and dies, so each candidate is asked for its version before it counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+KNOWN_MINORS = range(8, 15)
+QUESTION = "import json, sys, venv; print(json.dumps([sys.version_info[:2], sys.base_prefix, sys.executable]))"
+
+
+@dataclass(frozen=True, order=True)
+class Interpreter:
+    minor: int
+    path: Path
+
+    @property
+    def version(self) -> str:
+        return f"3.{self.minor}"
+
+
+def find_interpreters(path: str, home: Path) -> tuple[Interpreter, ...]:
+    """The first working interpreter of each version on `path`, then in pyenv's folder, oldest version first."""
+    found = {}
+    for folder in [*map(Path, path.split(os.pathsep)), *pyenv_folders(home)]:
+        for minor in KNOWN_MINORS:
+            candidate = folder / f"python3.{minor}"
+            if minor not in found and (real := real_interpreter(candidate, minor)):
+                found[minor] = Interpreter(minor, real)
+    return tuple(sorted(found.values()))
+
+
+def pyenv_folders(home: Path) -> list[Path]:
+    pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv")
+    return sorted(pyenv.glob("versions/3.*/bin"))
+
+
+def real_interpreter(candidate: Path, minor: int) -> Path | None:
+    """The interpreter behind `candidate`, which may be a shim or belong to a virtual environment."""
+    if not os.access(candidate, os.X_OK):
+        return None
+    try:
+        answer = subprocess.run([candidate, "-c", QUESTION], capture_output=True, timeout=10, check=True, stdin=subprocess.DEVNULL)
+        version, prefix, executable = json.loads(answer.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    if version != [3, minor]:
+        return None
+    outside_venv = Path(prefix, "bin", candidate.name)
+    return outside_venv if outside_venv.exists() else Path(executable)
+
+
+def clean_path(path: str, interpreters: tuple[Interpreter, ...]) -> str:
+    """`path` without version managers' shims, and with the folder of each interpreter in front of it."""
+    ours = dict.fromkeys(str(interpreter.path.parent) for interpreter in interpreters)
+    theirs = (folder for folder in path.split(os.pathsep) if folder and Path(folder).name != "shims")
+    return os.pathsep.join(dict.fromkeys([*ours, *theirs]))
