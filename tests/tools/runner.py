@@ -40,7 +40,8 @@ def run_stages(workshop: Workshop, stages: Sequence[Stage], side_by_side: int) -
     logs = workshop.cache / "logs"
     for folder in (logs, workshop.cache / "results"):
         folder.mkdir(parents=True, exist_ok=True)
-    say(f"{len(stages)} stages, {side_by_side} at a time, on Python {versions(workshop)}; logs in {os.path.relpath(logs)}/")
+    many = "1 stage" if len(stages) == 1 else f"{len(stages)} stages"
+    say(f"{many}, {side_by_side} at a time, on Python {versions(workshop)}; logs in {os.path.relpath(logs)}/")
     reports = []
     jobs: list[Job] = []
     with ThreadPoolExecutor(side_by_side) as pool:

@@ -3,8 +3,9 @@
 
 """A physical copy of the collection at .../ansible_collections/azure_imds/scheduled_events.
 
-ansible-test and Ansible's importer want that path and accept no link in its place. The copy is brought up to date rather than
-made anew: what ansible-test keeps in tests/output (virtual environments among it) is worth 20 seconds a run.
+ansible-test and Galaxy's importer want that path and accept no link in its place. The copy is a git repository of its own:
+they would otherwise go up to the project's, which ignores the folder that the copy lies in. It is brought up to date rather
+than made anew: what ansible-test keeps in tests/output (virtual environments among it) is worth 20 seconds a run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 from pathlib import Path
 
 INSIDE = Path("ansible_collections", "azure_imds", "scheduled_events")
-KEPT = Path("tests", "output")
+KEPT = (Path("tests", "output"), Path(".git"))
 
 
 def copy_tree(repository: Path, destination: Path) -> Path:
@@ -26,6 +27,8 @@ def copy_tree(repository: Path, destination: Path) -> Path:
     remove_others(collection, wanted)
     for name in wanted:
         bring(repository / name, collection / name)
+    if not (collection / ".git").exists():
+        subprocess.run(["git", "init", "--quiet"], cwd=collection, check=True)
     return collection
 
 
@@ -41,7 +44,7 @@ def tracked_or_new(repository: Path) -> set[Path]:
 def remove_others(collection: Path, wanted: set[Path]) -> None:
     for folder, folders, files in os.walk(collection, topdown=False):
         here = Path(folder).relative_to(collection)
-        if here == KEPT or KEPT in here.parents:
+        if any(kept in (here, *here.parents) for kept in KEPT):
             continue
         links = [name for name in folders if (collection / here / name).is_symlink()]
         for name in [*files, *links]:

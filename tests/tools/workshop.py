@@ -74,7 +74,7 @@ def pip_settings(python: Path) -> dict[str, str]:
     def ask(*question: str) -> str:
         return subprocess.run([python, "-m", "pip", *question], check=True, capture_output=True, text=True).stdout.strip()
 
-    settings = {"cache-dir": ask("cache", "dir")}
+    settings = {"cache-dir": ask("cache", "dir"), "quiet": "2", "root-user-action": "ignore", "disable-pip-version-check": "true"}
     for line in ask("config", "list").splitlines():
         name, value = line.split("=", 1)
         settings[name.rpartition(".")[2]] = "\n    ".join(ast.literal_eval(value).split())
