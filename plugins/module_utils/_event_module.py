@@ -1,0 +1,159 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the event modules share: options, the guard for requests, patience with IMDS, and errors as fail_json."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EventDocument,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+    ImdsError,
+    ImdsUnreachable,
+    OwnNameUnknown,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import own_name
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import (
+    API_VERSION,
+    Imds,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.discovery import (
+    DEFAULT_ENDPOINT,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
+    Selection,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
+    REQUESTS_IMPORT_ERROR,
+)
+
+# seconds for one answer, once IMDS has answered at all
+ONE_ANSWER = 10.0
+# a document may be odd in thousands of places
+_WARNINGS_SHOWN = 10
+
+T = t.TypeVar("T")
+
+
+def event_module(timeout: float, options: dict[str, t.Any] | None = None, **kwargs: t.Any) -> AnsibleModule:
+    """An AnsibleModule with the shared options and ``options``; fails where requests is missing.
+
+    timeout: default of the option of that name, in seconds.
+    """
+    spec: dict[str, t.Any] = dict(
+        endpoint=dict(type="str", default=DEFAULT_ENDPOINT),
+        api_version=dict(type="list", elements="str", default=[API_VERSION]),
+        timeout=dict(type="float", default=timeout),
+        resource_name=dict(type="str"),
+        event_ids=dict(type="list", elements="str"),
+        types=dict(type="list", elements="str"),
+        statuses=dict(type="list", elements="str"),
+        sources=dict(type="list", elements="str"),
+        affects=dict(type="list", elements="str", default=["self"]),
+    )
+    spec.update(options or {})
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True, **kwargs)
+    if REQUESTS_IMPORT_ERROR is not None:
+        module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
+    if module.params["timeout"] <= 0:
+        module.fail_json(msg="timeout has to be more than 0 seconds, not %g" % module.params["timeout"])
+    return module
+
+
+def selection(module: AnsibleModule) -> Selection:
+    """The selection that the module's options describe."""
+    words = ("event_ids", "types", "statuses", "sources", "affects")
+    return Selection.of(**{word: module.params[word] for word in words})
+
+
+class Conversation:
+    """IMDS as one module run uses it: paced, and limited in time as a whole.
+
+    Args:
+        module: gives endpoint, api_version, timeout and resource_name.
+        interval: seconds between polls.
+    Raises ImdsError for an endpoint that is none.
+    """
+
+    def __init__(self, module: AnsibleModule, interval: float = 1.0) -> None:
+        params = module.params
+        timeout = params["timeout"]
+        self.imds = Imds(params["endpoint"], params["api_version"], min(ONE_ANSWER, timeout), timeout)
+        self.pacer = Pacer(self.imds, interval)
+        self._deadline = self.pacer.clock() + timeout
+        self._name: str | None = params["resource_name"] or None
+
+    def left(self) -> float:
+        """Seconds that remain of the module's time."""
+        return max(0.1, self._deadline - self.pacer.clock())
+
+    def ask(self, question: t.Callable[..., T], *args: object) -> T:
+        """Ask until a good answer comes or the time is up; then the last error is raised.
+
+        A host where nobody listens and a request that cannot succeed are not asked twice.
+        """
+        while True:
+            try:
+                return self.pacer.call(question, *args, within=self.left())
+            except ImdsError as error:
+                nobody = isinstance(error, ImdsUnreachable) and not error.connected
+                delay = 0.0 if error.retryable and error.status == 400 else self.pacer.delay(event_known=True)
+                if nobody or not error.retryable or delay >= self.left():
+                    raise
+                self.pacer.sleep(delay)
+
+    def resource_name(self, required: bool) -> str | None:
+        """This VM's resource name: the option, else ``compute.name``.
+
+        Where IMDS does not tell it: raises ImdsError if it is required, else returns None.
+        """
+        if self._name is None:
+            try:
+                self._name = own_name(self.ask(self.imds.instance))
+            except ImdsError:
+                if required:
+                    raise
+        if self._name is None and required:
+            raise OwnNameUnknown()
+        return self._name
+
+    def poll(self, name_required: bool) -> t.Callable[[float], EventDocument]:
+        """A poll for wait_for: one attempt at the document, and at the name as long as that is missing."""
+
+        def once(within: float) -> EventDocument:
+            ends = self.pacer.clock() + within
+            if self._name is None and name_required:
+                self._name = own_name(self.pacer.call(self.imds.instance, within=within))
+                if self._name is None:
+                    raise OwnNameUnknown()
+            return self.pacer.call(self.imds.events, within=max(0.1, ends - self.pacer.clock()))
+
+        return once
+
+
+def warn_of(module: AnsibleModule, document: EventDocument | None) -> None:
+    """Tell the user what was odd about the document."""
+    warnings = document.warnings if document is not None else ()
+    for text in warnings[:_WARNINGS_SHOWN]:
+        module.warn("scheduled events: " + text)
+    if len(warnings) > _WARNINGS_SHOWN:
+        module.warn("scheduled events: %d more oddities in the document" % (len(warnings) - _WARNINGS_SHOWN))
+
+
+def describe(error: ImdsError) -> dict[str, t.Any]:
+    """An error as return value."""
+    return {
+        "kind": type(error).__name__,
+        "message": str(error),
+        "status": error.status,
+        "retryable": error.retryable,
+    }
+
+
+def fail(module: AnsibleModule, error: ImdsError, **result: t.Any) -> None:
+    """End the module because of IMDS."""
+    module.fail_json(msg=str(error), imds_error=describe(error), **result)

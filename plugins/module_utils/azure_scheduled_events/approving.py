@@ -1,0 +1,210 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which events may be approved, why the others may not, and how the approvals are sent (spec 1.5, 2.2).
+
+An approval releases every VM in ``Resources``. So one that would release others than this VM needs an explicit word,
+and an event that has started, or whose words are not known, is left alone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Iterable, NamedTuple, Optional, Sequence
+
+from .document import EVENT_TYPES, EventDocument, ScheduledEvent
+from .errors import ImdsError, ImdsRefused
+from .identity import concerns_only
+from .pacing import Pacer
+from .policy import Policy
+from .predicates import Situation
+from .receipts import Receipts
+from .selection import Selection
+from .timestamps import as_utc_text
+
+APPROVE = "approve"
+APPROVED = "approved"
+ALREADY_APPROVED = "already_approved"
+NOT_FOUND = "not_found"
+NOT_SELECTED = "not_selected"
+NOT_DUE = "not_due"
+STARTED = "started"
+OTHERS_AFFECTED = "others_affected"
+FAILED = "failed"
+
+# far below the body size that IMDS takes, with ids of ordinary length
+_IDS_PER_REQUEST = 100
+
+
+class Outcome(NamedTuple):
+    """What is to be done, or was done, about one event.
+
+    Attributes:
+        event_id: as IMDS wrote it, or as the caller did where IMDS has no such event.
+        outcome: one of the words above; "approve" only in a plan.
+        reason: one sentence for people.
+        event: the event, or None where IMDS has none.
+    """
+
+    event_id: str
+    outcome: str
+    reason: str
+    event: Optional[ScheduledEvent] = None
+
+
+class Grounds(NamedTuple):
+    """On what an approval is decided.
+
+    Attributes:
+        selection: which events are meant.
+        own_name: this VM's resource name, or None where unknown.
+        release_others: whether an event may be approved that also hits other VMs than this one.
+        policy: rules that decide further, or None for the selection alone.
+        prepared: for the policy: "none", "running", "ok" or "failed".
+        gates: for the policy: results of external checks.
+    """
+
+    selection: Selection
+    own_name: Optional[str]
+    release_others: bool = False
+    policy: Optional[Policy] = None
+    prepared: str = "none"
+    gates: dict[str, bool] = {}
+
+
+def plan_approvals(document: EventDocument, grounds: Grounds, receipts: Receipts, api_version: str) -> list[Outcome]:
+    """What to do about every event that is meant: those with outcome "approve" are to be sent.
+
+    Raises OwnNameUnknown where a decision depends on a name that is not known.
+    """
+    plan = [
+        Outcome(event_id, NOT_FOUND, "IMDS lists no such event: it is over, was cancelled, or never was")
+        for event_id in dict.fromkeys(grounds.selection.event_ids)
+        if document.find(event_id) is None
+    ]
+    named = {event_id.casefold() for event_id in grounds.selection.event_ids}
+    for event in document.events:
+        if not grounds.selection.matches(event, grounds.own_name):
+            if event.key in named:
+                plan.append(Outcome(event.event_id, NOT_SELECTED, "the other selection words leave it out", event))
+            continue
+        plan.append(_planned(event, document, grounds, receipts, api_version))
+    return plan
+
+
+def _planned(
+    event: ScheduledEvent, document: EventDocument, grounds: Grounds, receipts: Receipts, api_version: str
+) -> Outcome:
+    if event.status == "Started":
+        return Outcome(event.event_id, STARTED, "it has started, so there is nothing left to approve", event)
+    if event.status != "Scheduled":
+        return Outcome(event.event_id, NOT_DUE, "its status %r is not one that can be approved" % event.status, event)
+    approved_at = receipts.find(event.event_id)
+    if approved_at is not None:
+        reason = "this host approved it at %s; it waits for Azure to start it" % approved_at
+        return Outcome(event.event_id, ALREADY_APPROVED, reason, event)
+    if not grounds.release_others and not concerns_only(event, grounds.own_name):
+        reason = "an approval would release other VMs too (%s), which needs release_others" % ", ".join(event.resources)
+        return Outcome(event.event_id, OTHERS_AFFECTED, reason, event)
+    if grounds.policy is None:
+        if event.event_type not in EVENT_TYPES and not (grounds.selection.event_ids or grounds.selection.types):
+            reason = "its type %r is unknown, and neither its type nor its id was asked for" % event.event_type
+            return Outcome(event.event_id, NOT_DUE, reason, event)
+        return Outcome(event.event_id, APPROVE, "selected", event)
+    situation = Situation(
+        now=document.server_time or datetime.now(timezone.utc),
+        own_name=grounds.own_name,
+        api_version=api_version,
+        prepared=grounds.prepared,
+        gates=grounds.gates,
+    )
+    decision = grounds.policy.decide(event, situation)
+    return Outcome(event.event_id, APPROVE if decision.due else NOT_DUE, decision.reason, event)
+
+
+def send_approvals(pacer: Pacer, plan: Sequence[Outcome], receipts: Receipts, within: float) -> tuple[list[Outcome], list[str]]:
+    """Send what the plan wants approved: (the plan with "approved" or "failed" in place of "approve", warnings).
+
+    One event that IMDS refuses does not hold up the others. After a doubtful answer the events are looked at again,
+    and only what is still Scheduled is sent again, as long as ``within`` seconds last.
+    """
+    sending = _Sending(pacer, pacer.clock() + within)
+    wanted = [item for item in plan if item.outcome == APPROVE]
+    for start in range(0, len(wanted), _IDS_PER_REQUEST):
+        sending.send(wanted[start : start + _IDS_PER_REQUEST])
+    warnings = _write_receipts(receipts, [item for item in sending.done.values() if item.outcome == APPROVED])
+    return [sending.done.get(item.event_id, item) for item in plan], warnings
+
+
+def _write_receipts(receipts: Receipts, approved: Iterable[Outcome]) -> list[str]:
+    now = as_utc_text(datetime.now(timezone.utc))
+    try:
+        for item in approved:
+            receipts.write(item.event_id, now)
+    except OSError as error:
+        return ["the approval cannot be noted, so the same event will be approved again next time: %s" % error]
+    return []
+
+
+class _Sending:
+    """The approvals of one run on their way; ``done`` has an outcome for each that is settled."""
+
+    def __init__(self, pacer: Pacer, deadline: float) -> None:
+        self._pacer = pacer
+        self._deadline = deadline
+        self.done: dict[str, Outcome] = {}
+
+    def send(self, batch: list[Outcome]) -> None:
+        while batch:
+            try:
+                self._pacer.call(self._pacer.imds.approve, [item.event_id for item in batch], within=self._left())
+            except ImdsError as error:
+                if not error.retryable:
+                    self._refused(batch, error)
+                    return
+                if not self._pause():
+                    self._settle(batch, FAILED, str(error))
+                    return
+                batch = self._still_wanted(batch, error)
+            else:
+                self._settle(batch, APPROVED, None)
+                return
+
+    def _refused(self, batch: list[Outcome], error: ImdsError) -> None:
+        """A refusal applies to nobody of a batch (spec 1.5): each gets a chance of its own."""
+        if len(batch) == 1 or not isinstance(error, ImdsRefused):
+            self._settle(batch, FAILED, str(error))
+            return
+        for item in batch:
+            self.send([item])
+
+    def _still_wanted(self, batch: list[Outcome], doubt: ImdsError) -> list[Outcome]:
+        """Those that a doubtful answer leaves to be sent again; all of them while IMDS cannot be read."""
+        try:
+            document = self._pacer.call(self._pacer.imds.events, within=self._left())
+        except ImdsError:
+            return batch
+        wanted = []
+        for item in batch:
+            event = document.find(item.event_id)
+            if event is not None and event.status == "Started":
+                self._settle([item], APPROVED, "IMDS gave no clear answer (%s), but the event has started" % doubt)
+            elif event is None and document.complete:
+                self._settle([item], NOT_FOUND, "IMDS gave no clear answer (%s), and the event is gone" % doubt)
+            else:
+                wanted.append(item)
+        return wanted
+
+    def _settle(self, batch: list[Outcome], outcome: str, reason: Optional[str]) -> None:
+        for item in batch:
+            self.done[item.event_id] = item._replace(outcome=outcome, reason=reason or item.reason)
+
+    def _pause(self) -> bool:
+        """Wait as the retry table says; False where there is no time left for another attempt."""
+        delay = self._pacer.delay(event_known=True)
+        if self._pacer.clock() + delay >= self._deadline:
+            return False
+        self._pacer.sleep(delay)
+        return True
+
+    def _left(self) -> float:
+        return max(0.1, self._deadline - self._pacer.clock())

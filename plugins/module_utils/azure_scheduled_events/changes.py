@@ -1,0 +1,80 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""What happened between two documents, told by EventId (spec 2.1, 2.5.7, 6.2.12).
+
+Not by value (Scheduled and Started are one event) and not by DocumentIncarnation (it skips, repeats and goes back).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+from .document import EventDocument, ScheduledEvent
+
+APPEARED = "appeared"
+CHANGED = "changed"
+STARTED = "started"
+GONE = "gone"
+
+
+class Change(NamedTuple):
+    """One thing that happened to one event.
+
+    Attributes:
+        kind: "appeared" (look at the status: it may be Started already), "started" (known before, Started now),
+            "changed" (any other difference, also an impossible step back from Started), "gone".
+        event: as it is now; for "gone" as it was last.
+        previous: as it was before; None for "appeared".
+        fields: names of the attributes that differ; empty for "appeared" and "gone".
+    """
+
+    kind: str
+    event: ScheduledEvent
+    previous: Optional[ScheduledEvent] = None
+    fields: tuple[str, ...] = ()
+
+
+def changes(before: Optional[EventDocument], after: EventDocument) -> tuple[Change, ...]:
+    """What happened from one good document to the next, the ended events first, then in the order of ``after``.
+
+    before: None where nothing is known yet: then every event has appeared.
+    An event that is missing from an incomplete document is not gone: its entry may be one that could not be read.
+    """
+    known = {event.key: event for event in before.events} if before is not None else {}
+    present = {event.key for event in after.events}
+    found = []
+    if after.complete:
+        found = [Change(GONE, event, event) for key, event in known.items() if key not in present]
+    for event in after.events:
+        previous = known.get(event.key)
+        if previous is None:
+            found.append(Change(APPEARED, event))
+            continue
+        fields = _differences(previous, event)
+        if fields:
+            kind = STARTED if event.status == "Started" and previous.status != "Started" else CHANGED
+            found.append(Change(kind, event, previous, fields))
+    return tuple(found)
+
+
+def carried_over(before: Optional[EventDocument], after: EventDocument) -> EventDocument:
+    """The document to compare the next one with: after an incomplete one, the events it may have hidden stay known."""
+    if before is None or after.complete:
+        return after
+    present = {event.key for event in after.events}
+    hidden = tuple(event for event in before.events if event.key not in present)
+    return after._replace(events=after.events + hidden)
+
+
+def _differences(one: ScheduledEvent, two: ScheduledEvent) -> tuple[str, ...]:
+    """Names of the differing attributes; the spelling of the id and the order of Resources say nothing."""
+    names = []
+    for name in ScheduledEvent._fields:
+        left, right = getattr(one, name), getattr(two, name)
+        if name == "event_id":
+            left, right = one.key, two.key
+        elif name == "resources":
+            left, right = set(left), set(right)
+        if left != right:
+            names.append(name)
+    return tuple(names)

@@ -1,0 +1,114 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Where IMDS is: its usual address, else the one that DHCP option 245 names in a lease file (spec 4.5).
+
+Files are read, nothing is broadcast and no firewall is changed.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+import socket
+from datetime import datetime, timezone
+from typing import Callable, Iterable, Optional
+
+DEFAULT_ENDPOINT = "http://169.254.169.254"
+AUTO = "auto"
+
+# dhclient (Debian and Ubuntu, RHEL), NetworkManager with dhclient and with its own client, systemd-networkd
+LEASE_FILES = (
+    "/var/lib/dhcp/dhclient*.lease*",
+    "/var/lib/dhclient/dhclient*.lease*",
+    "/var/lib/NetworkManager/dhclient-*.lease",
+    "/var/lib/NetworkManager/internal-*.lease",
+    "/run/systemd/netif/leases/*",
+)
+# a VM outside a virtual network listens on one of these (spec 4.5)
+_PORTS = ("", ":8080")
+
+_LEASE_BLOCK = re.compile(r"lease\s*\{(.*?)\}", re.DOTALL)
+_EXPIRY = re.compile(r"^\s*expire\s+(?:epoch\s+(\d+)|\d\s+(\d+)/(\d+)/(\d+)\s+(\d+):(\d+):(\d+))", re.MULTILINE)
+_OPTION_245 = re.compile(r"unknown-245[ =]+([0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2}){3}|[0-9.]+)\s*;?")
+_KEYED_245 = re.compile(r"^OPTION_245=(\S+)", re.MULTILINE)
+
+
+def discover_endpoint(
+    connect_timeout: float,
+    patterns: Iterable[str] = LEASE_FILES,
+    answers: Optional[Callable[[str, float], bool]] = None,
+) -> str:
+    """Base URL of the first candidate that accepts a TCP connection, or the usual one where none does.
+
+    connect_timeout: seconds that the whole search may take.
+    """
+    named = lease_addresses(patterns)
+    if not named:
+        return DEFAULT_ENDPOINT
+    candidates = [DEFAULT_ENDPOINT] + ["http://%s%s" % (address, port) for address in named for port in _PORTS]
+    accepts = answers or _accepts
+    share = connect_timeout / len(candidates)
+    for candidate in candidates:
+        if accepts(candidate, share):
+            return candidate
+    return DEFAULT_ENDPOINT
+
+
+def lease_addresses(patterns: Iterable[str] = LEASE_FILES, now: Optional[datetime] = None) -> list[str]:
+    """Addresses that option 245 names in the lease files, the newest lease of a file first, without repeats."""
+    moment = now or datetime.now(timezone.utc)
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        for path in sorted(glob.glob(pattern)):
+            try:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    text = file.read(1 << 20)
+            except OSError:
+                continue
+            for address in reversed(_addresses(text, moment)):
+                found[address] = None
+    return list(found)
+
+
+def _addresses(text: str, now: datetime) -> list[str]:
+    """Addresses in one lease file, in its order: blocks of dhclient, or KEY=VALUE lines of the others."""
+    blocks = [block for block in _LEASE_BLOCK.findall(text) if not _expired(block, now)]
+    values = [value for block in blocks for value in _OPTION_245.findall(block)] + _KEYED_245.findall(text)
+    return [address for address in map(_address, values) if address]
+
+
+def _expired(block: str, now: datetime) -> bool:
+    match = _EXPIRY.search(block)
+    if match is None:
+        return False  # "expire never"
+    try:
+        if match.group(1):
+            return datetime.fromtimestamp(int(match.group(1)), timezone.utc) <= now
+        year, month, day, hour, minute, second = (int(part) for part in match.groups()[1:])
+        return datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc) <= now
+    except (ValueError, OverflowError, OSError):
+        return True
+
+
+def _address(value: str) -> Optional[str]:
+    """An IPv4 address from ``a8:3f:81:10``, ``a83f8110`` or ``168.63.129.16``."""
+    value = value.strip("\"'")
+    try:
+        if "." in value:
+            packed = socket.inet_aton(value) if value.count(".") == 3 else b""
+        elif ":" in value:
+            packed = bytes(int(part, 16) for part in value.split(":"))
+        else:
+            packed = bytes.fromhex(value)
+    except (OSError, ValueError):
+        return None
+    return socket.inet_ntoa(packed) if len(packed) == 4 else None
+
+
+def _accepts(endpoint: str, timeout: float) -> bool:
+    host, _colon, port = endpoint[len("http://"):].partition(":")
+    try:
+        socket.create_connection((host, int(port or 80)), timeout).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,279 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The document of Scheduled Events as immutable values (spec 1.3, 1.4, 2.3).
+
+The document is untrusted: fields are missing in old api-versions, new types and fields may come, dates are sometimes
+broken. One bad event never costs the others, and nothing that cannot be read is taken for "no events".
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, Optional, Union
+
+from .errors import ImdsUnreadable
+from .timestamps import as_utc_text, parse_not_before
+
+EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
+EVENT_STATUSES = ("Scheduled", "Started")
+EVENT_SOURCES = ("Platform", "User")
+RESOURCE_TYPES = ("VirtualMachine",)
+
+
+class ScheduledEvent(NamedTuple):
+    """One entry of ``Events``.
+
+    Attributes:
+        event_id: as IMDS wrote it, to be sent back unchanged; compare with :attr:`key`.
+        event_type: one of EVENT_TYPES in their own spelling, or the unknown word as it came; "" where missing.
+        status: "Scheduled" or "Started", or the unknown word as it came; "" where missing.
+        resources: names of the VMs that the event hits; an approval releases all of them.
+        resource_type: "VirtualMachine", or None where missing.
+        not_before: aware UTC time, or None: the event has started, or the time is unknown and must be taken for "now".
+        description: free text for people, never to be parsed; None below api-version 2019-04-01.
+        source: "Platform" or "User", or the unknown word; None below api-version 2019-08-01.
+        duration: expected interruption; None where unknown (-1 on the wire, or api-version below 2020-07-01).
+    """
+
+    event_id: str
+    event_type: str
+    status: str
+    resources: tuple[str, ...]
+    resource_type: Optional[str]
+    not_before: Optional[datetime]
+    description: Optional[str]
+    source: Optional[str]
+    duration: Optional[timedelta]
+
+    @property
+    def key(self) -> str:
+        """The identity of the event: its id with letter case folded (spec 1.4.3)."""
+        return self.event_id.casefold()
+
+    def seconds_left(self, now: datetime) -> float:
+        """Seconds until the event may start, never negative; an unknown time counts as "now" (spec 2.3.4).
+
+        now: the current time as an aware datetime, best by the server's own clock (EventDocument.server_time).
+        """
+        if self.not_before is None or self.status == "Started":
+            return 0.0
+        return max(0.0, (self.not_before - now).total_seconds())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The shape that modules and Salt functions return: plain JSON values, times in ISO 8601 UTC."""
+        return {
+            "event_id": self.event_id,
+            "event_type": self.event_type,
+            "status": self.status,
+            "resources": list(self.resources),
+            "resource_type": self.resource_type,
+            "not_before": None if self.not_before is None else as_utc_text(self.not_before),
+            "description": self.description,
+            "source": self.source,
+            "duration_seconds": None if self.duration is None else int(self.duration.total_seconds()),
+        }
+
+
+class EventDocument(NamedTuple):
+    """What one good answer said.
+
+    Attributes:
+        incarnation: DocumentIncarnation, or None where missing; it may skip, repeat and go back (spec 2.5).
+        events: the readable events, one per id.
+        warnings: one sentence for each oddity that was tolerated.
+        complete: False when an entry had to be left out; then nobody may conclude that an event is gone.
+        server_time: the server's clock when it answered (``Date`` header), or None.
+    """
+
+    incarnation: Optional[int]
+    events: tuple[ScheduledEvent, ...]
+    warnings: tuple[str, ...] = ()
+    complete: bool = True
+    server_time: Optional[datetime] = None
+
+    def find(self, event_id: str) -> Optional[ScheduledEvent]:
+        """The event of that id in any letter case, or None."""
+        key = event_id.casefold()
+        return next((event for event in self.events if event.key == key), None)
+
+
+def parse_document(text: Union[str, bytes]) -> EventDocument:
+    """Read the body of a good answer of ``/metadata/scheduledevents``.
+
+    Returns an EventDocument, possibly with warnings. Raises ImdsUnreadable for whatever is not an object with a list
+    of events (spec 1.4.13, T47): that is "unknown", never "no events".
+    """
+    raw = _load(text)
+    entries = raw.get("Events")
+    if not isinstance(entries, list):
+        found = "no member Events" if "Events" not in raw else "Events is %s" % _kind(entries)
+        raise ImdsUnreadable("the document has no list of events: %s" % found)
+    notes = _Notes()
+    incarnation = _incarnation(raw.get("DocumentIncarnation"), notes)
+    events: dict[str, ScheduledEvent] = {}
+    complete = True
+    for index, entry in enumerate(entries):
+        event = _event(entry, index, notes)
+        if event is None:
+            complete = False
+            continue
+        known = events.get(event.key)
+        if known is not None:
+            notes.add("event %r is listed more than once; its entries are taken together" % event.event_id)
+            event = _together(known, event)
+        events[event.key] = event
+    return EventDocument(incarnation, tuple(events.values()), notes.texts(), complete)
+
+
+class _Notes:
+    """Collects oddities, each once, in the order in which they were met."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, None] = {}
+
+    def add(self, text: str) -> None:
+        self._texts[text] = None
+
+    def texts(self) -> tuple[str, ...]:
+        return tuple(self._texts)
+
+
+def _load(text: Union[str, bytes]) -> dict[str, Any]:
+    if not text.strip():
+        raise ImdsUnreadable("the body is empty, which means nothing is known, not that there are no events")
+    if isinstance(text, (bytes, bytearray)):
+        try:
+            text = bytes(text).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ImdsUnreadable("the body is not UTF-8: %s" % error) from None
+    try:
+        # strict=False: raw control characters inside strings have been seen on the wire
+        raw = json.loads(text, strict=False)
+    except (ValueError, RecursionError) as error:
+        raise ImdsUnreadable("the body is not JSON (%s): it begins with %r" % (error, text[:60])) from None
+    if not isinstance(raw, dict):
+        raise ImdsUnreadable("the body is %s where an object is expected" % _kind(raw))
+    return raw
+
+
+def _event(entry: Any, index: int, notes: _Notes) -> Optional[ScheduledEvent]:
+    if not isinstance(entry, dict):
+        notes.add("entry %d of Events is %s, not an event; left out" % (index, _kind(entry)))
+        return None
+    event_id = entry.get("EventId")
+    if not isinstance(event_id, str) or not event_id.strip():
+        notes.add("entry %d of Events has no usable EventId (%s); left out" % (index, _shown(event_id)))
+        return None
+    about = "event %r: " % event_id
+    status = _word(entry, "EventStatus", EVENT_STATUSES, about, notes)
+    not_before, odd = parse_not_before(entry.get("NotBefore"))
+    if odd:
+        notes.add(about + odd)
+    if not_before is None and not odd and status == "Scheduled":
+        notes.add(about + "is Scheduled without NotBefore; taken for due now")
+    return ScheduledEvent(
+        event_id=event_id,
+        event_type=_word(entry, "EventType", EVENT_TYPES, about, notes) or "",
+        status=status or "",
+        resources=_resources(entry.get("Resources"), about, notes),
+        resource_type=_word(entry, "ResourceType", RESOURCE_TYPES, about, notes),
+        not_before=not_before,
+        description=_text(entry, "Description", about, notes),
+        source=_word(entry, "EventSource", EVENT_SOURCES, about, notes, optional=True),
+        duration=_duration(entry.get("DurationInSeconds"), about, notes),
+    )
+
+
+def _together(first: ScheduledEvent, second: ScheduledEvent) -> ScheduledEvent:
+    """One event of two entries with one id: the status that forbids more, and every VM that either names."""
+    leading, other = (second, first) if first.status != "Started" and second.status == "Started" else (first, second)
+    names = dict.fromkeys(leading.resources + other.resources)
+    return leading._replace(resources=tuple(names))
+
+
+def _word(
+    entry: dict[str, Any], name: str, known: tuple[str, ...], about: str, notes: _Notes, optional: bool = False
+) -> Optional[str]:
+    """A member that should be one of a few words: in its usual spelling where known (spec 1.4.8), else as it came."""
+    value = entry.get(name)
+    if value is None or value == "":
+        if not optional:
+            notes.add("%sno %s" % (about, name))
+        return None
+    if not isinstance(value, str):
+        notes.add("%s%s is %s, not a text" % (about, name, _kind(value)))
+        value = _shown(value)
+    folded = value.strip().casefold()
+    for word in known:
+        if word.casefold() == folded:
+            return word
+    notes.add("%sunknown %s %r" % (about, name, value))
+    return value
+
+
+def _text(entry: dict[str, Any], name: str, about: str, notes: _Notes) -> Optional[str]:
+    value = entry.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    notes.add("%s%s is %s, not a text" % (about, name, _kind(value)))
+    return _shown(value)
+
+
+def _resources(value: Any, about: str, notes: _Notes) -> tuple[str, ...]:
+    if isinstance(value, str):
+        notes.add(about + "Resources is a single name, not a list")
+        value = [value]
+    if not isinstance(value, list):
+        notes.add("%sResources is %s, not a list of names" % (about, _kind(value)))
+        return ()
+    if not value:
+        notes.add(about + "Resources is empty")
+    names = []
+    for item in value:
+        if not isinstance(item, str):
+            # kept as a name of its own, so that an event never looks as if it hit fewer machines than it does
+            notes.add("%sResources holds %s, not a name" % (about, _kind(item)))
+            item = _shown(item)
+        names.append(item)
+    return tuple(names)
+
+
+def _duration(value: Any, about: str, notes: _Notes) -> Optional[timedelta]:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, bool):
+            raise ValueError("a truth value")
+        seconds = int(value)
+        if seconds == -1:
+            return None
+        if seconds < 0:
+            raise ValueError("negative")
+        return timedelta(seconds=seconds)
+    except (TypeError, ValueError, OverflowError):
+        notes.add("%sDurationInSeconds is %s; taken for unknown" % (about, _shown(value)))
+        return None
+
+
+def _incarnation(value: Any, notes: _Notes) -> Optional[int]:
+    try:
+        if value is None or isinstance(value, bool):
+            raise ValueError("no number")
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        notes.add("DocumentIncarnation is %s, not a number" % _shown(value))
+        return None
+    if not isinstance(value, int):
+        notes.add("DocumentIncarnation is %s, not an integer" % _shown(value))
+    return number
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 200 else text[:200] + "..."

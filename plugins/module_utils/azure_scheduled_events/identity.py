@@ -1,0 +1,53 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which resource name is this VM, and which events concern it (spec 3.2).
+
+The name is ``compute.name`` of the instance metadata. It is never derived from the hostname, which differs for every
+scale set and most Windows VMs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+from .document import ScheduledEvent
+from .errors import OwnNameUnknown
+
+
+def own_name(instance: Mapping[str, Any]) -> Optional[str]:
+    """``compute.name`` of an instance document, or None where IMDS left it out (spec 3.3: partial data happen)."""
+    compute = instance.get("compute")
+    name = compute.get("name") if isinstance(compute, Mapping) else None
+    return name if isinstance(name, str) and name else None
+
+
+def same_vm(resource: str, name: str) -> bool:
+    """Whether an entry of ``Resources`` is the VM of that name: compared whole, letter case folded.
+
+    Api-version 2017-03-01 puts an underscore before names of VMs. No VM's own name can begin with one, so that the
+    form can be told from a name of its own in every version.
+    """
+    entry, own = resource.casefold(), name.casefold()
+    return bool(own) and (entry == own or (entry == "_" + own and not own.startswith("_")))
+
+
+def concerns(event: ScheduledEvent, name: Optional[str]) -> bool:
+    """Whether the event hits the VM of that name. Raises OwnNameUnknown where the name is not known."""
+    if not name:
+        raise OwnNameUnknown()
+    return any(same_vm(resource, name) for resource in event.resources)
+
+
+def concerns_only(event: ScheduledEvent, name: Optional[str]) -> bool:
+    """Whether the event hits the VM of that name and no other. Raises OwnNameUnknown where the name is not known."""
+    return concerns(event, name) and all(same_vm(resource, name or "") for resource in event.resources)
+
+
+def leader_rank(event: ScheduledEvent, name: Optional[str]) -> Optional[int]:
+    """Place of the VM of that name in ``Resources``, from 0, or None: the order in which VMs take the lead (spec 2.2.5).
+
+    Raises OwnNameUnknown where the name is not known.
+    """
+    if not concerns(event, name):
+        return None
+    return next(rank for rank, resource in enumerate(event.resources) if same_vm(resource, name or ""))

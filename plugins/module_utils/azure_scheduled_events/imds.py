@@ -1,0 +1,280 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The conversation with the Instance Metadata Service: what is asked, and what each answer means (spec 1)."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
+from urllib.parse import urlsplit
+
+from .discovery import AUTO, DEFAULT_ENDPOINT, discover_endpoint
+from .document import EventDocument, parse_document
+from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
+from .timestamps import parse_time
+from .transport import Answer, Transport
+
+API_VERSION = "2020-07-01"
+INSTANCE_API_VERSION = "2021-02-01"
+
+_EVENTS_PATH = "/metadata/scheduledevents?api-version=%s"
+_INSTANCE_PATH = "/metadata/instance?api-version=%s"
+_HEADERS = {
+    "Metadata": "true",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "User-Agent": "azure-scheduled-events",
+}
+_CONNECT_TIMEOUT = 3.0
+# without any call for a day the service is switched off, and the next answer is slow like the first (spec 4.1.3)
+_SLEEPS_AFTER = 24 * 3600.0
+# 304 is used but not relied on: this often the whole document is asked for again (spec 1.2.7)
+_CONFIRM_EVERY = 60.0
+# spec 1.6: asking again without a change cannot help
+_NOT_RETRYABLE = (400, 401, 403, 405)
+_NOT_IMDS = (401, 403, 407, 502, 504)
+
+
+class _Cached(NamedTuple):
+    etag: str
+    document: EventDocument
+    confirmed: float
+
+
+class Imds:
+    """A client of one VM's IMDS. It makes one attempt per call, never sleeps, and is not for several threads at once.
+
+    Args:
+        endpoint: base URL, or "auto": the usual address, else one that DHCP named (spec 4.5).
+        api_version: of Scheduled Events; a list asks for fall-back in that order: after a version error the call
+            raises as ever, and the next call uses the next version.
+        timeout: wall-clock limit in seconds of one whole answer.
+        first_timeout: seconds that the first good answer of scheduled events may take to begin, also after a day of
+            silence: the service is being switched on meanwhile, for up to two minutes (spec 1.8.1).
+        max_bytes: longest answer that is read.
+        clock: monotonic seconds.
+
+    Every method raises ImdsError, or a child of it, unless the answer was good. ``within`` limits one call further.
+    """
+
+    def __init__(
+        self,
+        endpoint: str = DEFAULT_ENDPOINT,
+        api_version: Union[str, Sequence[str]] = API_VERSION,
+        timeout: float = 10.0,
+        first_timeout: float = 130.0,
+        max_bytes: int = 8 * 1024 * 1024,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._versions = [api_version] if isinstance(api_version, str) else list(api_version)
+        if not self._versions:
+            raise ValueError("api_version: at least one version is needed")
+        for name, value in (("timeout", timeout), ("first_timeout", first_timeout), ("max_bytes", max_bytes)):
+            if not value > 0:
+                raise ValueError("%s must be more than 0, not %r" % (name, value))
+        self._asked_endpoint = endpoint if endpoint == AUTO else checked_endpoint(endpoint)
+        self._timeout = timeout
+        self._first_timeout = max(timeout, first_timeout)
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._transport: Optional[Transport] = None
+        self._endpoint = self._asked_endpoint
+        self._sent_before = 0
+        self._answered: Optional[float] = None
+        self._cached: Optional[_Cached] = None
+
+    @property
+    def endpoint(self) -> str:
+        """Base URL in use; "auto" until the first call has found one."""
+        return self._endpoint
+
+    @property
+    def api_version(self) -> str:
+        """The api-version that the next call for events uses."""
+        return self._versions[0]
+
+    @property
+    def requests_sent(self) -> int:
+        """How many HTTP requests went out so far, repeats included."""
+        return self._sent_before + (0 if self._transport is None else self._transport.requests_sent)
+
+    def events(self, within: Optional[float] = None) -> EventDocument:
+        """The present document of scheduled events. The first call on a VM switches the service on (spec 4.1)."""
+        headers = dict(_HEADERS)
+        cached = self._cached
+        if cached is not None and self._clock() - cached.confirmed < _CONFIRM_EVERY:
+            headers["If-None-Match"] = cached.etag
+        answer = self._events_exchange("GET", headers, None, within)
+        if answer.status == 304:
+            if "If-None-Match" not in headers or cached is None:
+                self._cached = None
+                raise ImdsUnreadable("%s answered 304 to an unconditional request" % self._endpoint, self._endpoint, 304)
+            document = cached.document
+        else:
+            try:
+                document = parse_document(answer.body)
+            except ImdsUnreadable as error:
+                self._cached = None
+                raise ImdsUnreadable(
+                    "%s answered 200 to GET scheduledevents, but %s" % (self._endpoint, error), self._endpoint, 200
+                ) from error
+            etag = answer.headers.get("ETag")
+            self._cached = _Cached(etag, document, self._clock()) if etag else None
+        self._answered = self._clock()
+        return document._replace(server_time=parse_time(answer.headers.get("Date", "")))
+
+    def approve(self, event_ids: Union[str, Iterable[str]], within: Optional[float] = None) -> None:
+        """Approve events, which releases every VM in their ``Resources``. Safe to repeat (spec 1.5).
+
+        After an error nobody knows whether the approval arrived: look at the events again before the next attempt.
+        """
+        ids = [event_ids] if isinstance(event_ids, str) else list(event_ids)
+        if not ids:
+            raise ValueError("approve: no event id was given")
+        # escaped to ASCII, so that any id goes back exactly as it came
+        body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in ids]}).encode("ascii")
+        headers = dict(_HEADERS)
+        headers["Content-Type"] = "application/json"
+        self._events_exchange("POST", headers, body, within)
+        self._answered = self._clock()
+
+    def instance(self, within: Optional[float] = None) -> dict[str, Any]:
+        """The instance metadata document of this VM: an object with ``compute`` and ``network`` (spec 3.3)."""
+        path = _INSTANCE_PATH % INSTANCE_API_VERSION
+        answer = self._exchange("GET", path, _HEADERS, None, self._timeout, within)
+        try:
+            document = json.loads(answer.body.decode("utf-8"), strict=False)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
+            raise ImdsUnreadable(
+                "%s answered 200 to GET /metadata/instance, but the body is no JSON object: it begins with %r"
+                % (self._endpoint, answer.body[:60]),
+                self._endpoint,
+                200,
+            )
+        return document
+
+    def close(self) -> None:
+        """Close the kept connection; the next call opens another."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def _events_exchange(
+        self, method: str, headers: dict[str, str], body: Optional[bytes], within: Optional[float]
+    ) -> Answer:
+        silent = self._answered is None or self._clock() - self._answered >= _SLEEPS_AFTER
+        total = self._first_timeout if silent else self._timeout
+        version = self._versions[0]
+        try:
+            return self._exchange(method, _EVENTS_PATH % version, headers, body, total, within)
+        except ImdsRefused as error:
+            if error.status == 400 and error.supported_versions and len(self._versions) > 1:
+                del self._versions[0]
+                error.retryable = True
+            raise
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        body: Optional[bytes],
+        total: float,
+        within: Optional[float],
+    ) -> Answer:
+        if within is not None:
+            total = max(0.001, min(total, within))
+        transport = self._connected(total)
+        try:
+            answer = transport.exchange(method, path, headers, body, total, min(self._timeout, total))
+        except ImdsUnreachable as error:
+            if self._asked_endpoint == AUTO and not error.connected:
+                self._forget_endpoint(transport)
+            raise
+        if answer.status == 200 or (answer.status == 304 and method == "GET"):
+            coding = answer.headers.get("Content-Encoding", "identity")
+            if coding.lower() != "identity":
+                raise ImdsUnreadable("%s answered in the coding %r, which was not asked for" % (self._endpoint, coding))
+            return answer
+        raise self._refused(method, path, answer)
+
+    def _connected(self, total: float) -> Transport:
+        if self._transport is None:
+            limit = min(_CONNECT_TIMEOUT, total)
+            if self._asked_endpoint == AUTO:
+                self._endpoint = discover_endpoint(limit)
+            self._transport = Transport(self._endpoint, self._max_bytes, _CONNECT_TIMEOUT, self._clock)
+        return self._transport
+
+    def _forget_endpoint(self, transport: Transport) -> None:
+        """Have the next call search again: leases may come, and a network may come up, after this process started."""
+        self._sent_before += transport.requests_sent
+        self._transport = None
+        transport.close()
+
+    def _refused(self, method: str, path: str, answer: Answer) -> ImdsRefused:
+        reason, versions = _error_body(answer.body)
+        asked = "api-version " + path.partition("api-version=")[2] if versions else "%s %s" % (method, path)
+        text = "IMDS at %s answered %d to %s" % (self._endpoint, answer.status, asked)
+        if reason:
+            text += ": " + reason
+        if versions:
+            text += "; supported: " + ", ".join(versions)
+        elif 300 <= answer.status < 400:
+            text += ": a redirect, which IMDS never sends; something else answers on this address"
+        elif answer.status in _NOT_IMDS:
+            text += "; this status comes from a proxy or another service, not from IMDS"
+        elif answer.status == 410:
+            text += "; IMDS is being updated, for up to 70 seconds"
+        return ImdsRefused(
+            text,
+            self._endpoint,
+            answer.status,
+            retryable=answer.status not in _NOT_RETRYABLE,
+            retry_after=_retry_after(answer),
+            supported_versions=versions,
+        )
+
+
+def checked_endpoint(endpoint: str) -> str:
+    """The base URL without a closing slash; raises ImdsError for what is no plain ``http://HOST[:PORT]``."""
+    try:
+        parts = urlsplit(endpoint)
+        sound = parts.scheme == "http" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        sound = False
+    else:
+        sound = sound and parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
+    if not sound:
+        raise ImdsError(
+            "endpoint %r is no address of IMDS: expected http://HOST or http://HOST:PORT, or auto" % (endpoint,),
+            retryable=False,
+        )
+    return "http://" + parts.netloc
+
+
+def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
+    """The message and the list of versions of an error answer, as far as it has the shape of IMDS errors (spec 1.6)."""
+    try:
+        raw = json.loads(body.decode("utf-8"), strict=False)
+    except (ValueError, RecursionError):
+        return ascii(body[:80].decode("utf-8", "replace")) if body.strip() else "", ()
+    if not isinstance(raw, dict):
+        return "", ()
+    versions = raw.get("newest-versions")
+    listed = tuple(item for item in versions if isinstance(item, str)) if isinstance(versions, list) else ()
+    return str(raw.get("error", ""))[:300], listed[:20]
+
+
+def _retry_after(answer: Answer) -> Optional[float]:
+    """Seconds that ``Retry-After`` asks for, from either of its forms; a date counts from the server's own clock."""
+    text = answer.headers.get("Retry-After", "").strip()
+    if text.isdigit():
+        return float(text[:9])
+    until, now = parse_time(text), parse_time(answer.headers.get("Date", ""))
+    if until is None or now is None:
+        return None
+    seconds: float = (until - now).total_seconds()
+    return max(0.0, seconds)

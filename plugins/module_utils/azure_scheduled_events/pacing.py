@@ -1,0 +1,121 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""When to ask IMDS again: the poll interval, the retry table of spec 1.6, and never more than 5 requests a second."""
+
+from __future__ import annotations
+
+import collections
+import random
+import time
+from typing import Callable, Optional, TypeVar
+
+from .errors import ImdsError
+from .imds import Imds
+
+T = TypeVar("T")
+
+REQUESTS_PER_SECOND = 5
+# room for the one repeat that a call may make on a connection that the server had closed
+_REPEATS_PER_CALL = 1
+
+_FIRST_DELAY = 1.0
+_LONGEST_DELAY = 30.0
+_LONGEST_DELAY_WITH_EVENT = 10.0
+_REDUCED_DELAY = 30.0
+_UPDATE_DELAY = 10.0
+_UPDATE_WINDOW = 70.0
+
+
+class Pacer:
+    """Remembers how the calls of one poller went, and says how long to wait before the next one.
+
+    Args:
+        imds: the client whose calls are paced; give it no second pacer.
+        interval: seconds between polls while all is well.
+        clock: monotonic seconds.
+        sleep: waits some seconds.
+        jitter: returns a number from 0 up to 1.
+    """
+
+    def __init__(
+        self,
+        imds: Imds,
+        interval: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.imds = imds
+        self.clock = clock
+        self.sleep = sleep
+        self._interval = interval
+        self._jitter = jitter
+        self._sent: collections.deque[float] = collections.deque(maxlen=REQUESTS_PER_SECOND)
+        self.error: Optional[ImdsError] = None
+        self.errors_in_a_row = 0
+        self.failing_since: Optional[float] = None
+
+    def call(self, question: Callable[..., T], *args: object, within: Optional[float] = None) -> T:
+        """Ask one question as soon as the rate limit allows, and remember how it went.
+
+        question: a method of the client; it is called with args and ``within``, less what the rate limit cost.
+        Raises what the question raises.
+        """
+        started = self.clock()
+        self._wait_for_turn()
+        if within is not None:
+            within -= self.clock() - started
+        before = self.imds.requests_sent
+        try:
+            answer = question(*args, within=within)
+        except ImdsError as error:
+            self.failed(error)
+            raise
+        finally:
+            self._sent.extend([self.clock()] * (self.imds.requests_sent - before))
+        self.succeeded()
+        return answer
+
+    def succeeded(self) -> None:
+        """A good answer came."""
+        self.error = None
+        self.errors_in_a_row = 0
+        self.failing_since = None
+
+    def failed(self, error: ImdsError) -> None:
+        """No good answer came."""
+        self.error = error
+        self.errors_in_a_row += 1
+        if self.failing_since is None:
+            self.failing_since = self.clock()
+
+    def delay(self, event_known: bool = False) -> float:
+        """Seconds to wait before the next poll.
+
+        event_known: an event is pending, so that no wait may be long enough to sleep through a Preempt.
+        """
+        error = self.error
+        if error is None:
+            return self._interval
+        if not error.retryable:
+            return max(_REDUCED_DELAY, self._interval)
+        longest = _LONGEST_DELAY_WITH_EVENT if event_known else _LONGEST_DELAY
+        if error.retry_after is not None:
+            return max(min(error.retry_after, longest), _FIRST_DELAY)
+        if error.status == 410:
+            return _UPDATE_DELAY
+        doubled: float = _FIRST_DELAY * 2.0 ** min(self.errors_in_a_row - 1, 10)
+        return min(doubled * (1.0 + 0.25 * self._jitter()), longest)
+
+    def is_outage(self) -> bool:
+        """Whether the trouble is worth an alarm: a 410 is not before its window of 70 s has passed (spec 1.6)."""
+        if self.error is None or self.failing_since is None:
+            return False
+        return self.error.status != 410 or self.clock() - self.failing_since >= _UPDATE_WINDOW
+
+    def _wait_for_turn(self) -> None:
+        free = REQUESTS_PER_SECOND - 1 - _REPEATS_PER_CALL
+        if len(self._sent) > free:
+            wait = self._sent[-1 - free] + 1.0 - self.clock()
+            if wait > 0:
+                self.sleep(wait)

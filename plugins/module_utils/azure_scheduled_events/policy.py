@@ -1,0 +1,254 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rules that say what to do about an event, and why (spec 7). Pure: nothing is asked, sent or remembered here.
+
+The first rule that matches decides. Where none does nothing is approved. An event with a type, status or source that
+this version does not know never matches a rule that approves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, NamedTuple, Optional, Sequence
+
+from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent
+from .predicates import PREDICATES, Situation, Test, nearest, one_of, parse_seconds
+
+NOW = "now"
+AFTER_PREPARE = "after_prepare"
+MANUAL = "manual"
+NEVER = "never"
+APPROVALS = (NOW, AFTER_PREPARE, MANUAL, NEVER)
+ACTIONS = ("prepare", "approve", "recover", "notify", "hold", "emergency", "log")
+
+PRESETS: dict[str, list[dict[str, Any]]] = {
+    "observe": [{"name": "only watch", "when": {}, "do": ["log"]}],
+    # the Python sample of Microsoft's documentation, limited to events that concern this VM (spec 7.2)
+    "documented": [
+        {"name": "running already", "when": {"status": "Started"}, "do": ["log"]},
+        {"name": "asked for by a user", "when": {"concerns_me": True, "source": "User"}, "do": ["approve"]},
+        {
+            "name": "short freeze",
+            "when": {"concerns_me": True, "type": "Freeze", "duration": {"min": 0, "lt": 9}},
+            "do": ["approve"],
+        },
+        {"name": "everything else", "when": {}, "do": ["log"]},
+    ],
+}
+
+
+class PolicyError(ValueError):
+    """A policy that cannot be used; the text names the place, the key and the nearest valid word."""
+
+
+class Decision(NamedTuple):
+    """What a policy says about one event at one moment.
+
+    Attributes:
+        approval: "now", "after_prepare", "manual" or "never", as the rule has it.
+        due: whether an approval is to be sent at this moment.
+        actions: all that the rule asks for, such as ("prepare", "approve").
+        rule: name of the rule, or None where none matched.
+        reason: one sentence for people.
+    """
+
+    approval: str
+    due: bool
+    actions: tuple[str, ...]
+    rule: Optional[str]
+    reason: str
+
+
+class _Approval(NamedTuple):
+    """When a rule lets an approval go out: all of these have to be met."""
+
+    when: str = NEVER
+    delay: float = 0.0
+    time_left: Optional[float] = None
+    after_failure: bool = False
+
+    def obstacle(self, event: ScheduledEvent, situation: Situation) -> Optional[str]:
+        """What keeps the approval back at this moment, as half a sentence, or None."""
+        if self.when == MANUAL:
+            return "a person has to approve it"
+        if situation.prepared == "failed" and not self.after_failure:
+            return "its preparation failed"
+        if self.when == AFTER_PREPARE and situation.prepared not in ("ok", "failed"):
+            return "its preparation is not done"
+        if situation.age() < self.delay:
+            return "it was first seen less than %g s ago" % self.delay
+        left = event.seconds_left(situation.now)
+        if self.time_left is not None and left > self.time_left:
+            return "%.0f s are left, which is more than %g s" % (left, self.time_left)
+        return None
+
+
+class _Rule(NamedTuple):
+    name: str
+    place: str
+    tests: tuple[tuple[str, Test], ...]
+    actions: tuple[str, ...]
+    approval: _Approval
+
+    def approves(self) -> bool:
+        return self.approval.when in (NOW, AFTER_PREPARE)
+
+
+class Places:
+    """Where the parts of a policy stand, for error texts: a name, and line numbers where it came from a file."""
+
+    def __init__(self, name: str = "policy", lines: Optional[Mapping[tuple[object, ...], int]] = None) -> None:
+        self._name = name
+        self._lines = lines or {}
+
+    def of(self, path: tuple[object, ...]) -> str:
+        """``policy.yml:12: rules[0].when.type``; the nearest known line where the part itself has none."""
+        known = next((path[:size] for size in range(len(path), -1, -1) if path[:size] in self._lines), None)
+        line = ":%d" % self._lines[known] if known is not None else ""
+        dotted = "".join("[%d]" % part if isinstance(part, int) else ".%s" % part for part in path).lstrip(".")
+        return "%s%s%s" % (self._name, line, ": " + dotted if dotted else "")
+
+
+class Policy:
+    """A list of rules, checked when it is made.
+
+    Make one with :meth:`preset` or :meth:`from_rules`; ``policy_file.load_policy`` reads one from YAML.
+    """
+
+    def __init__(self, name: str, rules: Sequence[_Rule]) -> None:
+        self.name = name
+        self._rules = tuple(rules)
+
+    @classmethod
+    def preset(cls, name: str) -> Policy:
+        """"observe" (approves nothing) or "documented" (User events and freezes under 9 s that concern this VM)."""
+        if name not in PRESETS:
+            raise PolicyError("unknown policy %r%s" % (name, nearest(name, tuple(PRESETS))))
+        return cls.from_rules(PRESETS[name], Places("preset " + name), name)
+
+    @classmethod
+    def from_rules(cls, rules: Any, places: Optional[Places] = None, name: str = "rules") -> Policy:
+        """A policy of rules as plain data: a list of ``{name, when, do}``. Raises PolicyError."""
+        places = places or Places()
+        if not isinstance(rules, list) or not rules:
+            raise PolicyError("%s: expected a list of at least one rule" % places.of(("rules",)))
+        return cls(name, [_rule(rule, ("rules", index), places) for index, rule in enumerate(rules)])
+
+    @classmethod
+    def from_mapping(cls, data: Any, places: Optional[Places] = None) -> Policy:
+        """A policy as plain data: ``{name, preset}`` or ``{name, rules}``. Raises PolicyError."""
+        places = places or Places()
+        _check_keys(data, ("name", "preset", "rules"), (), places)
+        if ("preset" in data) == ("rules" in data):
+            raise PolicyError("%s: expected either preset or rules" % places.of(()))
+        if "preset" in data:
+            try:
+                return cls.preset(data["preset"])
+            except (PolicyError, TypeError) as error:
+                raise PolicyError("%s: %s" % (places.of(("preset",)), error)) from None
+        return cls.from_rules(data["rules"], places, str(data.get("name", "rules")))
+
+    def decide(self, event: ScheduledEvent, situation: Situation) -> Decision:
+        """What to do about the event now. Raises OwnNameUnknown where a rule depends on a name that is not known."""
+        strange = _unknown_value(event)
+        for rule in self._rules:
+            if strange and rule.approves():
+                continue
+            if all(test(event, situation) for _name, test in rule.tests):
+                return self._decision(rule, event, situation)
+        because = " (%s, so no rule that approves may match)" % strange if strange else ""
+        return Decision(NEVER, False, ("log",), None, "no rule matched%s, so nothing is approved" % because)
+
+    def _decision(self, rule: _Rule, event: ScheduledEvent, situation: Situation) -> Decision:
+        words = ", ".join(name for name, _test in rule.tests) or "any event"
+        matched = "rule %r (%s) matched by %s" % (rule.name, rule.place, words)
+        if not rule.approves() and rule.approval.when != MANUAL:
+            return Decision(NEVER, False, rule.actions, rule.name, matched + "; it does not approve")
+        if event.status == "Started":
+            obstacle: Optional[str] = "it has started already"
+        elif situation.approved_by_us:
+            obstacle = "it has been approved already"
+        else:
+            obstacle = rule.approval.obstacle(event, situation)
+        if obstacle is None:
+            return Decision(rule.approval.when, True, rule.actions, rule.name, matched + "; it approves")
+        text = "%s; it approves, but not now: %s" % (matched, obstacle)
+        return Decision(rule.approval.when, False, rule.actions, rule.name, text)
+
+
+def _unknown_value(event: ScheduledEvent) -> Optional[str]:
+    if event.event_type not in EVENT_TYPES:
+        return "its type %r is unknown" % event.event_type
+    if event.status not in EVENT_STATUSES:
+        return "its status %r is unknown" % event.status
+    if event.source is not None and event.source not in EVENT_SOURCES:
+        return "its source %r is unknown" % event.source
+    return None
+
+
+def _rule(data: Any, path: tuple[object, ...], places: Places) -> _Rule:
+    _check_keys(data, ("name", "when", "do"), path, places)
+    if "do" not in data:
+        raise PolicyError("%s: a rule needs do" % places.of(path))
+    when = data.get("when")
+    when = {} if when is None else when
+    _check_keys(when, tuple(PREDICATES), path + ("when",), places)
+    tests = []
+    for word, value in when.items():
+        try:
+            tests.append((word, PREDICATES[word](value)))
+        except ValueError as error:
+            raise PolicyError("%s: %s" % (places.of(path + ("when", word)), error)) from None
+    actions, approval = _actions(data["do"], path + ("do",), places)
+    name = data.get("name")
+    return _Rule("" if name is None else str(name), places.of(path), tuple(tests), actions, approval)
+
+
+def _actions(data: Any, path: tuple[object, ...], places: Places) -> tuple[tuple[str, ...], _Approval]:
+    actions: dict[str, None] = {}
+    approval = _Approval()
+    for index, item in enumerate(data if isinstance(data, list) else [data]):
+        place = path + (index,) if isinstance(data, list) else path
+        try:
+            if isinstance(item, dict):
+                if len(item) != 1:
+                    raise ValueError("expected one action with its setting, not %d" % len(item))
+                ((word, setting),) = item.items()
+            else:
+                word, setting = item, None
+            action = one_of(word, ACTIONS, "action")
+            if action == "approve":
+                approval = _approval(setting)
+            elif setting is not None:
+                raise ValueError("%s takes no setting" % action)
+        except ValueError as error:
+            raise PolicyError("%s: %s" % (places.of(place), error)) from None
+        actions[action] = None
+    if not actions:
+        raise PolicyError("%s: expected at least one action" % places.of(path))
+    if "hold" in actions and approval.when in (NOW, AFTER_PREPARE):
+        raise PolicyError("%s: hold and approve exclude each other" % places.of(path))
+    return tuple(actions), approval
+
+
+def _approval(setting: Any) -> _Approval:
+    if setting is None:
+        return _Approval(NOW)
+    if not isinstance(setting, dict):
+        return _Approval(one_of(setting, APPROVALS, "time of approval"))
+    for key in setting:
+        one_of(key, ("when", "delay", "time_left", "on_failure"), "key")
+    on_failure = one_of(setting.get("on_failure", "hold"), ("hold", "approve"), "on_failure")
+    return _Approval(
+        when=one_of(setting.get("when", NOW), APPROVALS, "time of approval"),
+        delay=parse_seconds(setting.get("delay", 0)),
+        time_left=parse_seconds(setting["time_left"]) if "time_left" in setting else None,
+        after_failure=on_failure == "approve",
+    )
+
+
+def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: Places) -> None:
+    if not isinstance(data, dict):
+        raise PolicyError("%s: expected a mapping, not %r" % (places.of(path), data))
+    for key in data:
+        if key not in known:
+            raise PolicyError("%s: unknown key %r%s" % (places.of(path + (key,)), key, nearest(key, known)))

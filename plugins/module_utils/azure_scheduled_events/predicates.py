@@ -1,0 +1,243 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The words that a policy's ``when`` understands (spec 7.4): each makes a test out of its value.
+
+A maker takes the value as written and returns a function of (event, situation). It raises ValueError for a value that
+it cannot use; the policy adds the place where that stands.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from datetime import datetime
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
+
+from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent
+from .identity import concerns, concerns_only, leader_rank
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+PREPARED = ("none", "running", "ok", "failed")
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+
+
+class Situation(NamedTuple):
+    """What is known beside the event itself when a policy is asked.
+
+    Attributes:
+        now: present time, aware, best by the server's clock.
+        own_name: this VM's resource name, or None where unknown.
+        api_version: with which the event was read.
+        first_seen: when this event was first seen, aware, or None for just now.
+        seen_started: whether it was ever seen Started.
+        approved_by_us: whether IMDS accepted an approval of ours.
+        previous_type: event type at the first sight where it has changed since, or None.
+        prepared: "none", "running", "ok" or "failed".
+        gates: results of the external checks that ``gate`` names; one that is missing is closed.
+    """
+
+    now: datetime
+    own_name: Optional[str] = None
+    api_version: str = "2020-07-01"
+    first_seen: Optional[datetime] = None
+    seen_started: bool = False
+    approved_by_us: bool = False
+    previous_type: Optional[str] = None
+    prepared: str = "none"
+    gates: Mapping[str, bool] = {}
+
+    def age(self) -> float:
+        """Seconds since the event was first seen."""
+        return 0.0 if self.first_seen is None else max(0.0, (self.now - self.first_seen).total_seconds())
+
+
+Test = Callable[[ScheduledEvent, Situation], bool]
+
+
+def parse_seconds(value: Any) -> float:
+    """Seconds from a number or a text such as ``30s``, ``15m``, ``2h`` or ``5d``. Raises ValueError."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not %r" % (value,))
+    return float(match.group(1)) * _UNITS[match.group(2) or "s"]
+
+
+def one_of(word: Any, known: Sequence[str], kind: str) -> str:
+    """The known word in its own spelling. Raises ValueError that names the nearest one."""
+    for candidate in known:
+        if isinstance(word, str) and candidate.casefold() == word.casefold():
+            return candidate
+    raise ValueError("unknown %s %r%s" % (kind, word, nearest(word, known)))
+
+
+def nearest(word: Any, known: Sequence[str]) -> str:
+    """A closing "; did you mean ...?" or the list of what there is."""
+    import difflib  # only needed to word an error
+
+    close = difflib.get_close_matches(str(word).casefold(), [item.casefold() for item in known], 1)
+    for item in known:
+        if close and item.casefold() == close[0]:
+            return "; did you mean %s?" % item
+    return "; there are: %s" % ", ".join(known)
+
+
+def _listed(value: Any) -> list[Any]:
+    listed = value if isinstance(value, list) else [value]
+    if not listed:
+        raise ValueError("an empty list matches nothing")
+    return listed
+
+
+def _texts(value: Any) -> list[str]:
+    listed = _listed(value)
+    for item in listed:
+        if not isinstance(item, str):
+            raise ValueError("expected texts, not %r" % (item,))
+    return listed
+
+
+def _words(known: Sequence[str], kind: str, read: Callable[[ScheduledEvent, Situation], Optional[str]]) -> Callable[[Any], Test]:
+    def make(value: Any) -> Test:
+        allowed = {one_of(item, known, kind) for item in _listed(value)}
+        return lambda event, situation: read(event, situation) in allowed
+
+    return make
+
+
+def _truth(read: Callable[[ScheduledEvent, Situation], bool]) -> Callable[[Any], Test]:
+    def make(value: Any) -> Test:
+        if not isinstance(value, bool):
+            raise ValueError("expected true or false, not %r" % (value,))
+        return lambda event, situation: read(event, situation) is value
+
+    return make
+
+
+def _range(
+    read: Callable[[ScheduledEvent, Situation], Optional[float]], may_be_unknown: bool = False
+) -> Callable[[Any], Test]:
+    """A number, ``unknown``, or bounds ``{min, max, gt, lt}``, with or without the end itself. Unknown meets no bound."""
+
+    def make(value: Any) -> Test:
+        if value == "unknown" and may_be_unknown:
+            return lambda event, situation: read(event, situation) is None
+        bounds = value if isinstance(value, dict) else {"min": value, "max": value}
+        if not bounds:
+            raise ValueError("expected at least one of min, max, gt, lt")
+        ends = [(one_of(name, ("min", "max", "gt", "lt"), "bound"), parse_seconds(end)) for name, end in bounds.items()]
+
+        def test(event: ScheduledEvent, situation: Situation) -> bool:
+            number = read(event, situation)
+            return number is not None and all(_within(number, name, end) for name, end in ends)
+
+        return test
+
+    return make
+
+
+def _within(number: float, name: str, end: float) -> bool:
+    if name == "min":
+        return number >= end
+    if name == "max":
+        return number <= end
+    return number > end if name == "gt" else number < end
+
+
+def _pattern(value: Any) -> Test:
+    if not isinstance(value, str):
+        raise ValueError("expected a regular expression, not %r" % (value,))
+    try:
+        pattern = re.compile(value)
+    except re.error as error:
+        raise ValueError("not a regular expression: %s" % error) from None
+    return lambda event, _situation: pattern.search(event.description or "") is not None
+
+
+def _resources(value: Any) -> Test:
+    """Shell patterns: a list of which one has to fit some resource, or ``{any: [...], all: [...]}``."""
+    wanted = value if isinstance(value, dict) else {"any": value}
+    if not wanted:
+        raise ValueError("expected any or all")
+    parts = [(one_of(name, ("any", "all"), "key"), _texts(patterns)) for name, patterns in wanted.items()]
+
+    def test(event: ScheduledEvent, _situation: Situation) -> bool:
+        return bool(event.resources) and all(
+            (any if name == "any" else all)(_fits(resource, patterns) for resource in event.resources)
+            for name, patterns in parts
+        )
+
+    return test
+
+
+def _fits(resource: str, patterns: list[str]) -> bool:
+    return any(fnmatch.fnmatchcase(resource.casefold(), pattern.casefold()) for pattern in patterns)
+
+
+def _leader(value: Any) -> Test:
+    """``first``, or ``{strategy: first, takeover_after: TIME}``: the next in Resources leads when that time has passed."""
+    options = value if isinstance(value, dict) else {"strategy": value}
+    for name in options:
+        one_of(name, ("strategy", "takeover_after"), "key")
+    one_of(options.get("strategy", "first"), ("first",), "strategy")
+    takeover = parse_seconds(options["takeover_after"]) if "takeover_after" in options else None
+
+    def test(event: ScheduledEvent, situation: Situation) -> bool:
+        rank = leader_rank(event, situation.own_name)
+        if rank is None or rank == 0:
+            return rank == 0
+        return takeover is not None and situation.age() >= rank * takeover
+
+    return test
+
+
+def _utc_hours(value: Any) -> Test:
+    """``22-6``: from 22:00 until before 06:00 UTC, over midnight where the first number is the larger."""
+    match = re.fullmatch(r"(\d{1,2})-(\d{1,2})", value) if isinstance(value, str) else None
+    if match is None or int(match.group(1)) > 23 or int(match.group(2)) > 24:
+        raise ValueError("expected hours like 22-6, not %r" % (value,))
+    start, end = int(match.group(1)), int(match.group(2))
+    if start < end:
+        return lambda _event, situation: start <= situation.now.hour < end
+    return lambda _event, situation: situation.now.hour >= start or situation.now.hour < end
+
+
+def _gate(value: Any) -> Test:
+    names = _texts(value)
+    return lambda _event, situation: all(situation.gates.get(name, False) for name in names)
+
+
+def _api_version(value: Any) -> Test:
+    text = str(value)
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        raise ValueError("expected an api-version like 2020-07-01, not %r" % (value,))
+    return lambda _event, situation: situation.api_version >= text
+
+
+PREDICATES: dict[str, Callable[[Any], Test]] = {
+    "type": _words(EVENT_TYPES, "event type", lambda event, _situation: event.event_type),
+    "status": _words(EVENT_STATUSES, "status", lambda event, _situation: event.status),
+    "source": _words(EVENT_SOURCES, "source", lambda event, _situation: event.source),
+    "duration": _range(
+        lambda event, _situation: None if event.duration is None else event.duration.total_seconds(), may_be_unknown=True
+    ),
+    "time_left": _range(lambda event, situation: event.seconds_left(situation.now)),
+    "description": _pattern,
+    "concerns_me": _truth(lambda event, situation: concerns(event, situation.own_name)),
+    "only_me": _truth(lambda event, situation: concerns_only(event, situation.own_name)),
+    "resource_count": _range(lambda event, _situation: len(event.resources)),
+    "resources": _resources,
+    "is_leader": _leader,
+    "first_seen_age": _range(lambda _event, situation: situation.age()),
+    "seen_started": _truth(lambda _event, situation: situation.seen_started),
+    "approved_by_us": _truth(lambda _event, situation: situation.approved_by_us),
+    "previous_type": _words(EVENT_TYPES, "event type", lambda _event, situation: situation.previous_type),
+    "weekday": _words(WEEKDAYS, "weekday", lambda _event, situation: WEEKDAYS[situation.now.weekday()]),
+    "utc_hours": _utc_hours,
+    "prepared": _words(PREPARED, "state of preparation", lambda _event, situation: situation.prepared),
+    "gate": _gate,
+    "api_version_min": _api_version,
+}

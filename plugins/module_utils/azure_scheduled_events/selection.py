@@ -1,0 +1,79 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which events of a document a caller means: the selection words that all doors understand."""
+
+from __future__ import annotations
+
+from typing import Iterable, NamedTuple, Optional, Sequence, Union
+
+from .document import EventDocument, ScheduledEvent
+from .identity import concerns, same_vm
+
+SELF = "self"
+ANY = "any"
+
+
+class Selection(NamedTuple):
+    """Words that an event has to meet, all of them; an empty tuple asks nothing. Letter case makes no difference.
+
+    Attributes:
+        event_ids, types, statuses, sources: allowed values.
+        affects: "self" (the VM that asks), "any", or names of VMs of which the event hits at least one.
+    """
+
+    event_ids: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    affects: Union[str, tuple[str, ...]] = SELF
+
+    @classmethod
+    def of(
+        cls,
+        event_ids: Optional[Iterable[str]] = None,
+        types: Optional[Iterable[str]] = None,
+        statuses: Optional[Iterable[str]] = None,
+        sources: Optional[Iterable[str]] = None,
+        affects: Union[None, str, Sequence[str]] = None,
+    ) -> Selection:
+        """A selection from options as users write them: lists or None, ``affects`` a word or a list of names."""
+        named = [affects] if isinstance(affects, str) else list(affects or [SELF])
+        words = {name.casefold() for name in named}
+        target: Union[str, tuple[str, ...]] = tuple(named)
+        if ANY in words:
+            target = ANY
+        elif words == {SELF}:
+            target = SELF
+        return cls(tuple(event_ids or ()), tuple(types or ()), tuple(statuses or ()), tuple(sources or ()), target)
+
+    @property
+    def needs_own_name(self) -> bool:
+        """Whether an answer depends on which VM asks."""
+        return self.affects == SELF or SELF in self.affects
+
+    def matches(self, event: ScheduledEvent, own_name: Optional[str]) -> bool:
+        """Whether the event is meant. Raises OwnNameUnknown where that depends on a name that is not known."""
+        return (
+            _allows(self.event_ids, event.event_id)
+            and _allows(self.types, event.event_type)
+            and _allows(self.statuses, event.status)
+            and _allows(self.sources, event.source)
+            and self._affected(event, own_name)
+        )
+
+    def pick(self, document: EventDocument, own_name: Optional[str]) -> list[ScheduledEvent]:
+        """The events of the document that are meant, in its order."""
+        return [event for event in document.events if self.matches(event, own_name)]
+
+    def _affected(self, event: ScheduledEvent, own_name: Optional[str]) -> bool:
+        if self.affects == ANY:
+            return True
+        names = (SELF,) if isinstance(self.affects, str) else self.affects
+        return any(
+            concerns(event, own_name) if name.casefold() == SELF else any(same_vm(entry, name) for entry in event.resources)
+            for name in names
+        )
+
+
+def _allows(words: tuple[str, ...], value: Optional[str]) -> bool:
+    return not words or (value is not None and value.casefold() in {word.casefold() for word in words})

@@ -1,0 +1,78 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Times as IMDS writes them (spec 2.3), read without regard to locale and time zone of this machine."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from typing import Any, Optional
+
+_MONTHS = {
+    name: number
+    for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)
+}
+_CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?"
+_ZONE = r"(?P<zone>GMT|UTC|UT|Z|[+-]\d{2}:?\d{2})"
+# RFC 1123 and RFC 822 ("Mon, 19 Sep 2016 18:29:47 GMT"), RFC 850 ("Monday, 19-Sep-16 18:29:47 GMT")
+_WORDED = re.compile(
+    r"(?:[A-Za-z]{3,9},?\s+)?(?P<day>\d{1,2})[ -](?P<month>[A-Za-z]{3})[ -](?P<year>\d{4}|\d{2})\s+%s\s*%s?"
+    % (_CLOCK, _ZONE),
+    re.IGNORECASE,
+)
+# ISO 8601 / RFC 3339 ("2016-09-19T18:29:47Z")
+_ISO = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})[T ]%s\s*%s?" % (_CLOCK, _ZONE), re.IGNORECASE
+)
+
+
+def parse_not_before(value: Any) -> tuple[Optional[datetime], Optional[str]]:
+    """Read ``NotBefore``: (aware UTC time or None, what was odd about it or None).
+
+    Blank, null and missing mean "no time given", which is not odd by itself: a started event has none.
+    """
+    if value is None or value == "":
+        return None, None
+    if isinstance(value, str):
+        time = parse_time(value)
+        if time is not None:
+            return time, None
+    return None, "NotBefore %r cannot be read; taken for due now" % (value,)
+
+
+def parse_time(text: str) -> Optional[datetime]:
+    """A time in any of the formats seen from IMDS and HTTP servers, as aware UTC; None where it is none.
+
+    A time without zone is UTC. The name of the weekday is not checked against the date.
+    """
+    match = _WORDED.fullmatch(text.strip()) or _ISO.fullmatch(text.strip())
+    if match is None:
+        return None
+    part = match.groupdict()
+    month = int(part["month"]) if part["month"].isdigit() else _MONTHS.get(part["month"].lower())
+    year = int(part["year"])
+    if len(part["year"]) == 2:
+        year += 2000 if year < 70 else 1900
+    try:
+        local = datetime(
+            year, month or 0, int(part["day"]), int(part["hour"]), int(part["minute"]), int(part["second"] or 0),
+            tzinfo=timezone.utc,
+        )
+        return local - _offset(part["zone"])
+    except (ValueError, OverflowError):
+        return None
+
+
+def _offset(zone: Optional[str]) -> timedelta:
+    if zone is None or zone[0] not in "+-":
+        return timedelta(0)
+    digits = zone[1:].replace(":", "")
+    size = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return -size if zone[0] == "-" else size
+
+
+def as_utc_text(time: datetime) -> str:
+    """ISO 8601 in UTC with whole seconds: ``2016-09-19T18:29:47Z``."""
+    utc = time.astimezone(timezone.utc)
+    # not strftime: years below 1000 lose their leading zeros there
+    return "%04d-%02d-%02dT%02d:%02d:%02dZ" % (utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second)

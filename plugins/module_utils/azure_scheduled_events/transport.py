@@ -1,0 +1,252 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""One HTTP exchange with IMDS, within a wall-clock limit (spec 1.8.5, 4.4).
+
+The only file that knows ``requests``. No proxy, no redirect, no cookie, no content coding; a request is prepared once
+and goes through the session's adapter, which spares most of what ``Session.send`` adds for other kinds of servers.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+import traceback
+from typing import Any, Callable, Mapping, NamedTuple, Optional
+
+from .errors import ImdsError, ImdsUnreachable, ImdsUnreadable
+
+try:
+    import requests
+    from requests.adapters import HTTPAdapter
+    from urllib3.connection import HTTPConnection
+    from urllib3.connectionpool import HTTPConnectionPool
+    from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
+
+    REQUESTS_IMPORT_ERROR: Optional[str] = None
+except ImportError:
+    REQUESTS_IMPORT_ERROR = traceback.format_exc()
+
+# an idle keep-alive connection ended by the server shows itself as one of these on the next request
+_CLOSED_BY_SERVER = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
+_PIECE = 65536
+
+
+class Answer(NamedTuple):
+    """A complete HTTP answer: status, headers (names in any letter case), body as it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _Limit:
+    """How long the present exchange may still take; every read of its socket asks here.
+
+    Until the first byte arrives the whole ``total`` may pass; then no more than ``rest`` is left.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._deadline = 0.0
+        self._rest = 0.0
+        self.answering = False
+        self.connections = 0
+
+    def start(self, total: float, rest: float) -> None:
+        self._deadline = self._clock() + total
+        self._rest = rest
+        self.answering = False
+
+    def remaining(self) -> float:
+        seconds = self._deadline - self._clock()
+        if seconds <= 0:
+            raise socket.timeout("the time limit for the whole answer has passed")
+        return seconds
+
+    def received(self) -> None:
+        if not self.answering:
+            self.answering = True
+            self._deadline = min(self._deadline, self._clock() + self._rest)
+
+
+class _LimitedSocket(socket.socket):
+    """A connected socket whose reads end with the exchange's limit, however slowly single bytes may trickle in."""
+
+    limit: _Limit
+
+    def recv_into(self, *args: Any) -> int:
+        self.settimeout(self.limit.remaining())
+        count = super().recv_into(*args)
+        self.limit.received()
+        return count
+
+
+def _limited_adapter(limit: _Limit) -> HTTPAdapter:
+    """An adapter of requests whose connections obey the limit."""
+
+    class Connection(HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            plain = self.sock
+            limited = _LimitedSocket(plain.family, plain.type, plain.proto, fileno=plain.detach())
+            limited.limit = limit
+            self.sock = limited
+            limit.connections += 1
+
+    class Pool(HTTPConnectionPool):
+        ConnectionCls = Connection
+
+    adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1)
+    adapter.poolmanager.pool_classes_by_scheme = {"http": Pool}
+    return adapter
+
+
+class Transport:
+    """Exchanges with one server over one keep-alive connection. Not for use by several threads at once.
+
+    Args:
+        endpoint: base URL, ``http://HOST[:PORT]``.
+        max_bytes: longest body that is read; a longer one raises ImdsUnreadable.
+        connect_timeout: seconds for setting up a connection.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        max_bytes: int,
+        connect_timeout: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if REQUESTS_IMPORT_ERROR is not None:
+            raise ImdsError("the Python library requests is not installed on this host", retryable=False)
+        self._endpoint = endpoint
+        self._max_bytes = max_bytes
+        self._connect_timeout = connect_timeout
+        self._limit = _Limit(clock)
+        self._adapter = _limited_adapter(self._limit)
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.mount("http://", self._adapter)
+        self._gets: dict[str, requests.PreparedRequest] = {}
+        self.requests_sent = 0
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: Optional[bytes],
+        total: float,
+        rest: float,
+    ) -> Answer:
+        """Send one request and read its whole answer.
+
+        total: seconds that may pass until the answer begins; rest: seconds for all that follows its first byte.
+        A request on a kept connection that the server had meanwhile closed is repeated once, on a new connection.
+        Raises ImdsUnreachable when no whole answer came in time, ImdsUnreadable when it was cut short or too long.
+        """
+        request = self._request(method, path, body)
+        request.headers = requests.structures.CaseInsensitiveDict(headers)
+        if body is not None:
+            request.headers["Content-Length"] = str(len(body))
+        self._limit.start(total, rest)
+        opened = self._limit.connections
+        try:
+            return self._attempt(request, total)
+        except requests.exceptions.RequestException as error:
+            kept = opened > 0 and opened == self._limit.connections
+            if not (kept and not self._limit.answering and isinstance(_origin(error), _CLOSED_BY_SERVER)):
+                raise self._unreachable(error, method, path, total) from error
+        try:
+            return self._attempt(request, total)
+        except requests.exceptions.RequestException as error:
+            raise self._unreachable(error, method, path, total) from error
+
+    def close(self) -> None:
+        """Close the kept connection."""
+        self._session.close()
+
+    def _request(self, method: str, path: str, body: Optional[bytes]) -> requests.PreparedRequest:
+        request = self._gets.get(path) if method == "GET" else None
+        if request is None:
+            request = self._session.prepare_request(requests.Request(method, self._endpoint + path, data=body))
+            if method == "GET":
+                self._gets[path] = request
+        return request
+
+    def _attempt(self, request: requests.PreparedRequest, total: float) -> Answer:
+        self.requests_sent += 1
+        limits = (min(self._connect_timeout, total), total)
+        response = self._adapter.send(request, stream=True, timeout=limits)
+        whole = False
+        try:
+            body = self._body(response)
+            whole = True
+        finally:
+            if not whole:
+                # the rest of an unfinished answer must not be taken for the next one
+                response.raw.close()
+        return Answer(response.status_code, response.headers, body)
+
+    def _body(self, response: requests.Response) -> bytes:
+        pieces = []
+        length = 0
+        while True:
+            try:
+                piece = response.raw.read(_PIECE, decode_content=False)
+            except ReadTimeoutError as error:
+                raise requests.exceptions.ReadTimeout(error) from error
+            except (HTTPError, OSError) as error:
+                raise ImdsUnreadable(
+                    "the answer of %s was cut short after %d bytes: %s" % (self._endpoint, length, _origin(error)),
+                    self._endpoint,
+                    response.status_code,
+                ) from error
+            if not piece:
+                break
+            length += len(piece)
+            if length > self._max_bytes:
+                raise ImdsUnreadable(
+                    "the answer of %s is longer than %d bytes and was not read" % (self._endpoint, self._max_bytes),
+                    self._endpoint,
+                    response.status_code,
+                )
+            pieces.append(piece)
+        announced = response.headers.get("Content-Length", "")
+        if announced.isdigit() and int(announced) != length and response.status_code != 304:
+            raise ImdsUnreadable(
+                "the answer of %s was cut short: %s of %s bytes came" % (self._endpoint, length, announced),
+                self._endpoint,
+                response.status_code,
+            )
+        return b"".join(pieces)
+
+    def _unreachable(self, error: Exception, method: str, path: str, total: float) -> ImdsUnreachable:
+        asked = "%s %s%s" % (method, self._endpoint, path)
+        if isinstance(error, requests.exceptions.ConnectTimeout):
+            limit = min(self._connect_timeout, total)
+            return ImdsUnreachable("%s: no connection within %g s; is this an Azure VM?" % (asked, limit), self._endpoint)
+        connected = self._limit.answering or not _is_connect_failure(error)
+        if isinstance(error, requests.exceptions.ReadTimeout):
+            state = "the answer did not end in time" if self._limit.answering else "no answer within %g s" % total
+            return ImdsUnreachable("%s: %s" % (asked, state), self._endpoint, connected=True)
+        return ImdsUnreachable("%s: %s" % (asked, _origin(error)), self._endpoint, connected=connected)
+
+
+def _is_connect_failure(error: BaseException) -> bool:
+    reason = getattr(error.args[0] if error.args else None, "reason", None)
+    return isinstance(reason, NewConnectionError)
+
+
+def _origin(error: BaseException) -> BaseException:
+    """The exception at the bottom of what requests and urllib3 have wrapped around it."""
+    seen = set()
+    while id(error) not in seen:
+        seen.add(id(error))
+        inner = error.__cause__ or error.__context__
+        if inner is None:
+            break
+        error = inner
+    return error
