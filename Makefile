@@ -31,7 +31,7 @@ bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@$(VENV)/bin/python tests/bench
 
 changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the changelog
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" antsibull-changelog release
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" antsibull-changelog release --update-existing --reload-plugins --refresh-plugins
 
 collection: $(VENV)/for-rehearsal  ## build the collection's archive in .cache/collection
 	$(VENV)/bin/ansible-galaxy collection build --force --output-path .cache/collection

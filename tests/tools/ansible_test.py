@@ -30,7 +30,7 @@ def sanity_outcome(status: int, output: str) -> Outcome:
     failed = re.search(r"The (\d+) sanity test\(s\) listed below", output)
     absent = re.findall(r"Skipping sanity test \S+ on Python (\S+) because it could not be found", output)
     missing = re.findall(r"Required program \"(\w+)\" not found", output)
-    count = int(failed[1]) if failed else bool(status)
+    count = int(failed[1]) if failed else int(bool(status) or not ran)
     notes = [f"Python {version}: not on this machine" for version in absent] + [f"needs {program}" for program in missing]
     return Outcome(max(0, len(ran) - count), count, len(set(absent)) + len(missing), tuple(dict.fromkeys(notes)))
 
@@ -54,7 +54,7 @@ def integration(job: Job, core: Core, target: str) -> Outcome:
         job, core, tree, "integration", "--controller", f"origin:python=3.{core.minor}", "--target", f"controller:python=venv/{target}"
     )
     ran = len(re.findall(r"^Running (\S+) integration test", job.output(start), re.MULTILINE))
-    return Outcome(max(0, ran - bool(status)), int(bool(status)))
+    return Outcome(max(0, ran - bool(status)), int(bool(status) or not ran))
 
 
 def write_integration_config(job: Job, tree: Path) -> None:

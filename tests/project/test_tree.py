@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Rules that every file of this repository keeps."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from tools.tree import tracked_or_new
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FILES = sorted(tracked_or_new(REPOSITORY))
+
+SOURCES = {".py", ".yml", ".yaml", ".sh", ".toml", ".cfg", ".ini", ".j2", ".service", ".mk"}
+SOURCES_WITHOUT_SUFFIX = {"Makefile", "run"}
+GENERATED = {Path("changelogs/changelog.yaml")}
+
+# Each is written so that it does not match itself.
+NOT_FOR_THE_REPOSITORY = {
+    "the path of somebody's checkout": r"(?<![\w.])/wor[k]/(main|shared)|/root/[.]pyenv|/home/\w+/",
+    "a package registry's host": r"pypi[.]org|pythonhosted[.]org|npmjs[.]org|deb[.]debian[.]org|galaxy[.]ansible[.]com/api",
+    "work that is not done": r"\b(TOD[O]|FIXM[E]|XX[X])\b",
+    "a conflict that is not resolved": r"^(<{7}|>{7})( |$)",
+}
+
+
+def text_of(name: Path) -> str:
+    return (REPOSITORY / name).read_text(encoding="utf-8", errors="replace")
+
+
+def is_source(name: Path) -> bool:
+    return (name.suffix in SOURCES or name.name in SOURCES_WITHOUT_SUFFIX) and name not in GENERATED
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if is_source(name)], ids=str)
+def test_source_file_names_its_licence(name: Path) -> None:
+    text = text_of(name)
+    assert not text.strip() or "SPDX-License-Identifier: " in text[:1000]
+
+
+@pytest.mark.parametrize("what", NOT_FOR_THE_REPOSITORY)
+def test_no_file_holds(what: str) -> None:
+    pattern = re.compile(NOT_FOR_THE_REPOSITORY[what], re.MULTILINE)
+    found = [f"{name}: {match[0]}" for name in FILES if not (REPOSITORY / name).is_symlink() for match in pattern.finditer(text_of(name))]
+    assert found == []
+
+
+def test_licences_named_by_files_are_all_here() -> None:
+    named = set(re.findall(r"^\W*SPDX-License-Identifier: ([\w.-]+)", "\n".join(map(text_of, filter(is_source, FILES))), re.MULTILINE))
+    assert named <= {file.stem for file in (REPOSITORY / "LICENSES").iterdir()}
+
+
+def test_no_sanity_check_is_ignored() -> None:
+    assert [name for name in FILES if name.parts[:2] == ("tests", "sanity")] == []
+
+
+def test_action_group_has_every_module() -> None:
+    runtime = yaml.safe_load(text_of(Path("meta/runtime.yml")))
+    modules = {name.stem for name in FILES if name.parent == Path("plugins/modules") and name.stem != "__init__"}
+    assert set(runtime["action_groups"]["scheduled_events"]) == modules
