@@ -31,8 +31,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     REQUESTS_IMPORT_ERROR,
 )
 
-# seconds for one answer, once IMDS has answered at all
+# seconds for one answer, once IMDS has answered at all, and before it ever has (spec 1.8)
 ONE_ANSWER = 10.0
+FIRST_ANSWER = 130.0
 # a document may be odd in thousands of places
 _WARNINGS_SHOWN = 10
 
@@ -76,16 +77,16 @@ class Conversation:
     Args:
         module: gives endpoint, api_version, timeout and resource_name.
         interval: seconds between polls.
-    Raises ImdsError for an endpoint that is none.
+    ``known_name`` is this VM's resource name as far as it is known. Raises ImdsError for an endpoint that is none.
     """
 
     def __init__(self, module: AnsibleModule, interval: float = 1.0) -> None:
         params = module.params
         timeout = params["timeout"]
-        self.imds = Imds(params["endpoint"], params["api_version"], min(ONE_ANSWER, timeout), timeout)
+        self.imds = Imds(params["endpoint"], params["api_version"], min(ONE_ANSWER, timeout), min(FIRST_ANSWER, timeout))
         self.pacer = Pacer(self.imds, interval)
         self._deadline = self.pacer.clock() + timeout
-        self._name: str | None = params["resource_name"] or None
+        self.known_name: str | None = params["resource_name"] or None
 
     def left(self) -> float:
         """Seconds that remain of the module's time."""
@@ -111,24 +112,24 @@ class Conversation:
 
         Where IMDS does not tell it: raises ImdsError if it is required, else returns None.
         """
-        if self._name is None:
+        if self.known_name is None:
             try:
-                self._name = own_name(self.ask(self.imds.instance))
+                self.known_name = own_name(self.ask(self.imds.instance))
             except ImdsError:
                 if required:
                     raise
-        if self._name is None and required:
+        if self.known_name is None and required:
             raise OwnNameUnknown()
-        return self._name
+        return self.known_name
 
     def poll(self, name_required: bool) -> t.Callable[[float], EventDocument]:
         """A poll for wait_for: one attempt at the document, and at the name as long as that is missing."""
 
         def once(within: float) -> EventDocument:
             ends = self.pacer.clock() + within
-            if self._name is None and name_required:
-                self._name = own_name(self.pacer.call(self.imds.instance, within=within))
-                if self._name is None:
+            if self.known_name is None and name_required:
+                self.known_name = own_name(self.pacer.call(self.imds.instance, within=within))
+                if self.known_name is None:
                     raise OwnNameUnknown()
             return self.pacer.call(self.imds.events, within=max(0.1, ends - self.pacer.clock()))
 

@@ -19,7 +19,7 @@ class Waited(NamedTuple):
         document: the last good document, or None where there never was one.
         elapsed: seconds that the wait took.
         errors: how many polls brought no good answer.
-        last_error: the error of the last poll, or None where that brought a good answer.
+        last_error: the latest error, or None where there was none.
     """
 
     reached: bool
@@ -45,22 +45,23 @@ def wait_for(
     started = pacer.clock()
     document: Optional[EventDocument] = None
     errors = 0
+    last_error: Optional[ImdsError] = None
     while True:
         polled = pacer.clock()
-        failure: Optional[ImdsError] = None
         try:
             document = poll(max(started + timeout - polled, 0.1))
         except ImdsError as error:
             if isinstance(error, ImdsRefused) and error.supported_versions and not error.retryable:
                 raise
-            failure = error
+            last_error = error
             errors += 1
-        if failure is None and document is not None and holds(document):
-            return Waited(True, document, pacer.clock() - started, errors, None)
+        else:
+            if holds(document):
+                return Waited(True, document, pacer.clock() - started, errors, last_error)
         now = pacer.clock()
         left = started + timeout - now
         if left <= 0:
-            return Waited(False, document, now - started, errors, failure)
+            return Waited(False, document, now - started, errors, last_error)
         pause = polled + pacer.delay(document is not None and bool(document.events)) - now
         # the last poll comes right at the end, so that an event of the last second is not missed
         pacer.sleep(max(0.0, min(pause, left)))

@@ -1,0 +1,50 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Attributes of modules, for their documentation."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  platform:
+    description: Target OS/families that can be operated against.
+    support: full
+    platforms: posix
+"""
+
+    ACTIONGROUP = r"""
+options: {}
+attributes:
+  action_group:
+    description: Use C(group/azure_imds.scheduled_events.scheduled_events) in C(module_defaults) to set defaults for this module.
+    support: full
+    membership:
+      - azure_imds.scheduled_events.scheduled_events
+"""
+
+    FACTS = r"""
+options: {}
+attributes:
+  facts:
+    description: Action returns an C(ansible_facts) dictionary that will update existing host facts.
+    support: full
+"""
+
+    READS = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+    details: This module changes nothing.
+  diff_mode:
+    support: none
+    details: This module changes nothing, so there is nothing to show.
+"""

@@ -1,0 +1,311 @@
+#!/usr/bin/python
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: event_approve
+short_description: Approve Azure Scheduled Events, so that they start early
+version_added: 0.1.0
+author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
+description:
+  - Tells the Instance Metadata Service of the VM on which it runs that scheduled events may start.
+  - An approval cannot be taken back, and releases every VM that the event names. An event that hits other VMs than this
+    one is only approved with O(release_others=true).
+  - Approved is not started. Azure may wait for other customers on the same hardware. Use
+    M(azure_imds.scheduled_events.event_wait) to see the start and the end.
+notes:
+  - IMDS does not show which events have been approved. So the module leaves a receipt for every approval in O(receipts)
+    and reports C(changed=false) for an event that has one. Where receipts cannot be written the module warns, and
+    approves again next time, which does no harm.
+  - Events that have started, or whose status is not known, are never approved. Events of an unknown type are approved only
+    when their id or type is asked for.
+  - Looks at the events once. So a policy that asks for the age of an event always sees a new one.
+extends_documentation_fragment:
+  - azure_imds.scheduled_events._imds
+  - azure_imds.scheduled_events._imds.selection
+  - azure_imds.scheduled_events._attributes
+  - azure_imds.scheduled_events._attributes.actiongroup
+attributes:
+  check_mode:
+    support: full
+    details: The events are read, and nothing is sent.
+  diff_mode:
+    support: full
+options:
+  timeout:
+    description:
+      - Seconds that the module may spend on IMDS in all. Approvals with a doubtful answer are repeated meanwhile.
+      - Where nothing listens the module fails after 3 seconds at the most.
+    type: float
+    default: 130
+  policy:
+    description:
+      - Rules that decide which of the selected events are approved now. Either the name of a preset or a dictionary with
+        C(rules).
+      - V(documented) approves what Microsoft's own sample approves, events from users and freezes under 9 seconds, as far
+        as they concern this VM. V(observe) approves nothing.
+      - At least one of O(policy), O(policy_file), O(event_ids), O(types), O(statuses) and O(sources) is needed.
+    type: raw
+  policy_file:
+    description: A YAML file on the target with such rules. Reading it needs PyYAML there.
+    type: path
+  prepared:
+    description: For the policy, how far the preparation of this VM is.
+    type: str
+    choices: [none, running, ok, failed]
+    default: none
+  gates:
+    description: For the policy, results of checks of your own by name. One that a rule asks for and is missing is closed.
+    type: dict
+    default: {}
+  release_others:
+    description: Whether to approve events that also hit other VMs than this one, which are released with it.
+    type: bool
+    default: false
+  receipts:
+    description: Directory on the target for the receipts of approvals.
+    type: path
+    default: /run/azure-scheduled-events/approvals
+seealso:
+  - module: azure_imds.scheduled_events.event_info
+  - module: azure_imds.scheduled_events.event_wait
+"""
+
+EXAMPLES = r"""
+- name: Approve what Microsoft's documentation suggests
+  azure_imds.scheduled_events.event_approve:
+    policy: documented
+
+- name: Approve the restart that this play has prepared for
+  azure_imds.scheduled_events.event_approve:
+    event_ids: "{{ coming.events | map(attribute='event_id') }}"
+
+- name: Approve for all VMs of the availability set, once, when all have prepared
+  azure_imds.scheduled_events.event_approve:
+    event_ids: "{{ coming.events | map(attribute='event_id') }}"
+    release_others: true
+  run_once: true
+
+- name: Approve reboots at night only, and only after this VM is ready
+  azure_imds.scheduled_events.event_approve:
+    prepared: "{{ 'ok' if drained is succeeded else 'failed' }}"
+    policy:
+      rules:
+        - name: reboots at night
+          when:
+            type: [Reboot, Redeploy]
+            only_me: true
+            utc_hours: 22-5
+          do:
+            - approve: after_prepare
+"""
+
+RETURN = r"""
+approvals:
+  description: What was done about each event, and why. Events that the selection leaves out are not listed.
+  returned: when IMDS could be read
+  type: list
+  elements: dict
+  contains:
+    event_id:
+      description: Identity of the event.
+      type: str
+      sample: 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11
+    outcome:
+      description:
+        - V(approved) when IMDS took the approval, or would be asked for it in check mode.
+        - V(already_approved) when there is a receipt, V(started) when there is nothing left to approve.
+        - V(not_found) when IMDS lists no such event, V(not_selected) when other options leave out an event of
+          O(event_ids), V(not_due) when the policy does not approve it now.
+        - V(others_affected) when it needs O(release_others). The module fails if it is one of O(event_ids).
+        - V(failed) when IMDS did not take the approval. The module fails.
+      type: str
+      sample: approved
+    reason:
+      description: One sentence for people.
+      type: str
+      sample: selected
+    event:
+      description: The event in the form that M(azure_imds.scheduled_events.event_info) documents, or null.
+      type: dict
+      sample:
+        event_id: 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11
+        event_type: Reboot
+        status: Scheduled
+        resources: [vm1]
+        resource_type: VirtualMachine
+        not_before: '2026-11-21T10:15:00Z'
+        description: Host server is undergoing maintenance.
+        source: Platform
+        duration_seconds: 9
+approved:
+  description: Ids of the events that were approved, or would be in check mode.
+  returned: when IMDS could be read
+  type: list
+  elements: str
+  sample: [2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11]
+incarnation:
+  description: Number of the document on which the decision rests, or null where missing.
+  returned: when IMDS could be read
+  type: int
+  sample: 2
+resource_name:
+  description: Name of this VM as Azure knows it, or null where it was not needed or not found.
+  returned: when IMDS could be read
+  type: str
+  sample: vm1
+imds_error:
+  description: What went wrong with IMDS, in the form that M(azure_imds.scheduled_events.event_info) documents.
+  returned: when the events could not be read
+  type: dict
+  sample:
+    kind: ImdsRefused
+    message: "IMDS at http://169.254.169.254 answered 500 to GET /metadata/scheduledevents?api-version=2020-07-01: Internal error"
+    status: 500
+    retryable: true
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
+    Conversation,
+    event_module,
+    fail,
+    selection,
+    warn_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approving import (
+    ALREADY_APPROVED,
+    APPROVE,
+    APPROVED,
+    FAILED,
+    OTHERS_AFFECTED,
+    Grounds,
+    Outcome,
+    plan_approvals,
+    send_approvals,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
+    Policy,
+    PolicyError,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
+    load_policy,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
+    DEFAULT_FOLDER,
+    Receipts,
+)
+
+OPTIONS: dict[str, t.Any] = dict(
+    policy=dict(type="raw"),
+    policy_file=dict(type="path"),
+    prepared=dict(type="str", choices=["none", "running", "ok", "failed"], default="none"),
+    gates=dict(type="dict", default={}),
+    release_others=dict(type="bool", default=False),
+    receipts=dict(type="path", default=DEFAULT_FOLDER),
+)
+
+
+def asked_policy(module: AnsibleModule) -> Policy | None:
+    policy, path = module.params["policy"], module.params["policy_file"]
+    try:
+        if path:
+            return load_policy(path)
+        if policy is None:
+            return None
+        return Policy.preset(policy) if isinstance(policy, str) else Policy.from_mapping(policy)
+    except PolicyError as error:
+        return module.fail_json(msg=str(error))
+
+
+def asked_gates(module: AnsibleModule) -> dict[str, bool]:
+    gates = module.params["gates"]
+    for name, value in gates.items():
+        if not isinstance(value, bool):
+            module.fail_json(msg="gates: %s has to be true or false, not %r" % (name, value))
+    return gates
+
+
+def shown(item: Outcome) -> dict[str, t.Any]:
+    return {
+        "event_id": item.event_id,
+        "outcome": APPROVED if item.outcome == APPROVE else item.outcome,
+        "reason": item.reason,
+        "event": item.event.as_dict() if item.event is not None else None,
+    }
+
+
+def approvals_shown(plan: list[Outcome], items: list[Outcome]) -> dict[str, t.Any]:
+    """The diff: which of the events that are to be approved, or were before, are so."""
+    concerned = {item.event_id for item in plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
+
+    def state(listed: list[Outcome], done: tuple[str, ...]) -> dict[str, str]:
+        return {item.event_id: "approved" if item.outcome in done else "not approved" for item in listed if item.event_id in concerned}
+
+    return {
+        "before": {"events": state(plan, (ALREADY_APPROVED,))},
+        "after": {"events": state(items, (APPROVE, APPROVED, ALREADY_APPROVED))},
+    }
+
+
+def failure(items: list[Outcome], event_ids: list[str]) -> str | None:
+    """Why the module has to fail, or None."""
+    named = {event_id.casefold() for event_id in event_ids}
+    bad = [
+        "%s: %s" % (item.event_id, item.reason)
+        for item in items
+        if item.outcome == FAILED or (item.outcome == OTHERS_AFFECTED and item.event_id.casefold() in named)
+    ]
+    return "%d of %d events could not be approved. %s" % (len(bad), len(items), "; ".join(bad)) if bad else None
+
+
+def main() -> None:
+    module = event_module(
+        timeout=130,
+        options=OPTIONS,
+        required_one_of=[["policy", "policy_file", "event_ids", "types", "statuses", "sources"]],
+        mutually_exclusive=[["policy", "policy_file"]],
+    )
+    chosen = selection(module)
+    policy, gates = asked_policy(module), asked_gates(module)
+    release_others = module.params["release_others"]
+    try:
+        imds = Conversation(module)
+        name = imds.resource_name(required=chosen.needs_own_name or not release_others)
+        document = imds.ask(imds.imds.events)
+        receipts = Receipts(module.params["receipts"], imds.imds.endpoint)
+        grounds = Grounds(chosen, name, release_others, policy, module.params["prepared"], gates)
+        plan = plan_approvals(document, grounds, receipts, imds.imds.api_version)
+    except ImdsError as error:
+        fail(module, error)
+    warn_of(module, document)
+    items = plan
+    if not module.check_mode:
+        items, warnings = send_approvals(imds.pacer, plan, receipts, imds.left())
+        for text in warnings:
+            module.warn(text)
+        if document.complete:
+            receipts.forget_all_but(event.event_id for event in document.events)
+    approved = [item.event_id for item in items if item.outcome in (APPROVE, APPROVED)]
+    result = dict(
+        changed=bool(approved),
+        approvals=[shown(item) for item in items],
+        approved=approved,
+        incarnation=document.incarnation,
+        resource_name=name,
+        diff=approvals_shown(plan, items),
+    )
+    problem = failure(items, list(chosen.event_ids))
+    if problem:
+        module.fail_json(msg=problem, **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+#!/usr/bin/python
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: event_facts
+short_description: Gather the Azure Scheduled Events of a VM as facts
+version_added: 0.1.0
+author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
+description:
+  - Sets the fact C(azure_scheduled_events) from the Instance Metadata Service of the VM on which it runs.
+  - Made to stand in C(facts_modules), in front of every play, for hosts of any kind. It never fails a host, and never
+    costs it more than O(timeout) seconds (a host without IMDS no more than 3). Where nothing can be known the fact says
+    so in RV(ansible_facts.azure_scheduled_events.available) and RV(ansible_facts.azure_scheduled_events.reason).
+  - The first request of a VM switches Scheduled Events on for its deployment. From then on a restart or redeploy that a
+    user asks for waits up to 15 minutes for an approval. After 24 hours without a request Azure switches it off again.
+extends_documentation_fragment:
+  - azure_imds.scheduled_events._imds
+  - azure_imds.scheduled_events._imds.selection
+  - azure_imds.scheduled_events._attributes
+  - azure_imds.scheduled_events._attributes.facts
+  - azure_imds.scheduled_events._attributes.reads
+  - azure_imds.scheduled_events._attributes.actiongroup
+options:
+  timeout:
+    description:
+      - Seconds that the module may spend on IMDS in all.
+      - The first answer of a VM may take two minutes. With the default the facts are then missing from the first run,
+        and there from the next one.
+    type: float
+    default: 5
+seealso:
+  - module: azure_imds.scheduled_events.event_info
+    description: The same events as a result of a task, which fails where IMDS cannot be read.
+"""
+
+EXAMPLES = r"""
+- name: Gather the facts
+  azure_imds.scheduled_events.event_facts:
+
+- name: Leave hosts alone that are about to be interrupted
+  ansible.builtin.meta: end_host
+  when: azure_scheduled_events.pending
+
+# ansible.cfg, to gather them in front of every play:
+#   [defaults]
+#   facts_modules = ansible.builtin.setup, azure_imds.scheduled_events.event_facts
+#
+# An inventory file maintenance.constructed.yml, with a fact cache, to group hosts by them:
+#   plugin: ansible.builtin.constructed
+#   strict: false
+#   groups:
+#     maintenance_pending: azure_scheduled_events.pending
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: Facts to add to C(ansible_facts).
+  returned: always
+  type: dict
+  contains:
+    azure_scheduled_events:
+      description: What IMDS said.
+      type: dict
+      contains:
+        available:
+          description: Whether the other values can be relied on. If not, nobody knows whether there are events.
+          type: bool
+          sample: true
+        reason:
+          description: Why nothing is known. Empty when RV(ansible_facts.azure_scheduled_events.available) is true.
+          type: str
+          sample: ''
+        resource_name:
+          description: Name of this VM as Azure knows it, or null where unknown.
+          type: str
+          sample: vm1
+        incarnation:
+          description: Number of the document. Null where unknown.
+          type: int
+          sample: 2
+        events:
+          description: The selected events, in the form that M(azure_imds.scheduled_events.event_info) documents.
+          type: list
+          elements: dict
+          sample:
+            - event_id: 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11
+              event_type: Reboot
+              status: Scheduled
+              resources: [vm1, vm2]
+              resource_type: VirtualMachine
+              not_before: '2026-11-21T10:15:00Z'
+              description: Host server is undergoing maintenance.
+              source: Platform
+              duration_seconds: 9
+        pending:
+          description: Whether there are selected events, scheduled or started.
+          type: bool
+          sample: true
+"""
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
+    Conversation,
+    event_module,
+    selection,
+    warn_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EventDocument,
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+
+
+def facts(name: str | None, document: EventDocument | None, events: list[ScheduledEvent], reason: str) -> dict[str, t.Any]:
+    return {
+        "available": not reason,
+        "reason": reason,
+        "resource_name": name,
+        "incarnation": document.incarnation if document is not None else None,
+        "events": [event.as_dict() for event in events],
+        "pending": bool(events),
+    }
+
+
+def main() -> None:
+    module = event_module(timeout=5)
+    chosen = selection(module)
+    name: str | None = None
+    document: EventDocument | None = None
+    events: list[ScheduledEvent] = []
+    reason = ""
+    try:
+        imds = Conversation(module)
+        name = imds.resource_name(required=chosen.needs_own_name)
+        document = imds.ask(imds.imds.events)
+        events = chosen.pick(document, name)
+    except ImdsError as error:
+        reason = str(error)
+    warn_of(module, document)
+    module.exit_json(changed=False, ansible_facts={"azure_scheduled_events": facts(name, document, events, reason)})
+
+
+if __name__ == "__main__":
+    main()
