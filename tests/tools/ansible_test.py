@@ -14,7 +14,7 @@ from tools.core import Core, path_for
 from tools.junit import read_junit
 from tools.stage import Job, Outcome
 
-ONLY_FOR_CONTROLLERS = "no tests in tests/unit/plugins/modules and tests/unit/plugins/module_utils"
+NO_MODULE_TESTS = "no tests in tests/unit/plugins/modules and tests/unit/plugins/module_utils"
 PROVIDING = threading.Lock()
 STANDIN = Path(__file__).with_name("get_pip_standin.py")
 
@@ -38,12 +38,15 @@ def sanity_outcome(status: int, output: str) -> Outcome:
 def units(job: Job, core: Core) -> Outcome:
     tree = job.workshop.tree(f"units-{core.version}")
     outcome = Outcome()
+    without = []
     for version in core.targets(job.workshop.interpreters):
         shutil.rmtree(tree / "tests" / "output" / "junit", ignore_errors=True)
         status = ansible_test(job, core, tree, "units", "--venv", "--python", version, "--num-workers", "1")
         ran = read_junit(tree / "tests" / "output" / "junit", status)
-        outcome += ran if ran.passed or ran.failed else Outcome(skipped=1, notes=(f"Python {version}: {ONLY_FOR_CONTROLLERS}",))
-    return outcome
+        outcome += ran
+        if not (ran.passed or ran.failed):
+            without.append(version)
+    return outcome + Outcome(skipped=len(without), notes=(f"Python {', '.join(without)}: {NO_MODULE_TESTS}",)) if without else outcome
 
 
 def integration(job: Job, core: Core, target: str) -> Outcome:

@@ -13,7 +13,8 @@ from tools.stage import Job, Outcome
 
 
 def mypy(job: Job) -> Outcome:
-    return Outcome.of(job.run(job.workshop.bin / "mypy"))
+    root_of_ansible_collections = job.workshop.tree("mypy").parents[2]
+    return Outcome.of(job.run(job.workshop.bin / "mypy", env={"MYPYPATH": os.fspath(root_of_ansible_collections)}))
 
 
 def lint(job: Job) -> Outcome:
