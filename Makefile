@@ -4,7 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python tests/run.py
-SIMULATOR := PYTHONPATH=roles/imds_simulator/files $(VENV)/bin/python -m imds_simulator
+WITH_SOURCES := PYTHONPATH=plugins/module_utils:roles/imds_simulator/files:tests
+SIMULATOR := $(WITH_SOURCES) $(VENV)/bin/python -m imds_simulator
 
 .DEFAULT_GOAL := help
 .PHONY: help venv rehearsal test test-list bench changelog collection clean
@@ -28,7 +29,7 @@ test-%: $(VENV)/for-tests
 	@$(RUN) $*
 
 bench: $(VENV)/for-rehearsal  ## measure, and print the tables
-	@$(VENV)/bin/python tests/bench
+	@for bench in tests/bench/bench_*.py; do $(WITH_SOURCES) $(VENV)/bin/python "$$bench" || exit 1; done
 
 changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the changelog
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" antsibull-changelog release --update-existing --reload-plugins --refresh-plugins

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.ansible_test import sanity_outcome
+from tools.ansible_test import counted, sanity_outcome
 from tools.junit import read_junit
 from tools.pythons import clean_path, find_interpreters, real_interpreter
 from tools.stage import Outcome
@@ -82,6 +82,14 @@ Running sanity test "pep8"
 FATAL: The 1 sanity test(s) listed below (out of 2) failed. See error output above for details.
 """
     assert sanity_outcome(1, output) == Outcome(1, 1, 1, ("Python 3.14: not on this machine",))
+
+
+def test_integration_counts_targets() -> None:
+    output = """Running event_info integration test role
+Running runme integration test script
+FATAL: The 1 integration test(s) listed below (out of 2) failed. See error output above for details:
+"""
+    assert counted(1, output, "integration") == Outcome(1, 1)
 
 
 def test_sanity_that_ran_nothing_has_failed() -> None:

@@ -88,9 +88,9 @@ class Job:
         for pid in list(self.children):
             end_group(pid)
 
-    def output(self, start: int = 0) -> str:
+    def output(self) -> str:
         self.log.flush()
-        return Path(self.log.name).read_text(errors="replace")[start:]
+        return Path(self.log.name).read_text(errors="replace")
 
 
 def end_group(leader: int) -> None:
