@@ -1,0 +1,107 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What may be approved: the plan, before anything is sent."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approving import Grounds, plan_approvals
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import EventDocument, ScheduledEvent
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import OwnNameUnknown
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import Receipts
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import Selection
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+
+
+def event(event_id, **values):
+    usual = ScheduledEvent(event_id, "Reboot", "Scheduled", ("vm1",), "VirtualMachine", NOW + timedelta(minutes=9), "", "User", None)
+    return usual._replace(**values)
+
+
+@pytest.fixture
+def plan(tmp_path):
+    receipts = Receipts(str(tmp_path), "http://127.0.0.1")
+
+    def planned(*events, own_name="vm1", noted=(), **words):
+        for event_id in noted:
+            receipts.write(event_id, "2026-11-21T11:59:00Z")
+        grounds = {name: words.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in words}
+        found = plan_approvals(
+            EventDocument(1, events, server_time=NOW), Grounds(Selection.of(**words), own_name, **grounds), receipts, "2020-07-01"
+        )
+        return [(item.event_id, item.outcome) for item in found]
+
+    return planned
+
+
+def test_selected_events_are_to_be_approved(plan):
+    assert plan(event("A"), event("B", source="Platform"), sources=["User"]) == [("A", "approve")]
+
+
+def test_an_id_that_is_not_listed_does_not_block_the_others(plan):
+    assert plan(event("A"), event("B"), event_ids=["x", "b", "a"]) == [("x", "not_found"), ("A", "approve"), ("B", "approve")]
+
+
+def test_a_started_event_is_left_alone(plan):
+    assert plan(event("A", status="Started", not_before=None), event_ids=["A"]) == [("A", "started")]
+
+
+def test_an_event_of_unknown_status_is_left_alone_even_by_id(plan):
+    assert plan(event("A", status="Paused"), event_ids=["A"]) == [("A", "not_due")]
+
+
+def test_an_event_of_unknown_type_needs_its_id_or_type(plan):
+    strange = event("A", event_type="Hibernate")
+    assert plan(strange, sources=["User"]) == [("A", "not_due")]
+    assert plan(strange, types=["Hibernate"]) == [("A", "approve")]
+    assert plan(strange, event_ids=["A"]) == [("A", "approve")]
+    assert plan(strange, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "do": "approve"}])) == [("A", "not_due")]
+
+
+def test_releasing_others_needs_an_explicit_word(plan):
+    both = event("A", resources=("vm1", "vm2"))
+    assert plan(both, event_ids=["A"]) == [("A", "others_affected")]
+    assert plan(both, event_ids=["A"], release_others=True) == [("A", "approve")]
+
+
+def test_an_event_that_names_nobody_counts_as_one_of_others(plan):
+    nobody = event("A", resources=())
+    assert plan(nobody, event_ids=["A"], affects="any") == [("A", "others_affected")]
+    assert plan(nobody, event_ids=["A"], affects="any", release_others=True) == [("A", "approve")]
+
+
+def test_an_event_of_others_is_not_selected_and_needs_two_words(plan):
+    other = event("A", resources=("vm2",))
+    assert plan(other, event_ids=["A"]) == [("A", "not_selected")]
+    assert plan(other, sources=["User"]) == []
+    assert plan(other, event_ids=["A"], affects="any") == [("A", "others_affected")]
+    assert plan(other, event_ids=["A"], affects="any", release_others=True) == [("A", "approve")]
+
+
+def test_a_receipt_says_that_it_is_done(plan):
+    assert plan(event("A"), event("B"), noted=["a"], sources=["User"]) == [("A", "already_approved"), ("B", "approve")]
+
+
+def test_the_policy_decides_within_the_selection(plan):
+    policy = Policy.preset("documented")
+    freeze = event("B", event_type="Freeze", source="Platform", duration=timedelta(seconds=30))
+    assert plan(event("A"), freeze, policy=policy) == [("A", "approve"), ("B", "not_due")]
+
+
+def test_the_policy_hears_of_preparation_and_gates(plan):
+    policy = Policy.from_rules([{"when": {"gate": "quorum"}, "do": [{"approve": "after_prepare"}]}])
+    assert plan(event("A"), policy=policy, prepared="ok") == [("A", "not_due")]
+    assert plan(event("A"), policy=policy, prepared="failed", gates={"quorum": True}) == [("A", "not_due")]
+    assert plan(event("A"), policy=policy, prepared="ok", gates={"quorum": True}) == [("A", "approve")]
+
+
+def test_without_own_name_nothing_is_guessed(plan):
+    with pytest.raises(OwnNameUnknown):
+        plan(event("A"), own_name=None, event_ids=["A"])
+    with pytest.raises(OwnNameUnknown):
+        plan(event("A"), own_name=None, event_ids=["A"], affects="any")
+    assert plan(event("A"), own_name=None, event_ids=["A"], affects="any", release_others=True) == [("A", "approve")]

@@ -1,0 +1,94 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finding IMDS in lease files, for VMs outside a virtual network."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.discovery import discover_endpoint, lease_addresses
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+USUAL = "http://169.254.169.254"
+
+DHCLIENT = """
+default-duid "\\000\\001";
+lease {
+  interface "eth0";
+  fixed-address 10.0.0.4;
+  option unknown-245 a8:3f:81:0f;
+  expire 5 2026/11/20 08:00:00;
+}
+lease {
+  interface "eth0";
+  fixed-address 10.0.0.4;
+  option unknown-245 a8:3f:81:10;
+  option domain-name-servers 168.63.129.16;
+  renew 6 2026/11/21 22:00:00;
+  expire 0 2026/11/22 08:00:00;
+}
+"""
+
+
+def found(tmp_path, text):
+    (tmp_path / "lease").write_text(text, encoding="utf-8")
+    return lease_addresses([str(tmp_path / "*")], NOW)
+
+
+def test_dhclient_writes_blocks_and_an_expired_one_does_not_count(tmp_path):
+    assert found(tmp_path, DHCLIENT) == ["168.63.129.16"]
+
+
+def test_the_newest_lease_of_a_file_comes_first(tmp_path):
+    assert found(tmp_path, DHCLIENT.replace("2026/11/20", "2026/11/23")) == ["168.63.129.16", "168.63.129.15"]
+
+
+@pytest.mark.parametrize("expiry, alive", [("never", True), ("epoch 1795348800", True), ("epoch 1", False), ("4 2026/99/99 08:00:00", False)])
+def test_ways_in_which_dhclient_writes_the_end_of_a_lease(tmp_path, expiry, alive):
+    text = "lease {\n  option unknown-245 a8:3f:81:10;\n  expire %s;\n}\n" % expiry
+    assert found(tmp_path, text) == (["168.63.129.16"] if alive else [])
+
+
+@pytest.mark.parametrize("value", ["a83f8110", "A8:3F:81:10", "168.63.129.16", '"168.63.129.16"'])
+def test_networkd_writes_keys(tmp_path, value):
+    assert found(tmp_path, "ADDRESS=10.0.0.4\nOPTION_245=%s\nLIFETIME=4294967295\n" % value) == ["168.63.129.16"]
+
+
+@pytest.mark.parametrize("text", ["", "OPTION_245=\n", "OPTION_245=a83f81\n", "OPTION_245=zz:zz:zz:zz\n", "OPTION_245=999.1.1.1\n", "lease {", "\x00\xff"])
+def test_a_file_without_a_usable_option_names_nothing(tmp_path, text):
+    assert found(tmp_path, text) == []
+
+
+def test_a_file_that_cannot_be_read_is_passed_over(tmp_path):
+    (tmp_path / "a-folder").mkdir()
+    assert found(tmp_path, DHCLIENT) == ["168.63.129.16"]
+
+
+def discovered(tmp_path, accepting, text=DHCLIENT):
+    (tmp_path / "lease").write_text(text.replace("2026/11/2", "2036/11/2"), encoding="utf-8")
+    asked = []
+
+    def answers(endpoint, timeout):
+        asked.append(endpoint)
+        assert 0 < timeout <= 3
+        return endpoint in accepting
+
+    return discover_endpoint(3.0, [str(tmp_path / "*")], answers), asked
+
+
+def test_the_usual_address_wins_when_it_answers(tmp_path):
+    assert discovered(tmp_path, [USUAL, "http://168.63.129.16"]) == (USUAL, [USUAL])
+
+
+@pytest.mark.parametrize("endpoint", ["http://168.63.129.16", "http://168.63.129.16:8080"])
+def test_else_the_address_of_the_lease_on_either_port(tmp_path, endpoint):
+    assert discovered(tmp_path, [endpoint])[0] == endpoint
+
+
+def test_where_nothing_answers_it_is_the_usual_address(tmp_path):
+    assert discovered(tmp_path, [])[0] == USUAL
+
+
+def test_without_a_lease_nothing_is_asked(tmp_path):
+    assert discovered(tmp_path, [], text="") == (USUAL, [])

@@ -1,0 +1,268 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading the document: what is tolerated, what is unknown, and that one bad event never costs the others."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import parse_document
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsUnreadable
+
+
+def event(**changes):
+    """An entry as api-version 2020-07-01 has it; a member set to ... is left out."""
+    entry = {
+        "EventId": "6E1F7C52-93D8-4C0B-A7F4-0B2D51E8C901",
+        "EventStatus": "Scheduled",
+        "EventType": "Reboot",
+        "ResourceType": "VirtualMachine",
+        "Resources": ["db-1"],
+        "NotBefore": "Sat, 21 Nov 2026 10:15:00 GMT",
+        "Description": "Host server is undergoing maintenance.",
+        "EventSource": "Platform",
+        "DurationInSeconds": 9,
+    }
+    entry.update(changes)
+    return {name: value for name, value in entry.items() if value is not ...}
+
+
+def document(*events, **members):
+    return json.dumps(dict({"DocumentIncarnation": 7, "Events": list(events)}, **members))
+
+
+def only(*args, **changes):
+    """The single event of a document with one changed entry, and the warnings."""
+    parsed = parse_document(document(event(*args, **changes)))
+    assert len(parsed.events) == 1
+    return parsed.events[0], parsed.warnings
+
+
+def test_every_member_of_an_event_is_read():
+    parsed = parse_document(document(event()))
+    assert (parsed.incarnation, parsed.warnings, parsed.complete) == (7, (), True)
+    found = parsed.events[0]
+    assert found.event_id == "6E1F7C52-93D8-4C0B-A7F4-0B2D51E8C901"
+    assert (found.event_type, found.status, found.source) == ("Reboot", "Scheduled", "Platform")
+    assert (found.resources, found.resource_type) == (("db-1",), "VirtualMachine")
+    assert found.not_before == datetime(2026, 11, 21, 10, 15, tzinfo=timezone.utc)
+    assert found.duration == timedelta(seconds=9)
+    assert found.description == "Host server is undergoing maintenance."
+
+
+def test_the_returned_shape_is_plain_json():
+    found, _warnings = only()
+    assert json.loads(json.dumps(found.as_dict())) == {
+        "event_id": "6E1F7C52-93D8-4C0B-A7F4-0B2D51E8C901",
+        "event_type": "Reboot",
+        "status": "Scheduled",
+        "resources": ["db-1"],
+        "resource_type": "VirtualMachine",
+        "not_before": "2026-11-21T10:15:00Z",
+        "description": "Host server is undergoing maintenance.",
+        "source": "Platform",
+        "duration_seconds": 9,
+    }
+
+
+def test_no_events_is_an_empty_document_without_warning():
+    parsed = parse_document('{"DocumentIncarnation":0,"Events":[]}')
+    assert (parsed.incarnation, parsed.events, parsed.warnings) == (0, (), ())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"  \r\n",
+        b"Service Unavailable",
+        b"<html><body>captive portal</body></html>",
+        document(event()).encode()[:-9],
+        b"null",
+        b"[]",
+        b"{}",
+        b"17",
+        b'"Events"',
+        b'{"DocumentIncarnation":3,"Events":null}',
+        b'{"DocumentIncarnation":3,"Events":{}}',
+        b'{"DocumentIncarnation":3,"Events":"none"}',
+        b'\xef\xbb\xbf{"DocumentIncarnation":3,"Events":[]}',
+        b'{"DocumentIncarnation":3,"Events":[],"x":"\xff"}',
+        b"[" * 100000,
+        b'{"DocumentIncarnation":' + b"9" * 5000 + b',"Events":[',
+    ],
+)
+def test_what_is_no_document_is_unknown_and_never_empty(body):
+    with pytest.raises(ImdsUnreadable):
+        parse_document(body)
+
+
+def test_the_same_text_may_come_as_bytes():
+    text = document(event(Description="Wartung \u00fc"))
+    assert parse_document(text.encode("utf-8")) == parse_document(text)
+
+
+@pytest.mark.parametrize(
+    "missing, absent",
+    [
+        (("Description", "EventSource", "DurationInSeconds"), ("description", "source", "duration")),
+        (("EventSource", "DurationInSeconds"), ("source", "duration")),
+        (("DurationInSeconds",), ("duration",)),
+    ],
+    ids=["2017-08-01", "2019-04-01", "2019-08-01"],
+)
+def test_members_that_old_versions_do_not_have_are_none_without_warning(missing, absent):
+    found, warnings = only(**dict.fromkeys(missing, ...))
+    assert [getattr(found, name) for name in absent] == [None] * len(absent)
+    assert warnings == ()
+
+
+def test_unknown_words_are_kept_and_reported():
+    found, warnings = only(EventType="Hibernate", EventStatus="Paused", EventSource="Robot", ResourceType="Disk")
+    assert (found.event_type, found.status, found.source, found.resource_type) == ("Hibernate", "Paused", "Robot", "Disk")
+    assert len(warnings) == 4 and all("unknown" in text for text in warnings)
+
+
+def test_letter_case_of_known_words_does_not_matter():
+    found, warnings = only(EventType="FREEZE", EventStatus="started", EventSource="user", ResourceType="virtualmachine", NotBefore="")
+    assert (found.event_type, found.status, found.source, found.resource_type) == ("Freeze", "Started", "User", "VirtualMachine")
+    assert warnings == ()
+
+
+def test_foreign_members_and_any_order_are_tolerated():
+    entry = dict(reversed(list(event(Severity={"level": 3}).items())))
+    parsed = parse_document(json.dumps({"Next": 1, "Events": [entry], "DocumentIncarnation": 7}))
+    assert parsed.events == parse_document(document(event())).events
+    assert parsed.warnings == ()
+
+
+@pytest.mark.parametrize("bad", [None, 5, "text", [], {}, event(EventId=...), event(EventId=""), event(EventId=5), event(EventId=" ")])
+def test_an_entry_that_cannot_be_told_is_left_out_and_makes_the_document_incomplete(bad):
+    parsed = parse_document(document(event(EventId="A"), bad, event(EventId="B")))
+    assert [found.event_id for found in parsed.events] == ["A", "B"]
+    assert not parsed.complete
+    assert len(parsed.warnings) == 1 and "entry 1" in parsed.warnings[0]
+
+
+@pytest.mark.parametrize("name", ["EventStatus", "EventType", "ResourceType", "Resources"])
+@pytest.mark.parametrize("value", [..., None, 5, {"a": 1}, []])
+def test_an_odd_member_costs_a_warning_but_not_the_event(name, value):
+    found, warnings = only(**{name: value})
+    assert found.event_id == "6E1F7C52-93D8-4C0B-A7F4-0B2D51E8C901"
+    assert warnings and all(name in text for text in warnings)
+
+
+@pytest.mark.parametrize(
+    "value, expected, odd",
+    [
+        (["web_0", "web_1"], ("web_0", "web_1"), False),
+        ("web_0", ("web_0",), True),
+        ([], (), True),
+        (["web_0", None, 7], ("web_0", "null", "7"), True),
+        (["\u0434\u0431-1"], ("\u0434\u0431-1",), False),
+    ],
+)
+def test_resources_never_look_fewer_than_they_are(value, expected, odd):
+    found, warnings = only(Resources=value)
+    assert found.resources == expected
+    assert bool(warnings) is odd
+
+
+@pytest.mark.parametrize("value, seconds", [(5, 5), (0, 0), ("9", 9), (5.0, 5), (-1, None), ("-1", None), (None, None)])
+def test_duration_is_a_number_or_unknown(value, seconds):
+    found, warnings = only(DurationInSeconds=value)
+    assert found.as_dict()["duration_seconds"] == seconds
+    assert warnings == ()
+
+
+@pytest.mark.parametrize("value", ["soon", True, [], -7, 10**40, "1e400"])
+def test_a_duration_that_is_none_is_unknown_with_a_warning(value):
+    found, warnings = only(DurationInSeconds=value)
+    assert found.duration is None
+    assert len(warnings) == 1 and "DurationInSeconds" in warnings[0]
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_json_does_not_have_are_unknown(number):
+    text = document(event()).replace('"DurationInSeconds": 9', '"DurationInSeconds": ' + number)
+    parsed = parse_document(text)
+    assert parsed.events[0].duration is None and parsed.warnings
+
+
+@pytest.mark.parametrize("value, number, odd", [("12", 12, True), (None, None, True), ("x", None, True), (True, None, True), (0, 0, False)])
+def test_incarnation_is_a_number_or_none(value, number, odd):
+    parsed = parse_document(document(DocumentIncarnation=value))
+    assert parsed.incarnation == number
+    assert bool(parsed.warnings) is odd
+
+
+def test_a_started_event_has_no_time_and_that_is_not_odd():
+    found, warnings = only(EventStatus="Started", NotBefore="")
+    assert found.not_before is None and warnings == ()
+
+
+@pytest.mark.parametrize("value", ["", None, ...])
+def test_a_scheduled_event_without_time_is_due_now(value):
+    found, warnings = only(NotBefore=value)
+    assert found.not_before is None and len(warnings) == 1
+    assert found.seconds_left(datetime.now(timezone.utc)) == 0.0
+
+
+@pytest.mark.parametrize("value", ["garbage", "Mon, 32 Foo", 1234567890, {}, "Sat, 31 Feb 2026 10:00:00 GMT"])
+def test_a_bad_date_is_due_now_with_a_warning(value):
+    found, warnings = only(NotBefore=value)
+    assert found.not_before is None
+    assert found.seconds_left(datetime.now(timezone.utc)) == 0.0
+    assert len(warnings) == 1 and "NotBefore" in warnings[0]
+
+
+def test_seconds_left_never_go_below_zero_and_do_not_count_once_started():
+    found, _warnings = only()
+    assert found.seconds_left(datetime(2026, 11, 21, 10, 14, tzinfo=timezone.utc)) == 60.0
+    assert found.seconds_left(datetime(2026, 11, 21, 11, 0, tzinfo=timezone.utc)) == 0.0
+    started, _warnings = only(EventStatus="Started")
+    assert started.seconds_left(datetime(2026, 11, 21, 10, 14, tzinfo=timezone.utc)) == 0.0
+
+
+def test_entries_of_one_id_are_taken_together_cautiously():
+    parsed = parse_document(
+        document(
+            event(EventId="abc", Resources=["vm1"]),
+            event(EventId="ABC", Resources=["vm2"], EventStatus="Started", NotBefore=""),
+            event(EventId="other"),
+        )
+    )
+    assert [found.key for found in parsed.events] == ["abc", "other"]
+    assert parsed.events[0].status == "Started"
+    assert set(parsed.events[0].resources) == {"vm1", "vm2"}
+    assert parsed.complete and len(parsed.warnings) == 1
+
+
+def test_raw_control_characters_are_read():
+    text = document(event(Description="line one@line two")).replace("@", "\n\x01")
+    assert parse_document(text).events[0].description == "line one\n\x01line two"
+
+
+def test_an_id_with_any_characters_is_kept_as_it_came():
+    strange = "../../etc/passwd\n\ud83d; rm -rf \u202e"
+    found, _warnings = only(EventId=strange)
+    assert found.event_id == strange
+    json.dumps(found.as_dict())
+
+
+def test_the_same_oddity_is_reported_once():
+    parsed = parse_document(document(event(EventType="Hibernate"), event(EventType="Hibernate")))
+    assert len([text for text in parsed.warnings if "Hibernate" in text]) == 1
+
+
+def test_an_event_is_found_by_its_id_in_any_letter_case():
+    parsed = parse_document(document(event(EventId="AbC")))
+    assert parsed.find("aBc") is parsed.events[0]
+    assert parsed.find("aB") is None
+
+
+def test_ten_thousand_events_are_read():
+    parsed = parse_document(document(*[event(EventId="ID-%d" % number) for number in range(10000)]))
+    assert len(parsed.events) == 10000 and parsed.complete

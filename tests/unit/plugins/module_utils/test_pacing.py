@@ -1,0 +1,152 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When to ask again: the retry table, the update window, and the limit of five requests a second."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import Imds
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
+
+
+class Time:
+    """Seconds that pass only when somebody sleeps."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.slept = []
+
+    def clock(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def time():
+    return Time()
+
+
+@pytest.fixture
+def pacer(time):
+    # nothing is ever sent by this client: the questions below are plain functions
+    return Pacer(Imds("http://127.0.0.1:9"), 1.0, time.clock, time.sleep, lambda: 0.0)
+
+
+def refused(status, retry_after=None):
+    return ImdsRefused("refused", status=status, retryable=status not in (400, 401, 403, 405), retry_after=retry_after)
+
+
+def delays(pacer, error, count, event_known=False):
+    found = []
+    for _attempt in range(count):
+        pacer.failed(error)
+        found.append(pacer.delay(event_known))
+    return found
+
+
+def test_while_all_is_well_the_interval_counts(pacer):
+    assert pacer.delay() == 1.0 and not pacer.is_outage()
+
+
+@pytest.mark.parametrize("error", [refused(404), refused(408), refused(429), refused(500), refused(503), refused(504), ImdsUnreachable("x"), ImdsUnreadable("x")])
+def test_trouble_that_may_pass_doubles_the_wait_up_to_a_cap(pacer, error):
+    assert delays(pacer, error, 7) == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_while_an_event_is_known_no_wait_is_long_enough_to_miss_a_preempt(pacer):
+    assert delays(pacer, refused(500), 6, event_known=True) == [1, 2, 4, 8, 10, 10]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 405])
+def test_an_error_that_no_repeat_can_mend_is_not_hammered(pacer, status):
+    assert delays(pacer, refused(status), 3) == [30, 30, 30]
+    assert delays(pacer, refused(status), 3, event_known=True) == [30, 30, 30]
+
+
+def test_an_update_is_asked_for_every_ten_seconds_and_is_no_outage_for_seventy(pacer, time):
+    assert delays(pacer, refused(410), 4) == [10, 10, 10, 10]
+    time.now += 69
+    assert not pacer.is_outage()
+    time.now += 1
+    assert pacer.is_outage()
+
+
+def test_other_trouble_is_an_outage_at_once(pacer):
+    pacer.failed(refused(500))
+    assert pacer.is_outage()
+
+
+def test_the_server_may_ask_for_a_wait_within_the_cap(pacer):
+    assert delays(pacer, refused(429, 7.0), 2) == [7, 7]
+    assert delays(pacer, refused(503, 3600.0), 1) == [30]
+    assert delays(pacer, refused(503, 3600.0), 1, event_known=True) == [10]
+    assert delays(pacer, refused(429, 0.0), 1) == [1]
+
+
+def test_a_good_answer_ends_the_back_off(pacer):
+    delays(pacer, refused(500), 5)
+    pacer.succeeded()
+    assert (pacer.delay(), pacer.errors_in_a_row, pacer.error) == (1.0, 0, None)
+    assert delays(pacer, refused(500), 1) == [1]
+
+
+def test_jitter_only_lengthens_the_wait_and_keeps_the_cap(time):
+    pacer = Pacer(Imds("http://127.0.0.1:9"), 1.0, time.clock, time.sleep, lambda: 0.99)
+    first, second, third = delays(pacer, refused(500), 3, event_known=True)
+    assert 1 < first <= 1.25 and 2 < second <= 2.5 and 4 < third <= 5
+    assert delays(pacer, refused(500), 5, event_known=True)[-1] == 10
+
+
+def test_a_slow_interval_is_not_hastened_by_an_error_that_stays(time):
+    pacer = Pacer(Imds("http://127.0.0.1:9"), 60.0, time.clock, time.sleep, lambda: 0.0)
+    assert delays(pacer, refused(400), 1) == [60]
+
+
+class Counting(Imds):
+    """A client whose questions cost a given number of requests, without a server."""
+
+    sent = 0
+
+    @property
+    def requests_sent(self):
+        return self.sent
+
+    def ask(self, cost, within=None):
+        self.sent += cost
+        return within
+
+
+@pytest.mark.parametrize("cost", [1, 2])
+def test_never_more_than_five_requests_in_any_second(time, cost):
+    imds = Counting("http://127.0.0.1:9")
+    pacer = Pacer(imds, 1.0, time.clock, time.sleep)
+    sent_at = []
+    for _call in range(40):
+        pacer.call(imds.ask, cost)
+        sent_at.extend([time.now] * cost)
+        time.now += 0.01
+    assert all(later - earlier >= 1.0 for earlier, later in zip(sent_at, sent_at[5:]))
+
+
+def test_waiting_for_a_turn_counts_against_the_limit_of_the_call(time):
+    imds = Counting("http://127.0.0.1:9")
+    pacer = Pacer(imds, 1.0, time.clock, time.sleep)
+    for _call in range(4):
+        assert pacer.call(imds.ask, 1, within=5.0) == 5.0
+    assert pacer.call(imds.ask, 1, within=5.0) == 4.0
+    assert time.slept == [1.0]
+
+
+def test_how_a_call_went_is_remembered(pacer):
+    def broken(within=None):
+        raise ImdsUnreadable("empty")
+
+    with pytest.raises(ImdsError):
+        pacer.call(broken)
+    assert pacer.errors_in_a_row == 1 and pacer.error.args == ("empty",)
+    assert pacer.call(lambda within=None: "fine") == "fine"
+    assert pacer.errors_in_a_row == 0

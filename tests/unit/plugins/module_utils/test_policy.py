@@ -1,0 +1,295 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What rules decide, and that nothing is approved by accident."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import ScheduledEvent
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import OwnNameUnknown
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy, PolicyError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import Situation, parse_seconds
+
+# a Saturday
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+
+
+def event(**values):
+    usual = ScheduledEvent(
+        "A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOON + timedelta(minutes=15), "Host", "Platform", timedelta(seconds=9)
+    )
+    return usual._replace(**values)
+
+
+def situation(**values):
+    return Situation(now=NOON, own_name="vm1")._replace(**values)
+
+
+def holds(when, found=None, **values):
+    """Whether a rule with this condition matches."""
+    policy = Policy.from_rules([{"name": "it", "when": when, "do": "log"}])
+    return policy.decide(found or event(), situation(**values)).rule == "it"
+
+
+def approving(setting="now", found=None, **values):
+    policy = Policy.from_rules([{"name": "it", "when": {}, "do": [{"approve": setting}]}])
+    return policy.decide(found or event(), situation(**values))
+
+
+SECONDS = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    "found, rule, due",
+    [
+        (event(status="Started", source="User"), "running already", False),
+        (event(event_type="Reboot", source="User", duration=None), "asked for by a user", True),
+        (event(duration=8 * SECONDS), "short freeze", True),
+        (event(duration=0 * SECONDS), "short freeze", True),
+        (event(duration=9 * SECONDS), "everything else", False),
+        (event(duration=None), "everything else", False),
+        (event(source=None, duration=None), "everything else", False),
+        (event(event_type="Redeploy", duration=5 * SECONDS), "everything else", False),
+        (event(source="User", resources=("vm2",)), "everything else", False),
+        (event(duration=5 * SECONDS, resources=("vm2", "VM1")), "short freeze", True),
+        (event(event_type="Hibernate", source="User"), "everything else", False),
+    ],
+)
+def test_the_documented_preset_approves_what_the_sample_does_for_this_vm(found, rule, due):
+    decision = Policy.preset("documented").decide(found, situation())
+    assert (decision.rule, decision.due) == (rule, due)
+    assert decision.approval == ("now" if due else "never")
+
+
+def test_the_observe_preset_approves_nothing():
+    decision = Policy.preset("observe").decide(event(source="User"), situation())
+    assert (decision.approval, decision.due, decision.actions) == ("never", False, ("log",))
+
+
+@pytest.mark.parametrize(
+    "values, strange",
+    [({"event_type": "Hibernate"}, "Hibernate"), ({"status": "Paused"}, "Paused"), ({"source": "Robot"}, "Robot"), ({"event_type": ""}, "type")],
+)
+def test_an_unknown_word_never_matches_a_rule_that_approves(values, strange):
+    decision = approving(found=event(**values))
+    assert not decision.due and decision.approval == "never" and decision.rule is None
+    assert strange in decision.reason
+
+
+def test_an_unknown_word_still_reaches_a_rule_that_does_not_approve():
+    policy = Policy.from_rules([{"name": "all", "when": {}, "do": "approve"}, {"name": "rest", "when": {}, "do": ["notify", "prepare"]}])
+    decision = policy.decide(event(event_type="Hibernate"), situation())
+    assert (decision.rule, decision.actions, decision.due) == ("rest", ("notify", "prepare"), False)
+
+
+def test_where_no_rule_matches_nothing_is_approved():
+    policy = Policy.from_rules([{"when": {"type": "Reboot"}, "do": "approve"}])
+    decision = policy.decide(event(), situation())
+    assert (decision.approval, decision.due, decision.rule) == ("never", False, None)
+
+
+def test_the_first_rule_that_matches_decides():
+    policy = Policy.from_rules([{"name": "1", "when": {"type": "Freeze"}, "do": "hold"}, {"name": "2", "when": {}, "do": "approve"}])
+    assert policy.decide(event(), situation()).rule == "1"
+    assert policy.decide(event(event_type="Reboot"), situation()).rule == "2"
+
+
+def test_all_conditions_of_a_rule_have_to_hold():
+    assert holds({"type": "Freeze", "source": "Platform"})
+    assert not holds({"type": "Freeze", "source": "User"})
+
+
+@pytest.mark.parametrize(
+    "when, expected",
+    [
+        ({"type": ["Reboot", "freeze"]}, True),
+        ({"type": "Reboot"}, False),
+        ({"status": "scheduled"}, True),
+        ({"source": "User"}, False),
+        ({"duration": 9}, True),
+        ({"duration": {"lt": 9}}, False),
+        ({"duration": {"max": "9s"}}, True),
+        ({"duration": {"gt": 8, "lt": 10}}, True),
+        ({"duration": "unknown"}, False),
+        ({"time_left": {"max": "15m"}}, True),
+        ({"time_left": {"lt": 900}}, False),
+        ({"description": "^Ho.t$"}, True),
+        ({"description": "migration"}, False),
+        ({"concerns_me": True}, True),
+        ({"concerns_me": False}, False),
+        ({"only_me": True}, True),
+        ({"resource_count": 1}, True),
+        ({"resource_count": {"min": 2}}, False),
+        ({"resources": "VM*"}, True),
+        ({"resources": ["db*", "vm?"]}, True),
+        ({"resources": {"all": ["vm1"]}}, True),
+        ({"resources": {"any": ["db*"]}}, False),
+        ({"is_leader": "first"}, True),
+        ({"first_seen_age": {"min": 1}}, False),
+        ({"seen_started": False}, True),
+        ({"approved_by_us": False}, True),
+        ({"previous_type": "Freeze"}, False),
+        ({"weekday": ["Sat", "sun"]}, True),
+        ({"weekday": "Mon"}, False),
+        ({"utc_hours": "12-13"}, True),
+        ({"utc_hours": "11-12"}, False),
+        ({"utc_hours": "22-13"}, True),
+        ({"utc_hours": "22-6"}, False),
+        ({"prepared": "none"}, True),
+        ({"prepared": ["ok", "failed"]}, False),
+        ({"gate": "spare_node"}, False),
+        ({"api_version_min": "2019-08-01"}, True),
+        ({"api_version_min": "2020-07-02"}, False),
+    ],
+)
+def test_conditions(when, expected):
+    assert holds(when) is expected
+
+
+def test_conditions_on_what_is_remembered():
+    assert holds({"first_seen_age": {"min": "30s"}}, first_seen=NOON - timedelta(seconds=30))
+    assert holds({"seen_started": True, "approved_by_us": True}, seen_started=True, approved_by_us=True)
+    assert holds({"previous_type": "Freeze"}, event(event_type="Reboot"), previous_type="Freeze")
+    assert holds({"prepared": "failed"}, prepared="failed")
+    assert holds({"gate": ["a", "b"]}, gates={"a": True, "b": True})
+    assert not holds({"gate": ["a", "b"]}, gates={"a": True, "b": False})
+
+
+def test_an_unknown_duration_meets_no_bound():
+    unknown = event(duration=None)
+    assert not holds({"duration": {"min": 0}}, unknown)
+    assert not holds({"duration": {"lt": 1000}}, unknown)
+    assert holds({"duration": "unknown"}, unknown)
+
+
+def test_a_scheduled_event_without_time_is_due_now():
+    assert holds({"time_left": 0}, event(not_before=None))
+
+
+def test_the_next_in_resources_leads_when_its_time_has_come():
+    when = {"is_leader": {"strategy": "first", "takeover_after": "60s"}}
+    both = event(resources=("vm0", "vm1"))
+    assert not holds(when, both, first_seen=NOON - timedelta(seconds=59))
+    assert holds(when, both, first_seen=NOON - timedelta(seconds=60))
+    assert not holds({"is_leader": "first"}, both, first_seen=NOON - timedelta(days=1))
+    assert not holds(when, event(resources=("vm0",)), first_seen=NOON - timedelta(days=1))
+
+
+@pytest.mark.parametrize("word", ["concerns_me", "only_me"])
+def test_without_own_name_a_rule_that_needs_it_is_an_error(word):
+    with pytest.raises(OwnNameUnknown):
+        holds({word: True}, own_name=None)
+    with pytest.raises(OwnNameUnknown):
+        holds({"is_leader": "first"}, own_name=None)
+
+
+@pytest.mark.parametrize(
+    "setting, values, approval, due",
+    [
+        ("now", {}, "now", True),
+        (None, {}, "now", True),
+        ("never", {}, "never", False),
+        ("manual", {"prepared": "ok"}, "manual", False),
+        ("after_prepare", {}, "after_prepare", False),
+        ("after_prepare", {"prepared": "running"}, "after_prepare", False),
+        ("after_prepare", {"prepared": "ok"}, "after_prepare", True),
+        ("after_prepare", {"prepared": "failed"}, "after_prepare", False),
+        ("now", {"prepared": "failed"}, "now", False),
+        ({"when": "after_prepare", "on_failure": "approve"}, {"prepared": "failed"}, "after_prepare", True),
+        ({"when": "after_prepare", "on_failure": "hold"}, {"prepared": "failed"}, "after_prepare", False),
+        ({"delay": "30s"}, {"first_seen": NOON - timedelta(seconds=29)}, "now", False),
+        ({"delay": "30s"}, {"first_seen": NOON - timedelta(seconds=30)}, "now", True),
+        ({"time_left": "14m"}, {}, "now", False),
+        ({"time_left": "15m"}, {}, "now", True),
+        ("now", {"approved_by_us": True}, "now", False),
+    ],
+)
+def test_when_an_approval_is_due(setting, values, approval, due):
+    decision = approving(setting, **values)
+    assert (decision.approval, decision.due) == (approval, due)
+    assert decision.reason.count("\n") == 0 and "'it'" in decision.reason
+
+
+def test_a_started_event_is_never_due():
+    decision = approving(found=event(status="Started", not_before=None))
+    assert not decision.due and "started" in decision.reason
+
+
+@pytest.mark.parametrize(
+    "rules, complaint",
+    [
+        ([], "at least one rule"),
+        (None, "at least one rule"),
+        ({"when": {}}, "at least one rule"),
+        (["approve"], "expected a mapping"),
+        ([{"when": {}}], "needs do"),
+        ([{"wen": {}, "do": "log"}], "unknown key 'wen'; did you mean when?"),
+        ([{"when": {"tpye": "Freeze"}, "do": "log"}], r"rules\[0\].when.tpye: unknown key 'tpye'; did you mean type?"),
+        ([{"when": {"type": "Freese"}, "do": "log"}], "unknown event type 'Freese'; did you mean Freeze?"),
+        ([{"when": {"type": []}, "do": "log"}], "empty list"),
+        ([{"when": {"duration": {"below": 9}}, "do": "log"}], "unknown bound 'below'"),
+        ([{"when": {"duration": {}}, "do": "log"}], "at least one of min"),
+        ([{"when": {"duration": "long"}, "do": "log"}], "expected seconds"),
+        ([{"when": {"time_left": "unknown"}, "do": "log"}], "expected seconds"),
+        ([{"when": {"time_left": True}, "do": "log"}], "expected seconds"),
+        ([{"when": {"concerns_me": "yes please"}, "do": "log"}], "expected true or false"),
+        ([{"when": {"description": "("}, "do": "log"}], "not a regular expression"),
+        ([{"when": {"description": 5}, "do": "log"}], "expected a regular expression"),
+        ([{"when": {"resources": [5]}, "do": "log"}], "expected texts"),
+        ([{"when": {"resources": {"some": ["x"]}}, "do": "log"}], "unknown key 'some'"),
+        ([{"when": {"is_leader": "loudest"}, "do": "log"}], "unknown strategy 'loudest'"),
+        ([{"when": {"is_leader": {"takeover": 5}}, "do": "log"}], "did you mean takeover_after"),
+        ([{"when": {"utc_hours": "night"}, "do": "log"}], "expected hours"),
+        ([{"when": {"utc_hours": "24-3"}, "do": "log"}], "expected hours"),
+        ([{"when": {"weekday": "Caturday"}, "do": "log"}], "unknown weekday"),
+        ([{"when": {"prepared": "done"}, "do": "log"}], "unknown state of preparation"),
+        ([{"when": {"api_version_min": "new"}, "do": "log"}], "expected an api-version"),
+        ([{"when": "always", "do": "log"}], "expected a mapping"),
+        ([{"do": []}], "at least one action"),
+        ([{"do": "aprove"}], "unknown action 'aprove'; did you mean approve?"),
+        ([{"do": [{"approve": "soon"}]}], "unknown time of approval 'soon'"),
+        ([{"do": [{"approve": {"after": 5}}]}], "unknown key 'after'"),
+        ([{"do": [{"approve": {"on_failure": "cry"}}]}], "unknown on_failure 'cry'"),
+        ([{"do": [{"approve": "now", "log": None}]}], "one action"),
+        ([{"do": [{"log": "loud"}]}], "log takes no setting"),
+        ([{"do": ["approve", "hold"]}], "exclude each other"),
+        ([{"do": 5}], "unknown action 5"),
+    ],
+)
+def test_a_bad_rule_is_refused_with_its_place(rules, complaint):
+    with pytest.raises(PolicyError, match=complaint):
+        Policy.from_rules(rules)
+
+
+@pytest.mark.parametrize(
+    "data, complaint",
+    [
+        ({}, "either preset or rules"),
+        ({"preset": "observe", "rules": []}, "either preset or rules"),
+        ({"preset": "documentd"}, "did you mean documented?"),
+        ({"preset": ["observe"]}, "preset"),
+        ({"rulez": []}, "did you mean rules?"),
+        ("documented", "expected a mapping"),
+    ],
+)
+def test_a_bad_policy_is_refused(data, complaint):
+    with pytest.raises(PolicyError, match=complaint):
+        Policy.from_mapping(data)
+
+
+def test_a_policy_may_name_a_preset_or_hold_rules():
+    assert Policy.from_mapping({"preset": "documented"}).name == "documented"
+    assert Policy.from_mapping({"name": "mine", "rules": [{"when": None, "do": "log"}]}).name == "mine"
+
+
+@pytest.mark.parametrize("value, seconds", [(5, 5), (0.5, 0.5), ("5", 5), ("1.5s", 1.5), ("15m", 900), ("2h", 7200), ("5d", 432000), (" 3 m ", 180)])
+def test_amounts_of_time(value, seconds):
+    assert parse_seconds(value) == seconds
+
+
+@pytest.mark.parametrize("value", ["", "m", "5 weeks", "-5s", None, [], True, "1:30"])
+def test_what_is_no_amount_of_time(value):
+    with pytest.raises(ValueError):
+        parse_seconds(value)

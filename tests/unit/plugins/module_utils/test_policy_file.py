@@ -1,0 +1,74 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Policy files: errors name file, line and key."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import ScheduledEvent
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import PolicyError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import load_policy, parse_policy
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import Situation
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+FREEZE = ScheduledEvent("A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOW, "", "Platform", timedelta(seconds=5))
+
+# the sample of Microsoft's documentation as a policy
+SAMPLE = """
+name: as documented
+rules:
+  - {when: {status: Started}, do: [log]}
+  - {when: {source: User}, do: [approve]}
+  - name: short freeze
+    when: {type: Freeze, duration: {min: 0, lt: 9}}
+    do: [approve]
+  - {when: {}, do: [log]}
+"""
+
+
+def test_a_file_is_read(tmp_path):
+    path = tmp_path / "policy.yml"
+    path.write_text(SAMPLE, encoding="utf-8")
+    policy = load_policy(str(path))
+    decision = policy.decide(FREEZE, Situation(NOW))
+    assert (policy.name, decision.rule, decision.due) == ("as documented", "short freeze", True)
+    assert "policy.yml:6" in decision.reason
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("", "p.yml:1: the policy is empty"),
+        ("# nothing\n", "p.yml:1: the policy is empty"),
+        ("rules:\n- when:\n    tipe: Freeze\n  do: log\n", r"p.yml:3: rules\[0\].when.tipe: unknown key 'tipe'; did you mean type\?"),
+        ("rules:\n- when:\n    type:\n    - Freeze\n    - Rebot\n  do: log\n", r"p.yml:3: rules\[0\].when.type: .*did you mean Reboot\?"),
+        ("rules:\n- when: {}\n  do:\n  - log\n  - aprove\n", r"p.yml:5: rules\[0\].do\[1\]: .*did you mean approve\?"),
+        ("rules:\n- when: {}\n  when: {}\n  do: log\n", "p.yml:3: the key 'when' stands twice"),
+        ("rules: [\n", "p.yml:2: not YAML"),
+        ("rules: !!python/object:os.system {}\n", "p.yml:1"),
+        ("- when: {}\n", "expected a mapping"),
+        ("rules:\n- ? [a, b]\n  : 1\n", "p.yml:2: a key has to be a plain word"),
+        ("rules:\n- when: {api_version_min: 2019-08-01}\n  do: lug\n", "p.yml:3"),
+        ("text: \x00", "p.yml"),
+    ],
+)
+def test_a_bad_file_is_refused_with_file_line_and_key(text, complaint):
+    with pytest.raises(PolicyError, match=complaint):
+        parse_policy(text, "p.yml")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(PolicyError, match="absent.yml cannot be read"):
+        load_policy(str(tmp_path / "absent.yml"))
+    binary = tmp_path / "binary.yml"
+    binary.write_bytes(b"\xff\xfe\x00rules")
+    with pytest.raises(PolicyError, match="binary.yml cannot be read"):
+        load_policy(str(binary))
+
+
+def test_a_version_may_stand_without_quotes():
+    policy = parse_policy("rules:\n- when: {api_version_min: 2019-08-01}\n  do: approve\n", "p.yml")
+    assert policy.decide(FREEZE, Situation(NOW)).due
+    assert not policy.decide(FREEZE, Situation(NOW, api_version="2019-04-01")).due

@@ -1,0 +1,69 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Receipts of approvals: whole or not at all, and safe with any id."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import Receipts
+
+HERE = "http://169.254.169.254"
+
+
+def test_a_receipt_is_found_in_any_letter_case(tmp_path):
+    receipts = Receipts(str(tmp_path / "not" / "yet"), HERE)
+    assert receipts.find("Abc") is None
+    receipts.write("Abc", "2026-11-21T12:00:00Z")
+    assert receipts.find("aBC") == "2026-11-21T12:00:00Z"
+    assert receipts.find("Abcd") is None
+
+
+def test_a_receipt_counts_at_its_own_endpoint_only(tmp_path):
+    Receipts(str(tmp_path), HERE).write("A", "2026-11-21T12:00:00Z")
+    assert Receipts(str(tmp_path), "http://127.0.0.1:8080").find("A") is None
+
+
+@pytest.mark.parametrize("event_id", ["../../escape", "a/b", "x" * 5000, "new\nline", "\ud800", "\0"])
+def test_any_id_stays_inside_the_folder(tmp_path, event_id):
+    receipts = Receipts(str(tmp_path / "in"), HERE)
+    receipts.write(event_id, "2026-11-21T12:00:00Z")
+    assert receipts.find(event_id) == "2026-11-21T12:00:00Z"
+    assert os.listdir(str(tmp_path)) == ["in"] and len(os.listdir(str(tmp_path / "in"))) == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"event_id": "other"}', "\u00fc"])
+def test_a_damaged_receipt_is_no_receipt(tmp_path, content):
+    receipts = Receipts(str(tmp_path), HERE)
+    receipts.write("A", "2026-11-21T12:00:00Z")
+    (path,) = list(tmp_path.iterdir())
+    path.write_text(content, encoding="utf-8")
+    assert receipts.find("A") is None
+
+
+def test_receipts_of_events_that_are_over_are_removed(tmp_path):
+    here, there = Receipts(str(tmp_path), HERE), Receipts(str(tmp_path), "http://127.0.0.1:8080")
+    for receipts in (here, there):
+        receipts.write("A", "1")
+        receipts.write("B", "1")
+    here.forget_all_but(["a"])
+    assert (here.find("A"), here.find("B")) == ("1", None)
+    assert (there.find("A"), there.find("B")) == ("1", "1")
+
+
+def test_a_missing_folder_is_nothing_to_forget(tmp_path):
+    Receipts(str(tmp_path / "absent"), HERE).forget_all_but([])
+
+
+def test_where_nothing_can_be_written_the_error_says_so_and_nothing_is_left(tmp_path):
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    with pytest.raises(OSError):
+        Receipts(str(tmp_path / "file"), HERE).write("A", "1")
+    full = tmp_path / "full"
+    full.mkdir()
+    receipts = Receipts(str(full), HERE)
+    (full / os.path.basename(receipts._path("A"))).mkdir()
+    with pytest.raises(OSError):
+        receipts.write("A", "1")
+    assert [name for name in os.listdir(str(full)) if name.startswith(".draft")] == []

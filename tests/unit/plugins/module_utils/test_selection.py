@@ -1,0 +1,70 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words by which callers choose events."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import EventDocument, ScheduledEvent
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import OwnNameUnknown
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import Selection
+
+
+def event(event_id, event_type="Freeze", status="Scheduled", resources=("vm1",), source="Platform"):
+    return ScheduledEvent(event_id, event_type, status, resources, "VirtualMachine", None, "", source, None)
+
+
+EVENTS = EventDocument(
+    1,
+    (
+        event("A"),
+        event("B", event_type="Reboot", source="User"),
+        event("C", status="Started", resources=("vm1", "vm2")),
+        event("D", resources=("vm2",), source=None),
+    ),
+)
+
+
+def picked(own_name="vm1", **words):
+    return "".join(found.event_id for found in Selection.of(**words).pick(EVENTS, own_name))
+
+
+@pytest.mark.parametrize(
+    "words, ids",
+    [
+        ({}, "ABC"),
+        ({"affects": "any"}, "ABCD"),
+        ({"affects": ["any"]}, "ABCD"),
+        ({"affects": []}, "ABC"),
+        ({"affects": ["vm2"]}, "CD"),
+        ({"affects": ["VM2"]}, "CD"),
+        ({"affects": ["self", "vm2"]}, "ABCD"),
+        ({"affects": ["vm"]}, ""),
+        ({"event_ids": ["b", "x"]}, "B"),
+        ({"types": ["reboot"]}, "B"),
+        ({"types": ["Freeze", "Reboot"], "statuses": ["Scheduled"]}, "AB"),
+        ({"statuses": ["started"]}, "C"),
+        ({"sources": ["User"]}, "B"),
+        ({"sources": ["Platform"], "affects": ["any"]}, "AC"),
+        ({"event_ids": ["A"], "types": ["Reboot"]}, ""),
+        ({"types": []}, "ABC"),
+    ],
+)
+def test_an_event_has_to_meet_all_words(words, ids):
+    assert picked(**words) == ids
+
+
+def test_another_own_name_selects_other_events():
+    assert picked(own_name="vm2") == "CD"
+    assert picked(own_name="vm3") == ""
+
+
+@pytest.mark.parametrize("affects, needed", [(None, True), ("self", True), (["SELF"], True), ("any", False), (["vm2"], False), (["vm2", "self"], True)])
+def test_whether_the_own_name_is_needed(affects, needed):
+    assert Selection.of(affects=affects).needs_own_name is needed
+
+
+def test_self_without_a_name_is_an_error():
+    with pytest.raises(OwnNameUnknown):
+        picked(own_name=None)
+    assert picked(own_name=None, affects="any") == "ABCD"

@@ -1,0 +1,107 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting: errors never end it and are never taken for an empty document."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import EventDocument, ScheduledEvent
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsRefused, ImdsUnreachable, ImdsUnreadable
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import Imds
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
+
+EVENT = ScheduledEvent("A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", None, "", "Platform", None)
+EMPTY = EventDocument(1, ())
+FULL = EventDocument(2, (EVENT,))
+
+
+class Script:
+    """Answers in turn, the last one for ever; an error is raised. Time passes only in sleep."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.now = 0.0
+        self.polled_at = []
+        self.limits = []
+        self.pacer = Pacer(Imds("http://127.0.0.1:9"), 1.0, lambda: self.now, self.sleep, lambda: 0.0)
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def poll(self, within):
+        self.polled_at.append(self.now)
+        self.limits.append(within)
+        return self.pacer.call(self.answer)
+
+    def answer(self, within=None):
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def wait(self, holds, timeout):
+        return wait_for(self.pacer, self.poll, holds, timeout)
+
+
+def has_events(document):
+    return bool(document.events)
+
+
+def is_empty(document):
+    return not document.events
+
+
+def test_a_state_that_holds_already_takes_one_poll():
+    script = Script(FULL)
+    waited = script.wait(has_events, 60)
+    assert (waited.reached, waited.document, waited.elapsed, waited.errors) == (True, FULL, 0.0, 0)
+    assert script.polled_at == [0.0]
+
+
+def test_polls_come_once_an_interval():
+    script = Script(EMPTY, EMPTY, EMPTY, FULL)
+    assert script.wait(has_events, 60).reached
+    assert script.polled_at == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_the_last_poll_comes_at_the_very_end():
+    script = Script(EMPTY)
+    waited = script.wait(has_events, 2.5)
+    assert not waited.reached and waited.elapsed == 2.5 and waited.document == EMPTY
+    assert script.polled_at == [0.0, 1.0, 2.0, 2.5]
+
+
+@pytest.mark.parametrize("error", [ImdsUnreachable("no route"), ImdsUnreadable("empty body"), ImdsRefused("gone", status=410), ImdsRefused("no", status=400, retryable=False)])
+def test_an_error_is_not_the_end_of_an_event(error):
+    script = Script(FULL, error, error, FULL, EMPTY)
+    waited = script.wait(is_empty, 600)
+    assert waited.reached and waited.errors == 2 and waited.last_error is error
+
+
+def test_a_sick_imds_is_reported_but_does_not_end_the_wait():
+    error = ImdsUnreachable("no route")
+    script = Script(error)
+    waited = script.wait(is_empty, 60)
+    assert (waited.reached, waited.document, waited.last_error) == (False, None, error)
+    assert waited.elapsed == 60 and waited.errors == len(script.polled_at)
+    assert script.polled_at[:5] == [0, 1, 3, 7, 15]
+
+
+def test_while_an_event_is_known_polls_are_never_more_than_ten_seconds_apart():
+    script = Script(FULL, ImdsUnreachable("no route"))
+    script.wait(is_empty, 120)
+    gaps = [later - earlier for earlier, later in zip(script.polled_at, script.polled_at[1:])]
+    assert max(gaps) == 10
+
+
+def test_a_refused_version_is_raised_as_no_wait_can_mend_it():
+    error = ImdsRefused("no such version", status=400, retryable=False, supported_versions=("2020-07-01",))
+    with pytest.raises(ImdsRefused):
+        Script(error).wait(has_events, 600)
+
+
+def test_each_poll_is_told_how_much_time_is_left():
+    script = Script(EMPTY)
+    script.wait(has_events, 2)
+    assert script.limits == [2.0, 1.0, 0.1]
