@@ -63,7 +63,7 @@ def test_command_runs(command: str, environment: dict[str, str]) -> None:
 def test_playbook_is_accepted(text: str, environment: dict[str, str], tmp_path: Path) -> None:
     playbook = tmp_path / "playbook.yml"
     playbook.write_text(text, encoding="utf-8")
-    command = ["ansible-playbook", "--syntax-check", "--inventory", "localhost,", playbook]
+    command = ["ansible-playbook", "--syntax-check", "--inventory", "localhost,", str(playbook)]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
 
