@@ -29,11 +29,11 @@ def sanity(job: Job, core: Core) -> Outcome:
 
 
 def sanity_outcome(status: int, output: str) -> Outcome:
-    absent = re.findall(r"Skipping sanity test \S+ on Python (\S+) because it could not be found", output)
-    programs = re.findall(r"Required program \"(\w+)\" not found", output)
-    notes = [f"Python {version}: not on this machine" for version in absent] + [f"needs {program}" for program in programs]
-    notes = list(dict.fromkeys(notes))
-    return counted(status, output, "sanity") + Outcome(skipped=len(notes), notes=tuple(notes))
+    absent = dict.fromkeys(re.findall(r"Skipping sanity test \S+ on Python (\S+) because it could not be found", output))
+    programs = dict.fromkeys(re.findall(r"Required program \"(\w+)\" not found", output))
+    notes = [f"Python {', '.join(absent)}: not on this machine"] if absent else []
+    notes += [f"needs {program}" for program in programs]
+    return counted(status, output, "sanity") + Outcome(skipped=len(absent) + len(programs), notes=tuple(notes))
 
 
 def counted(status: int, output: str, kind: str) -> Outcome:

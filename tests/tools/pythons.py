@@ -9,6 +9,7 @@ A version manager's shims lie on PATH as python3.8, python3.9 and so on whether 
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import subprocess
@@ -41,8 +42,8 @@ def find_interpreters(path: str, home: Path) -> tuple[Interpreter, ...]:
 
 
 def pyenv_folders(home: Path) -> list[Path]:
-    pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv")
-    return sorted(pyenv.glob("versions/3.*/bin"))
+    pyenv = os.environ.get("PYENV_ROOT") or str(home / ".pyenv")
+    return sorted(Path(folder) for folder in glob.glob(f"{glob.escape(pyenv)}/versions/3.*/bin"))
 
 
 def real_interpreter(candidate: Path, minor: int) -> Path | None:
