@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The body of a POST: which events somebody approves (spec 1.5)."""
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class Malformed(ValueError):
+    """The body is no list of start requests; the text says why."""
+
+
+def event_ids(body: bytes) -> list[str]:
+    """The ids of ``{"StartRequests":[{"EventId":"..."}]}`` in their order; further members are ignored."""
+    if not body:
+        raise Malformed("The request body is empty")
+    try:
+        document: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Malformed("The request body is not valid JSON") from None
+    if not isinstance(document, dict) or not isinstance(document.get("StartRequests"), list):
+        raise Malformed("The request body has no list StartRequests")
+    if not document["StartRequests"]:
+        raise Malformed("StartRequests is empty")
+    return [_event_id(request) for request in document["StartRequests"]]
+
+
+def _event_id(request: Any) -> str:
+    if not isinstance(request, dict) or not isinstance(request.get("EventId"), str) or not request["EventId"]:
+        raise Malformed("A start request has no EventId")
+    event_id: str = request["EventId"]
+    return event_id

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""VMs and the groups that share a document (spec 3.1)."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, NamedTuple, Optional
+
+KINDS = ("standalone", "availability_set", "scale_set", "cloud_service")
+
+
+class Address(NamedTuple):
+    """A host and a TCP port; port 0 asks the system for a free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return "%s:%d" % ("[%s]" % self.host if ":" in self.host else self.host, self.port)
+
+
+def parse_address(text: str) -> Address:
+    """``HOST:PORT`` (``[::1]:80`` for IPv6); ValueError when it is not that."""
+    host, colon, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise ValueError("%r is not HOST:PORT" % text)
+    return Address(host, int(port))
+
+
+@dataclass(frozen=True)
+class Vm:
+    """One virtual machine. ``resource_name`` is its ``compute.name`` and its entry in Resources (spec 3.2.1)."""
+
+    name: str
+    group: str
+    resource_name: str
+    listen: Optional[Address] = None
+    source: Optional[str] = None
+    zone: str = ""
+    fault_domain: int = 0
+    update_domain: int = 0
+    instance: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A deployment whose members see one document: the scope of spec 3.1.1."""
+
+    name: str
+    kind: str
+    vms: tuple[Vm, ...]
+    orchestration: str = "uniform"
+    gpu_single_fault_domain: bool = False
+    incarnation: Optional[int] = None
+    instance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def own_events_only(self) -> bool:
+        """Whether each VM is a scope of its own (spec 3.1.1, 3.1.3)."""
+        return self.kind == "standalone" or self.gpu_single_fault_domain
+
+
+def scope_key(group: Group, vm: Vm, zone_split: bool) -> str:
+    """The name of the document that ``vm`` sees: VMs with equal keys share incarnation and enabling."""
+    if group.own_events_only:
+        return "%s/%s" % (group.name, vm.name)
+    if zone_split and vm.zone:
+        return "%s/zone %s" % (group.name, vm.zone)
+    return group.name

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""What the model reports: one thing that happened, for the log and for the impact commands."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+
+@dataclass(frozen=True)
+class Happening:
+    """``what`` happened at ``moment`` (the simulator's clock).
+
+    ``what`` is one of scheduled, started, finished, cancelled, changed, back-to-scheduled, approved, released,
+    impact-start, impact-end, incarnation, enabled, disabled.
+    """
+
+    moment: float
+    what: str
+    group: str
+    event: str = ""
+    event_id: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)

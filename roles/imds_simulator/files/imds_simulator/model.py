@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The simulated service: groups, their scopes, their events, and the passing of time (spec 2 and 3).
+
+Pure apart from its own state: every method is told what time it is (``now``, the simulator's clock), nothing
+sleeps, and ``settle(now)`` carries out whatever became due, in the order in which it was due.
+"""
+from __future__ import annotations
+
+import math
+import uuid
+from collections import deque
+from typing import Callable, Iterable, Mapping, Optional, Sequence
+
+from . import transitions
+from .groups import Group, Vm, scope_key
+from .happening import Happening
+from .knobs import Knobs
+from .life import GONE, NEVER, Due, LiveEvent, content_of
+from .plans import EventPlan, IncarnationStep
+from .scope import Scope
+from .timing import next_of
+
+# events that are over stay listed up to this many, so that a week of events does not eat memory
+_KEEP_GONE = 1000
+
+
+def new_event_id() -> str:
+    """An upper-case GUID, unique over restarts (spec 1.4.3, T73)."""
+    return str(uuid.uuid4()).upper()
+
+
+class UnknownEvent(LookupError):
+    """No event of that name or id."""
+
+
+class World:
+    """All groups with their scopes and events.
+
+    ``speed`` divides every simulated duration. ``epoch`` is the moment of simulated time 0, None until the
+    first request when the scenario begins with that.
+    """
+
+    def __init__(self, groups: Sequence[Group], plans: Iterable[EventPlan], knobs: Knobs, *, speed: float = 1.0,
+                 epoch: Optional[float] = None, incarnations: Iterable[IncarnationStep] = (),
+                 new_id: Callable[[], str] = new_event_id) -> None:
+        self.groups: Mapping[str, Group] = {group.name: group for group in groups}
+        self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
+        self.knobs = knobs
+        self.speed = speed
+        self.epoch: Optional[float] = None
+        self.events: list[LiveEvent] = []
+        self.gone: deque[LiveEvent] = deque(maxlen=_KEEP_GONE)
+        self._new_id = new_id
+        self._plans = tuple(plans)
+        self._incarnations = tuple(incarnations)
+        self._steps: list[tuple[float, IncarnationStep]] = []
+        self._scopes: dict[str, Scope] = {}
+        self._scope_of: dict[str, Scope] = {}
+        self._next_due = math.inf
+        self._latest = -math.inf
+        if epoch is not None:
+            self.begin(epoch)
+
+    # -- time
+
+    def wall(self, simulated: float) -> float:
+        """How long ``simulated`` seconds take on the clock."""
+        return simulated / self.speed
+
+    def begin(self, epoch: float) -> None:
+        """Make ``epoch`` simulated time 0: the scenario's events lie in its future."""
+        self.epoch = epoch
+        for plan in self._plans:
+            self.add(plan, epoch)
+        moments = [(epoch + self.wall(step.at), step) for step in self._incarnations]
+        self._steps = sorted(moments, key=lambda each: each[0])
+        self.replan()
+
+    def next_due(self) -> float:
+        """The moment of the next transition, infinity when nothing is to come: the hot path compares this."""
+        return self._next_due
+
+    def settle(self, now: float) -> list[Happening]:
+        """Carry out every transition due until ``now``, each at its own moment, in order."""
+        happened: list[Happening] = []
+        while self._next_due <= now:
+            due, event, scope = self._first_due()
+            # never before what already happened: an approval may set an event free whose own moment is past
+            self._latest = max(self._latest, due.moment)
+            if event is not None:
+                happened += transitions.carry_out(self, event, due, self._latest)
+            elif scope is not None:
+                scope.unveil(self.knobs.incarnation_step, bool(self.seen_by(scope)))
+            else:
+                happened += transitions.step_incarnation(self, self._steps.pop(0)[1], self._latest)
+            self.replan()
+        self._latest = max(self._latest, now)
+        return happened
+
+    def replan(self) -> None:
+        """Drop what is over and find out when the next transition is due; after every change from outside."""
+        for event in [each for each in self.events if each.status == GONE]:
+            self.events.remove(event)
+            self.gone.append(event)
+        self._next_due = self._first_due()[0].moment
+
+    def _first_due(self) -> tuple[Due, Optional[LiveEvent], Optional[Scope]]:
+        best: tuple[Due, Optional[LiveEvent], Optional[Scope]] = (NEVER, None, None)
+        if self._steps:
+            best = (Due(self._steps[0][0], 0, "incarnation"), None, None)
+        for scope in self._scopes.values():
+            if scope.veiled_until < best[0].moment:
+                best = (Due(scope.veiled_until, 0, "unveil"), None, scope)
+        for event in self.events:
+            due = next_of(event, self.events, self.knobs, self.speed)
+            if due.moment < best[0].moment:
+                best = (due, event, None)
+        return best
+
+    # -- events
+
+    def add(self, plan: EventPlan, base: float) -> LiveEvent:
+        """Put an event into the future: ``plan.at`` counts from ``base``, or from the end of ``plan.after``."""
+        event = LiveEvent(plan, self.vms[plan.resources[0]].group, plan.id or self._new_id(),
+                          content_of(plan, self.knobs))
+        if plan.after is None:
+            event.appears_at = base + self.wall(plan.at)
+        else:
+            ended = [each.gone_at for each in self.gone if each.name == plan.after and each.gone_at is not None]
+            if ended:
+                event.appears_at = max(base, ended[-1] + self.wall(plan.at))
+        self.events.append(event)
+        return event
+
+    def find(self, name_or_id: str) -> LiveEvent:
+        """The event of that name or id, living ones first; raises UnknownEvent."""
+        for event in self.events + list(reversed(self.gone)):
+            if event.name == name_or_id or event.id.upper() == name_or_id.upper():
+                return event
+        raise UnknownEvent(name_or_id)
+
+    # -- scopes
+
+    def scopes(self) -> list[Scope]:
+        return list(self._scopes.values())
+
+    def scope_for(self, vm: Vm) -> Scope:
+        """The scope whose document ``vm`` sees."""
+        scope = self._scope_of.get(vm.name)
+        if scope is None:
+            group = self.groups[vm.group]
+            key = scope_key(group, vm, self.knobs.zone_split)
+            first = self.knobs.incarnation_start if group.incarnation is None else group.incarnation
+            scope = self._scopes.setdefault(key, Scope(key, group.name, first, first))
+            self._scope_of[vm.name] = scope
+        return scope
+
+    def scopes_seeing(self, event: LiveEvent) -> list[Scope]:
+        """Every scope in whose document the event is, or would be, listed (spec 3.1)."""
+        group = self.groups[event.group]
+        whole = not group.own_events_only and not self.knobs.zone_split
+        vms = group.vms[:1] if whole else [self.vms[name] for name in event.content.resources]
+        return list({scope.key: scope for scope in map(self.scope_for, vms)}.values())
+
+    def seen_by(self, scope: Scope) -> list[LiveEvent]:
+        """The events in the document of ``scope``, oldest first."""
+        if scope.veiled:
+            return []
+        return [event for event in self.events if event.group == scope.group and event.visible
+                and scope in self.scopes_seeing(event)]
+
+    def changed(self, scopes: Iterable[Scope], step: Optional[int] = None) -> None:
+        """Raise the incarnation of ``scopes`` for one visible change."""
+        for scope in scopes:
+            scope.changed(self.knobs.incarnation_step if step is None else step)
+
+    def turn(self, knobs: Knobs) -> None:
+        """Use other knobs from now on."""
+        if knobs.zone_split != self.knobs.zone_split:
+            self._scope_of.clear()
+        self.knobs = knobs
+        for scope in self._scopes.values():
+            scope.revision += 1
+        self.replan()

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""An HTTP answer as a value, and the error bodies of spec 1.6."""
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+JSON_TYPE = "application/json; charset=utf-8"
+TEXT_TYPE = "text/plain; charset=utf-8"
+
+_VERSION_ERROR = {
+    "new": "Bad request. api-version is invalid or was not specified in the request. "
+           "For more information refer to aka.ms/azureimds",
+    "old": "Bad request. api-version was not specified in the request. For more information refer to aka.ms/azureimds",
+}
+_HEADER_ERROR = {
+    "new": "Bad request. Required metadata header not specified",
+    "old": "Bad request: . Required metadata header not specified",
+}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Status, further headers, body and its type; no type means that no Content-Type is sent."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def compact(value: Any) -> bytes:
+    """JSON as IMDS writes it: no spaces, members in the order given (spec 1.4.2)."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def json_reply(value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
+    return Reply(status, compact(value), JSON_TYPE, headers)
+
+
+def error(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
+    """The general error shape (spec 1.6)."""
+    return json_reply({"error": message}, status, headers)
+
+
+def header_error(wording: str) -> Reply:
+    return error(400, _HEADER_ERROR[wording])
+
+
+def version_error(wording: str, newest: list[str]) -> Reply:
+    return json_reply({"error": _VERSION_ERROR[wording], "newest-versions": newest}, 400)
+
+
+def too_many_requests(headers: tuple[tuple[str, str], ...] = ()) -> Reply:
+    return error(429, "Too many requests", headers)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Serving in the foreground, alone or beside a command."""
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import os
+import signal
+import sys
+from typing import Callable, Sequence
+
+from .fault_kinds import FaultError
+from .knobs import KnobError, change_knobs
+from .listeners import CannotListen
+from .options import is_loopback
+from .plans import Scenario
+from .running import Running, Setup, running, with_sources
+from .scenario import ScenarioError, default_scenario, load
+
+
+class Unusable(Exception):
+    """Options that cannot be used together; the text is one clear line."""
+
+
+def setup_from(options: argparse.Namespace) -> Setup:
+    """What the command line asks for; raises Unusable or ScenarioError."""
+    if options.vm and options.scenario:
+        raise Unusable("--vm names the only VM when there is no scenario; with --scenario the file names the VMs")
+    scenario = load(options.scenario) if options.scenario else default_scenario(options.vm)
+    scenario = _with_sources(scenario, dict(options.source))
+    try:
+        knobs = change_knobs(scenario.knobs, dict(options.knob))
+    except KnobError as error:
+        raise Unusable(str(error)) from None
+    if not is_loopback(options.control) and not options.control_anywhere:
+        raise Unusable("--control %s is not a loopback address: anybody who reaches it could rule the simulator; "
+                       "add --control-anywhere if that is meant" % (options.control,))
+    return Setup(dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed), options.listen,
+                 options.control, options.clock == "manual")
+
+
+def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
+    vms = {vm.name for group in scenario.groups for vm in group.vms}
+    for name in sources:
+        if name not in vms:
+            raise Unusable("--source: there is no VM %s; there are %s" % (name, ", ".join(sorted(vms))))
+    moved = with_sources(scenario, sources)
+    shared = {vm.name for group in moved.groups for vm in group.vms if vm.source}
+    for fault in moved.faults:
+        if fault.action == "refuse" and shared & set(fault.vms):
+            raise Unusable("the scenario refuses connections of %s, which --source puts on a shared address: that cannot be"
+                           % ", ".join(sorted(shared & set(fault.vms))))
+    return moved
+
+
+async def serve(setup: Setup, quiet: bool) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    _on_signals(lambda _number: stop.set())
+    async with running(setup, _quiet if quiet else _say) as simulator:
+        announce(simulator, setup, _say)
+        await stop.wait()
+    return 0
+
+
+async def beside(setup: Setup, command: Sequence[str], quiet: bool) -> int:
+    """Run ``command`` while the simulator serves; returns the command's exit code.
+
+    The command finds the simulator in IMDS_SIMULATOR_ENDPOINT (first VM), IMDS_SIMULATOR_ENDPOINTS (JSON, VM name
+    to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command. What the simulator says goes to stderr.
+    """
+    async with running(setup, _quiet if quiet else _murmur) as simulator:
+        if not quiet:
+            announce(simulator, setup, _murmur)
+        endpoints = dict(simulator.endpoints)
+        environment = dict(os.environ, IMDS_SIMULATOR_ENDPOINT=next(iter(endpoints.values())),
+                           IMDS_SIMULATOR_ENDPOINTS=json.dumps(endpoints), IMDS_SIMULATOR_CONTROL=simulator.control)
+        try:
+            process = await asyncio.create_subprocess_exec(*command, env=environment)
+        except OSError as error:
+            raise Unusable("cannot run %s: %s" % (command[0], error.strerror)) from None
+
+        def pass_on(number: int) -> None:
+            if process.returncode is None:
+                process.send_signal(number)
+        _on_signals(pass_on)
+        status = await process.wait()
+    # as a shell reports a command that a signal ended
+    return 128 - status if status < 0 else status
+
+
+def announce(simulator: Running, setup: Setup, say: Callable[[str], None]) -> None:
+    """One line per address; the control API comes last, so that whoever reads it knows that all is ready."""
+    for listener in simulator.listeners.all:
+        if len(listener.vms) > 8:
+            who = "%d VMs, told apart by source address" % len(listener.vms)
+        else:
+            who = ", ".join(listener.vms)
+        say("listening %s for %s" % (listener.url, who))
+    say("control %s" % simulator.control)
+
+
+def run(options: argparse.Namespace, command: Sequence[str]) -> int:
+    """Serve as ``options`` say, beside ``command`` if there is one; returns the exit code."""
+    try:
+        setup = setup_from(options)
+        main = beside(setup, command, options.quiet) if command else serve(setup, options.quiet)
+        return asyncio.run(main)
+    except ScenarioError as error:
+        print(error, file=sys.stderr)
+    except (Unusable, CannotListen, FaultError) as error:
+        print("imds_simulator: %s" % error, file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return 2
+
+
+def _on_signals(react: Callable[[int], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, react, number)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _murmur(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _quiet(_text: str) -> None:
+    """Say nothing."""

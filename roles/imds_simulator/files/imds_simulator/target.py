@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The request target, taken apart once per distinct text (spec 1.1)."""
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Mapping, NamedTuple, Optional
+from urllib.parse import parse_qsl
+
+EVENTS = "scheduledevents"
+INSTANCE = "instance"
+VERSIONS = "versions"
+UNKNOWN = "unknown"
+ROUTES = (EVENTS, INSTANCE, VERSIONS, UNKNOWN)
+
+
+class Target(NamedTuple):
+    """Where a request goes: route, path below it, query, and the oddities that the contract cares about."""
+
+    route: str
+    below: tuple[str, ...]
+    query: Mapping[str, str]
+    duplicates: bool
+    trailing_slash: bool
+
+    @property
+    def version(self) -> Optional[str]:
+        return self.query.get("api-version")
+
+
+@lru_cache(maxsize=4096)
+def parse_target(raw: str) -> Target:
+    """``/metadata/ROUTE[/BELOW][/][?QUERY]`` in any letter case; escapes in the path are not understood."""
+    path, _mark, query_text = raw.partition("?")
+    pairs = parse_qsl(query_text, keep_blank_values=True)
+    names = [name.lower() for name, _value in pairs]
+    trailing = len(path) > 1 and path.endswith("/")
+    parts = (path[:-1] if trailing else path).split("/")
+    route, below = UNKNOWN, ()  # type: str, tuple[str, ...]
+    if len(parts) >= 3 and parts[0] == "" and parts[1].lower() == "metadata" and "" not in parts[2:]:
+        name = parts[2].lower()
+        if name == INSTANCE or (name in (EVENTS, VERSIONS) and len(parts) == 3):
+            route, below = name, tuple(parts[3:])
+    return Target(route, below, {name.lower(): value for name, value in pairs}, len(set(names)) < len(names), trailing)

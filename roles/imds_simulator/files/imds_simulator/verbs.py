@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Verbs that speak to the control API of a running simulator."""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
+from urllib.parse import quote, urlencode
+
+from .options import DEFAULT_CONTROL
+
+# the control API is local: a proxy from the environment must not come between
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Call(NamedTuple):
+    """One request to the control API."""
+
+    method: str
+    path: str
+    body: Optional[Mapping[str, Any]] = None
+
+
+def speak(argv: Sequence[str]) -> int:
+    """Carry out a verb: print the answer as JSON, or the error on stderr with exit code 1."""
+    options = _parser().parse_args(argv)
+    try:
+        call = options.call(options)
+    except ValueError as error:
+        print("imds_simulator: %s" % error, file=sys.stderr)
+        return 2
+    status, answer = request(options.control.rstrip("/"), call)
+    if status != 200 and status != 201:
+        print("imds_simulator: %s" % answer, file=sys.stderr)
+        return 1
+    print(json.dumps(answer, indent=2))
+    return 0
+
+
+def request(control: str, call: Call) -> tuple[int, Any]:
+    """(status, decoded answer or error text); status 0 when nobody answers."""
+    data = None if call.body is None else json.dumps(call.body).encode()
+    wanted = urllib.request.Request(control + call.path, data=data, method=call.method,
+                                    headers={"Content-Type": "application/json"})
+    try:
+        with _DIRECT.open(wanted, timeout=10) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, _error_text(error.read())
+    except (OSError, ValueError) as error:
+        return 0, "no control API at %s (%s); is the simulator running, is --control right?" % (control, error)
+
+
+def _error_text(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return body.decode(errors="replace")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="imds_simulator")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for name, (add, call) in VERBS.items():
+        verb = verbs.add_parser(name, help=call.__doc__, description=call.__doc__)
+        verb.add_argument("--control", metavar="URL",
+                          default=os.environ.get("IMDS_SIMULATOR_CONTROL", "http://%s" % (DEFAULT_CONTROL,)),
+                          help="the control API (default $IMDS_SIMULATOR_CONTROL, else http://%s)" % (DEFAULT_CONTROL,))
+        add(verb)
+        verb.set_defaults(call=call)
+    return parser
+
+
+def _given(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+
+
+def _event_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--type", metavar="TYPE")
+    verb.add_argument("--resources", metavar="VM,VM", type=lambda text: text.split(","))
+    verb.add_argument("--notice", metavar="DURATION", help="time to NotBefore")
+    verb.add_argument("--duration", metavar="SECONDS", type=int, help="DurationInSeconds")
+    verb.add_argument("--source", metavar="SOURCE", help="Platform or User")
+    verb.add_argument("--description", metavar="TEXT")
+
+
+def _add_schedule(verb: argparse.ArgumentParser) -> None:
+    _event_options(verb)
+    for name in ("name", "at", "id", "started_for", "batch", "starts", "cancel_after"):
+        verb.add_argument("--" + name.replace("_", "-"), metavar="VALUE")
+    verb.add_argument("--hold", action="store_true", default=None, help="other tenants hold it until released or NotBefore")
+    verb.add_argument("--json", metavar="JSON", type=json.loads, default={}, help="further keys of the event, as a JSON object")
+
+
+def _schedule(options: argparse.Namespace) -> Call:
+    """schedule an event"""
+    names = ("type", "resources", "notice", "duration", "source", "description", "name", "at", "id", "started_for", "batch",
+             "starts", "cancel_after", "hold")
+    return Call("POST", "/events", {**options.json, **_given(options, names)})
+
+
+def _event(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("event", metavar="EVENT", help="name or EventId")
+
+
+def _add_approve(verb: argparse.ArgumentParser) -> None:
+    _event(verb)
+    verb.add_argument("--as", dest="who", metavar="WHO", default="control-plane",
+                      help="control-plane (default), other-tenants, or a VM of the group")
+
+
+def _approve(options: argparse.Namespace) -> Call:
+    """approve an event without IMDS, or release it as the other tenants"""
+    return Call("POST", "/events/%s/approve" % quote(options.event), {"as": options.who})
+
+
+def _cancel(options: argparse.Namespace) -> Call:
+    """cancel a Scheduled event"""
+    return Call("POST", "/events/%s/cancel" % quote(options.event), {})
+
+
+def _complete(options: argparse.Namespace) -> Call:
+    """end an event now"""
+    return Call("POST", "/events/%s/complete" % quote(options.event), {})
+
+
+def _add_change(verb: argparse.ArgumentParser) -> None:
+    _event(verb)
+    _event_options(verb)
+    verb.add_argument("--status", choices=("Scheduled", "Started"))
+
+
+def _change(options: argparse.Namespace) -> Call:
+    """change what clients see of an event"""
+    names = ("type", "resources", "notice", "duration", "source", "description", "status")
+    return Call("POST", "/events/%s/change" % quote(options.event), _given(options, names))
+
+
+def _add_fail(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("vms", metavar="VM", nargs="+")
+    verb.add_argument("--type", choices=("Reboot", "Redeploy"))
+
+
+def _fail(options: argparse.Namespace) -> Call:
+    """let the hardware under VMs fail"""
+    return Call("POST", "/fail", {"resources": options.vms, **_given(options, ("type",))})
+
+
+def _add_fault(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("what", choices=("inject", "list", "clear", "kinds"))
+    verb.add_argument("which", metavar="KIND|NUMBER", nargs="?", help="kind to inject, or number to clear (none: all)")
+    verb.add_argument("--vm", type=lambda text: text.split(","), metavar="VM,VM")
+    for name in ("route", "method", "requests", "from", "to", "for"):
+        verb.add_argument("--" + name, metavar="VALUE")
+    verb.add_argument("--set", metavar="OPTION=VALUE", action="append", default=[], help="an option of the kind, such as status=503")
+
+
+def _fault(options: argparse.Namespace) -> Call:
+    """inject, list or clear faults"""
+    if options.what in ("list", "kinds"):
+        return Call("GET", "/faults" if options.what == "list" else "/fault-kinds")
+    if options.what == "clear":
+        return Call("DELETE", "/faults/%s" % quote(options.which) if options.which else "/faults")
+    if not options.which:
+        raise ValueError("fault inject needs a kind; 'fault kinds' lists them")
+    body = {"kind": options.which, **_given(options, ("vm", "route", "method", "requests", "from", "to", "for"))}
+    for text in options.set:
+        name, _equals, value = text.partition("=")
+        body[name] = int(value) if value.isdigit() else value
+    return Call("POST", "/faults", body)
+
+
+def _add_knob(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("pairs", metavar="NAME=VALUE", nargs="*", help="none: show all knobs")
+
+
+def _knob(options: argparse.Namespace) -> Call:
+    """show or set knobs"""
+    return Call("POST", "/knobs", dict(text.partition("=")[::2] for text in options.pairs)) if options.pairs else Call("GET", "/knobs")
+
+
+def _add_incarnation(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("group", metavar="GROUP")
+    verb.add_argument("--to", type=int, metavar="N")
+    verb.add_argument("--add", type=int, metavar="N")
+
+
+def _incarnation(options: argparse.Namespace) -> Call:
+    """let DocumentIncarnation jump although no event changed"""
+    return Call("POST", "/incarnation", {"group": options.group, **_given(options, ("to", "add"))})
+
+
+def _disable(options: argparse.Namespace) -> Call:
+    """disable the service for a group, as after 24 h of silence"""
+    return Call("POST", "/disable", {"group": options.group})
+
+
+def _advance(options: argparse.Namespace) -> Call:
+    """move the clock by a simulated duration"""
+    return Call("POST", "/advance", {"seconds": options.duration})
+
+
+def _reader(path: str, doc: str) -> Callable[[argparse.Namespace], Call]:
+    def call(options: argparse.Namespace) -> Call:
+        query = {name: value for name, value in vars(options).items() if name in ("vm", "what", "after") and value is not None}
+        return Call("GET", path + ("?" + urlencode(query) if query else ""))
+    call.__doc__ = doc
+    return call
+
+
+def _nothing(_verb: argparse.ArgumentParser) -> None:
+    """This verb takes no further options."""
+
+
+def _add_log(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--what", metavar="WHAT", help="only lines of this kind, such as approval or started")
+    verb.add_argument("--after", metavar="NUMBER")
+
+
+def _add_requests(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--vm", metavar="VM")
+    verb.add_argument("--after", metavar="NUMBER")
+
+
+VERBS: Mapping[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], Call]]] = {
+    "schedule": (_add_schedule, _schedule),
+    "approve": (_add_approve, _approve),
+    "cancel": (_event, _cancel),
+    "complete": (_event, _complete),
+    "change": (_add_change, _change),
+    "fail": (_add_fail, _fail),
+    "fault": (_add_fault, _fault),
+    "knob": (_add_knob, _knob),
+    "incarnation": (_add_incarnation, _incarnation),
+    "disable": (lambda verb: _add_positional(verb, "group"), _disable),
+    "advance": (lambda verb: _add_positional(verb, "duration"), _advance),
+    "state": (_nothing, _reader("/state", "show everything")),
+    "events": (_nothing, _reader("/events", "show the events")),
+    "log": (_add_log, _reader("/log", "show what happened and who approved")),
+    "requests": (_add_requests, _reader("/requests", "show recent requests and counts")),
+}
+
+
+def _add_positional(verb: argparse.ArgumentParser, name: str) -> None:
+    verb.add_argument(name, metavar=name.upper())
