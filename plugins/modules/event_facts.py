@@ -43,7 +43,7 @@ EXAMPLES = r"""
 
 - name: Leave hosts alone that are about to be interrupted
   ansible.builtin.meta: end_host
-  when: azure_scheduled_events.pending
+  when: ansible_facts.azure_scheduled_events.pending
 
 # ansible.cfg, to gather them in front of every play:
 #   [defaults]

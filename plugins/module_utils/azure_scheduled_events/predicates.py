@@ -235,9 +235,9 @@ PREDICATES: dict[str, Callable[[Any], Test]] = {
     "seen_started": _truth(lambda _event, situation: situation.seen_started),
     "approved_by_us": _truth(lambda _event, situation: situation.approved_by_us),
     "previous_type": _words(EVENT_TYPES, "event type", lambda _event, situation: situation.previous_type),
+    "prepared": _words(PREPARED, "state of preparation", lambda _event, situation: situation.prepared),
     "weekday": _words(WEEKDAYS, "weekday", lambda _event, situation: WEEKDAYS[situation.now.weekday()]),
     "utc_hours": _utc_hours,
-    "prepared": _words(PREPARED, "state of preparation", lambda _event, situation: situation.prepared),
     "gate": _gate,
     "api_version_min": _api_version,
 }

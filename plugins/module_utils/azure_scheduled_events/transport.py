@@ -225,14 +225,16 @@ class Transport:
 
     def _unreachable(self, error: Exception, method: str, path: str, total: float) -> ImdsUnreachable:
         asked = "%s %s%s" % (method, self._endpoint, path)
-        if isinstance(error, requests.exceptions.ConnectTimeout):
-            limit = min(self._connect_timeout, total)
-            return ImdsUnreachable("%s: no connection within %g s; is this an Azure VM?" % (asked, limit), self._endpoint)
-        connected = self._limit.answering or not _is_connect_failure(error)
         if isinstance(error, requests.exceptions.ReadTimeout):
             state = "the answer did not end in time" if self._limit.answering else "no answer within %g s" % total
             return ImdsUnreachable("%s: %s" % (asked, state), self._endpoint, connected=True)
-        return ImdsUnreachable("%s: %s" % (asked, _origin(error)), self._endpoint, connected=connected)
+        if isinstance(error, requests.exceptions.ConnectTimeout):
+            state = "no connection within %g s" % min(self._connect_timeout, total)
+        elif _is_connect_failure(error):
+            state = "no connection (%s)" % _origin(error)
+        else:
+            return ImdsUnreachable("%s: the connection broke (%s)" % (asked, _origin(error)), self._endpoint, connected=True)
+        return ImdsUnreachable("%s: %s; is this an Azure VM, and is the endpoint right?" % (asked, state), self._endpoint)
 
 
 def _is_connect_failure(error: BaseException) -> bool:

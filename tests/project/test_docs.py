@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What docs/ shows of the helper is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from azure_scheduled_events.policy import ACTIONS, PRESETS
+from azure_scheduled_events.policy_file import parse_policy
+from azure_scheduled_events.predicates import PREDICATES
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+POLICIES = (DOCS / "policies.md").read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("text", blocks(POLICIES, "yaml"))
+def test_a_policy_that_is_shown_is_one(text: str) -> None:
+    assert parse_policy(text, "policies.md").name
+
+
+def test_the_preset_is_shown_as_it_is() -> None:
+    assert yaml.safe_load(blocks(POLICIES, "yaml")[0])["rules"] == PRESETS["documented"]
+
+
+def test_every_condition_and_action_is_documented_and_no_other() -> None:
+    table = POLICIES.split("## Conditions")[1].split("## Actions")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(PREDICATES)
+    assert set(ACTIONS) <= set(re.findall(r"`(\w+)`", POLICIES.split("## Actions")[1]))
+
+
+def test_the_mistake_that_is_shown_is_what_one_gets() -> None:
+    (shown,) = blocks(POLICIES, "text")
+    with pytest.raises(ValueError, match=re.escape(shown.strip())):
+        parse_policy("rules:\n- when:\n    tipe: Freeze\n  do: log\n", "policy.yml")
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_links_lead_to_files(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
