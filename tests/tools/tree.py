@@ -10,10 +10,13 @@ than made anew: what ansible-test keeps in tests/output (virtual environments am
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import filecmp
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 INSIDE = Path("ansible_collections", "azure_imds", "scheduled_events")
@@ -24,12 +27,21 @@ def copy_tree(repository: Path, destination: Path) -> Path:
     """Make or refresh the copy below `destination`; returns the collection's folder in it."""
     collection = destination / INSIDE
     wanted = tracked_or_new(repository)
-    remove_others(collection, wanted)
-    for name in wanted:
-        bring(repository / name, collection / name)
-    if not (collection / ".git").exists():
-        subprocess.run(["git", "init", "--quiet"], cwd=collection, check=True)
+    with only_one_at_a_time(destination):
+        remove_others(collection, wanted)
+        for name in wanted:
+            bring(repository / name, collection / name)
+        if not (collection / ".git").exists():
+            subprocess.run(["git", "init", "--quiet"], cwd=collection, check=True)
     return collection
+
+
+@contextlib.contextmanager
+def only_one_at_a_time(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def tracked_or_new(repository: Path) -> set[Path]:

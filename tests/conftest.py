@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Lets plain pytest import the collection by its full name, as Ansible does.
+
+That name needs folders of that name, so pytest gets a copy of the checkout in them. ansible-test works in such a copy already.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+if "ansible_collections" not in REPOSITORY.parts:
+    from tools.tree import copy_tree
+
+    COLLECTIONS = REPOSITORY / ".cache" / "trees" / "pytest"
+    copy_tree(REPOSITORY, COLLECTIONS)
+    sys.path.append(str(COLLECTIONS))
