@@ -7,7 +7,7 @@ import asyncio
 import time
 import uuid
 from dataclasses import replace
-from typing import Any, Mapping, Optional
+from typing import Mapping, Optional
 
 from aiohttp import web
 
