@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Approvals on their way: one bad id, lost answers, a sick service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from azure_scheduled_events import Imds, Selection
+from azure_scheduled_events.approving import Grounds, Outcome, plan_approvals, send_approvals
+from azure_scheduled_events.pacing import Pacer
+from azure_scheduled_events.receipts import Receipts
+from conftest import asked, fault, schedule
+from simulator_process import Simulator
+
+
+class Approver:
+    """vm1 approves; time passes only when its pacer sleeps."""
+
+    def __init__(self, azure: Simulator, folder: Path) -> None:
+        self.azure = azure
+        self.slept: list[float] = []
+        self.imds = Imds(azure.endpoints["vm1"], timeout=2)
+        self.receipts = Receipts(str(folder), self.imds.endpoint)
+        self.pacer = Pacer(self.imds, clock=lambda: sum(self.slept), sleep=self.slept.append, jitter=lambda: 0.0)
+
+    def plan(self, *ids: str) -> list[Outcome]:
+        grounds = Grounds(Selection.of(event_ids=ids, affects="any"), "vm1", release_others=True)
+        return plan_approvals(self.imds.events(), grounds, self.receipts, "2020-07-01")
+
+    def send(self, plan: list[Outcome], within: float = 60) -> dict[str, str]:
+        outcomes, warnings = send_approvals(self.pacer, plan, self.receipts, within)
+        assert warnings == []
+        return {item.event_id: item.outcome for item in outcomes}
+
+    def posts(self, start: int) -> list[int]:
+        return [request["status"] for request in asked(self.azure)[start:] if request["method"] == "POST"]
+
+
+@pytest.fixture
+def approver(azure: Simulator, tmp_path: Path) -> Approver:
+    return Approver(azure, tmp_path)
+
+
+def test_all_go_in_one_request_and_leave_receipts(azure: Simulator, approver: Approver) -> None:
+    ids = [schedule(azure), schedule(azure), schedule(azure, resources=["vm2"])]
+    start = len(asked(azure))
+    assert approver.send(approver.plan(*ids)) == dict.fromkeys(ids, "approved")
+    assert approver.posts(start) == [200]
+    assert all(approver.receipts.find(event_id) for event_id in ids)
+    assert approver.send(approver.plan(*ids)) == dict.fromkeys(ids, "already_approved")
+    assert approver.posts(start) == [200]
+
+
+def test_an_event_that_vanished_meanwhile_does_not_block_the_others(azure: Simulator, approver: Approver) -> None:
+    ids = [schedule(azure) for _one in range(3)]
+    plan = approver.plan(*ids)
+    azure.post("/events/%s/cancel" % ids[1])
+    assert approver.send(plan) == {ids[0]: "approved", ids[1]: "failed", ids[2]: "approved"}
+    assert approver.receipts.find(ids[1]) is None
+
+
+def test_an_approval_whose_answer_was_lost_is_not_sent_twice_when_it_worked(azure: Simulator, approver: Approver) -> None:
+    azure.post("/knobs", {"start_delay": 0})
+    event_id = schedule(azure)
+    plan, start = approver.plan(event_id), len(asked(azure))
+    fault(azure, "lost-answer", method="POST", requests="1-2")
+    try:
+        assert approver.send(plan) == {event_id: "approved"}
+    finally:
+        azure.post("/knobs", {"start_delay": 1})
+    assert azure.get("/events/%s" % event_id)["status"] == "Started"
+    assert 200 not in approver.posts(start)
+
+
+def test_an_approval_that_was_lost_is_sent_again(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure)
+    plan = approver.plan(event_id)
+    fault(azure, "lost-request", method="POST", requests="1-2")
+    assert approver.send(plan) == {event_id: "approved"}
+    assert azure.get("/events/%s" % event_id)["approved_by"] == ["vm1"]
+
+
+@pytest.mark.parametrize("kind", ["server-error", "unavailable", "too-many-requests", "gone"])
+def test_a_busy_service_is_asked_again_by_the_retry_table(azure: Simulator, approver: Approver, kind: str) -> None:
+    event_id = schedule(azure)
+    plan = approver.plan(event_id)
+    fault(azure, kind, method="POST", requests="1-2")
+    assert approver.send(plan) == {event_id: "approved"}
+    assert len([pause for pause in approver.slept if pause >= 1]) >= 2
+
+
+def test_a_service_that_stays_sick_ends_in_failure_within_the_limit(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure)
+    plan = approver.plan(event_id)
+    fault(azure, "server-error")
+    assert approver.send(plan, within=30) == {event_id: "failed"}
+    assert sum(approver.slept) <= 30
+    assert approver.receipts.find(event_id) is None
+
+
+def test_an_event_that_goes_while_the_service_is_sick_is_told_as_gone(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure)
+    plan = approver.plan(event_id)
+    fault(azure, "server-error", method="POST")
+    azure.post("/events/%s/cancel" % event_id)
+    assert approver.send(plan) == {event_id: "not_found"}
+
+
+def test_a_hundred_and_fifty_events_go_in_two_requests(azure: Simulator, approver: Approver) -> None:
+    ids = [schedule(azure) for _one in range(150)]
+    plan, start = approver.plan(*ids), len(asked(azure))
+    assert set(approver.send(plan).values()) == {"approved"}
+    assert approver.posts(start) == [200, 200]
+
+
+def test_where_receipts_cannot_be_written_there_is_a_warning(azure: Simulator, approver: Approver, tmp_path: Path) -> None:
+    event_id = schedule(azure)
+    (tmp_path / "file").write_text("in the way")
+    outcomes, warnings = send_approvals(approver.pacer, approver.plan(event_id), Receipts(str(tmp_path / "file"), "x"), 60)
+    assert [item.outcome for item in outcomes] == ["approved"]
+    assert len(warnings) == 1 and "approved again" in warnings[0]

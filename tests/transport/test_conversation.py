@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What Imds asks and how it understands the answers, over real sockets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from azure_scheduled_events import Imds, ImdsError, ImdsRefused, ImdsUnreadable
+from azure_scheduled_events.identity import concerns
+from conftest import asked, fault, raw_server, schedule
+from simulator_process import Simulator
+
+
+def test_the_events_are_read(azure: Simulator, endpoint: str) -> None:
+    event_id = schedule(azure, type="Freeze", resources=["vm1", "vm2"], duration=9, description="Host update")
+    document = Imds(endpoint).events()
+    (event,) = document.events
+    assert (event.event_id, event.event_type, event.status, event.resources) == (event_id, "Freeze", "Scheduled", ("vm1", "vm2"))
+    assert event.description == "Host update" and event.duration is not None and event.duration.total_seconds() == 9
+    assert document.warnings == () and document.complete and isinstance(document.incarnation, int)
+
+
+def test_the_server_tells_its_time(azure: Simulator, endpoint: str) -> None:
+    schedule(azure, type="Freeze")
+    document = Imds(endpoint).events()
+    assert document.server_time is not None
+    assert 898 <= document.events[0].seconds_left(document.server_time) <= 902
+
+
+def test_the_instance_tells_the_name(endpoint: str) -> None:
+    assert Imds(endpoint).instance()["compute"]["name"] == "vm1"
+
+
+@pytest.mark.parametrize("form", ["list", "text", "generator", "lower case"])
+def test_an_approval_starts_the_event(azure: Simulator, endpoint: str, form: str) -> None:
+    event_id = schedule(azure)
+    ids = {"list": [event_id], "text": event_id, "generator": (one for one in [event_id]), "lower case": [event_id.lower()]}
+    Imds(endpoint).approve(ids[form])
+    assert azure.get("/events/%s" % event_id)["approved_by"] == ["vm1"]
+
+
+def test_several_events_are_approved_at_once_and_again(azure: Simulator, endpoint: str) -> None:
+    ids = [schedule(azure), schedule(azure, resources=["vm2"])]
+    imds = Imds(endpoint)
+    before = len(asked(azure))
+    imds.approve(ids)
+    imds.approve(ids)
+    assert [event["approved"] for event in azure.get("/events")["events"] if event["id"] in ids] == [True, True]
+    assert [request["method"] for request in asked(azure)[before:]] == ["POST", "POST"]
+
+
+def test_approving_nothing_is_a_mistake_of_the_caller(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="no event id"):
+        Imds(endpoint).approve([])
+
+
+def test_an_unknown_id_is_refused(endpoint: str) -> None:
+    with pytest.raises(ImdsRefused) as caught:
+        Imds(endpoint).approve("D2A8F1B0-0000-4000-8000-000000000000")
+    assert caught.value.status == 400 and not caught.value.retryable
+
+
+@pytest.mark.parametrize("kind", ["empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json"])
+def test_a_200_without_a_document_is_unknown(azure: Simulator, endpoint: str, kind: str) -> None:
+    schedule(azure)
+    imds = Imds(endpoint)
+    assert len(imds.events().events) == 1
+    fault(azure, kind)
+    with pytest.raises(ImdsUnreadable) as caught:
+        imds.events()
+    assert endpoint in str(caught.value) and caught.value.retryable
+    azure.delete("/faults")
+    assert len(imds.events().events) == 1
+
+
+@pytest.mark.parametrize("kind", ["truncated", "truncated-chunked"])
+def test_an_answer_that_is_cut_short_is_unknown(azure: Simulator, endpoint: str, kind: str) -> None:
+    schedule(azure)
+    imds = Imds(endpoint)
+    fault(azure, kind)
+    with pytest.raises(ImdsError, match="cut short"):
+        imds.events()
+    azure.delete("/faults")
+    assert len(imds.events().events) == 1
+
+
+def test_an_answer_that_is_cut_where_json_is_still_whole_is_unknown() -> None:
+    body = b'{"DocumentIncarnation":1,"Events":[]}'
+    with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + body) as (endpoint, _heard):
+        with pytest.raises(ImdsError, match="cut short"):
+            Imds(endpoint).events()
+
+
+def test_an_answer_over_the_limit_is_unknown_and_not_read(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "oversized", size=300_000)
+    with pytest.raises(ImdsUnreadable, match="longer than 200000 bytes"):
+        Imds(endpoint, max_bytes=200_000).events()
+    assert Imds(endpoint, max_bytes=400_000).events().events == ()
+
+
+@pytest.mark.parametrize("status", [301, 302, 400, 401, 403, 404, 405, 408, 410, 429, 500, 502, 503, 504, 204, 206])
+def test_any_other_status_is_unknown_and_says_whether_to_ask_again(azure: Simulator, endpoint: str, status: int) -> None:
+    fault(azure, "status", status=status, body=json.dumps({"error": "no luck", "DocumentIncarnation": 1, "Events": []}))
+    with pytest.raises(ImdsRefused) as caught:
+        Imds(endpoint).events()
+    error = caught.value
+    assert (error.status, error.retryable) == (status, status not in (400, 401, 403, 405))
+    assert endpoint in str(error) and str(status) in str(error)
+
+
+def test_the_error_says_what_was_said(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "status", status=500, body='{"error":"Internal trouble"}')
+    with pytest.raises(ImdsRefused, match="answered 500 to GET /metadata/scheduledevents.*: Internal trouble"):
+        Imds(endpoint).events()
+
+
+def test_a_proxy_is_told_from_imds(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "forbidden-html")
+    with pytest.raises(ImdsRefused, match="proxy"):
+        Imds(endpoint).events()
+
+
+def test_a_redirect_is_not_followed(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "redirect", vm="vm1", location=azure.endpoints["vm2"] + "/metadata/scheduledevents?api-version=2020-07-01")
+    before = len(asked(azure, "vm2"))
+    with pytest.raises(ImdsRefused, match="redirect"):
+        Imds(endpoint).events()
+    assert len(asked(azure, "vm2")) == before
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_understood_in_both_forms(azure: Simulator, endpoint: str, form: str) -> None:
+    fault(azure, "too-many-requests", retry_after=7, retry_after_format=form)
+    with pytest.raises(ImdsRefused) as caught:
+        Imds(endpoint).events()
+    assert caught.value.status == 429 and caught.value.retry_after == pytest.approx(7, abs=1)
+
+
+def test_without_retry_after_there_is_none(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "unavailable")
+    with pytest.raises(ImdsRefused) as caught:
+        Imds(endpoint).events()
+    assert caught.value.retry_after is None
+
+
+def test_a_refused_version_names_those_there_are(endpoint: str) -> None:
+    with pytest.raises(ImdsRefused) as caught:
+        Imds(endpoint, "2031-01-01").events()
+    assert str(caught.value).startswith("IMDS at %s answered 400 to api-version 2031-01-01: " % endpoint)
+    assert "2020-07-01" in caught.value.supported_versions and not caught.value.retryable
+
+
+def test_another_version_is_used_only_when_asked_for(azure: Simulator, endpoint: str) -> None:
+    schedule(azure, source="User")
+    imds = Imds(endpoint, ["2031-01-01", "2019-04-01", "2020-07-01"])
+    with pytest.raises(ImdsRefused) as caught:
+        imds.events()
+    assert caught.value.retryable
+    (event,) = imds.events().events
+    assert imds.api_version == "2019-04-01" and event.source is None and event.description is not None
+
+
+def test_a_missing_header_is_not_masked_by_another_version(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "status", status=400, body='{"error":"Bad request. Required metadata header not specified"}')
+    imds = Imds(endpoint, ["2020-07-01", "2019-08-01"])
+    with pytest.raises(ImdsRefused) as caught:
+        imds.events()
+    assert not caught.value.retryable and imds.api_version == "2020-07-01"
+
+
+@pytest.mark.parametrize("version", ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"])
+def test_every_version_is_read(azure: Simulator, endpoint: str, version: str) -> None:
+    schedule(azure, type="Freeze", duration=5, source="Platform", description="x")
+    document = Imds(endpoint, version).events()
+    (event,) = document.events
+    assert document.warnings == () and concerns(event, "vm1")
+    assert (event.description is not None) == (version >= "2019-04-01")
+    assert (event.source is not None) == (version >= "2019-08-01")
+    assert (event.duration is not None) == (version >= "2020-07-01")
+
+
+@pytest.mark.parametrize("body", ["", "not json", "[]", "null", '"text"'])
+def test_an_instance_document_that_is_none_is_unknown(azure: Simulator, endpoint: str, body: str) -> None:
+    fault(azure, "body", route="instance", body=body)
+    with pytest.raises(ImdsUnreadable, match="/metadata/instance"):
+        Imds(endpoint).instance()
+
+
+@pytest.mark.parametrize(
+    "endpoint_text",
+    ["", "169.254.169.254", "https://169.254.169.254", "http://", "http://host:port", "http://host/metadata", "http://u:p@host", "http://[::1", "ftp://x", "http://host?x=1"],
+)
+def test_an_endpoint_that_is_none_is_refused_before_anything_is_sent(endpoint_text: str) -> None:
+    with pytest.raises(ImdsError, match="no address of IMDS"):
+        Imds(endpoint_text)
+
+
+@pytest.mark.parametrize("options", [{"timeout": 0}, {"timeout": -1}, {"first_timeout": 0}, {"max_bytes": 0}, {"timeout": float("nan")}])
+def test_limits_have_to_be_positive(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must be more than 0"):
+        Imds("http://127.0.0.1", **options)  # type: ignore[arg-type]
+
+
+def test_an_endpoint_may_end_in_a_slash(endpoint: str) -> None:
+    assert Imds(endpoint + "/").endpoint == endpoint
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy"])
+def test_no_proxy_is_ever_used(endpoint: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert Imds(endpoint).events().events == ()
+
+
+def test_no_password_of_the_user_is_ever_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("default login someone password secret\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    body = b'{"DocumentIncarnation":1,"Events":[]}'
+    with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)) as (endpoint, heard):
+        assert Imds(endpoint).events().events == ()
+    text = heard[0].decode().lower()
+    assert "authorization" not in text and "cookie" not in text and "x-forwarded-for" not in text
+    assert "\r\nmetadata: true\r\n" in text and "accept-encoding: identity" in text
+
+
+def test_an_answer_in_a_coding_that_was_not_asked_for_is_unknown(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "body", body='{"DocumentIncarnation":1,"Events":[]}', headers={"Content-Encoding": "gzip"})
+    with pytest.raises(ImdsUnreadable, match="gzip"):
+        Imds(endpoint).events()

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Nothing holds a caller longer than was agreed, however it is done."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+from azure_scheduled_events import Imds, ImdsUnreachable
+from conftest import asked, fault, raw_server, schedule
+from simulator_process import Simulator
+
+
+class Watch:
+    """The real clock, which a test can set forward."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+def seconds(action: object) -> float:
+    started = time.monotonic()
+    with pytest.raises(ImdsUnreachable):
+        action()  # type: ignore[operator]
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("kind, options", [("trickle", {"bytes_per_second": 4}), ("trickle-header", {"bytes_per_second": 4}), ("hang", {})])
+def test_a_slow_answer_ends_with_the_limit_of_the_whole(azure: Simulator, endpoint: str, kind: str, options: dict[str, object]) -> None:
+    schedule(azure)
+    imds = Imds(endpoint, timeout=0.6)
+    imds.events()
+    fault(azure, kind, **options)
+    assert 0.5 <= seconds(imds.events) < 1.2
+
+
+def test_a_trickling_answer_is_limited_from_its_first_byte_even_on_the_first_call(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "trickle-header", bytes_per_second=4)
+    assert 0.5 <= seconds(Imds(endpoint, timeout=0.6, first_timeout=60).events) < 1.5
+
+
+def test_after_a_limit_the_next_call_is_not_given_the_rest_of_the_last_answer(azure: Simulator, endpoint: str) -> None:
+    schedule(azure, description="x" * 300)
+    imds = Imds(endpoint, timeout=0.4)
+    imds.events()
+    fault(azure, "trickle", bytes_per_second=50)
+    seconds(imds.events)
+    azure.delete("/faults")
+    assert len(imds.events().events) == 1
+
+
+def test_the_first_answer_has_longer_and_later_ones_have_not(azure: Simulator, endpoint: str) -> None:
+    imds = Imds(endpoint, timeout=0.3, first_timeout=10)
+    fault(azure, "delay", delay=0.8)
+    assert imds.events().events == ()
+    assert seconds(imds.events) < 0.8
+
+
+def test_until_the_first_good_answer_every_attempt_has_longer(azure: Simulator, endpoint: str) -> None:
+    imds = Imds(endpoint, timeout=0.3, first_timeout=10)
+    fault(azure, "server-error", requests="1")
+    with pytest.raises(Exception, match="500"):
+        imds.events()
+    fault(azure, "delay", delay=0.8)
+    assert imds.events().events == ()
+
+
+def test_after_a_day_of_silence_the_next_answer_has_longer_again(azure: Simulator, endpoint: str) -> None:
+    watch = Watch()
+    imds = Imds(endpoint, timeout=0.3, first_timeout=10, clock=watch)
+    imds.events()
+    fault(azure, "delay", delay=0.8)
+    watch.ahead += 23.9 * 3600
+    seconds(imds.events)
+    watch.ahead += 0.2 * 3600
+    assert imds.events().events == ()
+
+
+def test_a_call_can_be_limited_further(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "hang")
+    imds = Imds(endpoint)
+    assert seconds(lambda: imds.events(within=0.4)) < 1.0
+    assert seconds(lambda: imds.approve("x", within=0.4)) < 1.0
+    assert seconds(lambda: imds.instance(within=0.4)) < 1.0
+
+
+def test_nobody_there_is_told_at_once_and_as_not_connected() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(ImdsUnreachable, match="no connection") as caught:
+        Imds("http://127.0.0.1:%d" % port).events()
+    assert not caught.value.connected and caught.value.retryable and caught.value.status is None
+
+
+def test_a_connection_that_is_never_accepted_is_limited() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.socket() as first, socket.socket() as second:
+        address = server.getsockname()
+        # fill the queue of a server that never takes anybody
+        for filler in (first, second):
+            filler.setblocking(False)
+            filler.connect_ex(address)
+        time.sleep(0.05)
+        assert seconds(lambda: Imds("http://127.0.0.1:%d" % address[1]).events(within=0.5)) < 1.5
+
+
+def test_a_reset_is_told_as_broken_and_not_repeated(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "reset")
+    imds = Imds(endpoint)
+    with pytest.raises(ImdsUnreachable, match="broke") as caught:
+        imds.events()
+    assert caught.value.connected and imds.requests_sent == 1
+
+
+def test_a_kept_connection_that_the_server_closed_costs_one_silent_repeat(azure: Simulator, endpoint: str) -> None:
+    imds = Imds(endpoint)
+    imds.events()
+    fault(azure, "reset", requests="1")
+    assert imds.events().events == ()
+    assert imds.requests_sent == 3
+
+
+def test_but_not_two(azure: Simulator, endpoint: str) -> None:
+    imds = Imds(endpoint)
+    imds.events()
+    fault(azure, "reset", requests="1-2")
+    with pytest.raises(ImdsUnreachable):
+        imds.events()
+    assert imds.requests_sent == 3
+
+
+def test_connections_are_kept(azure: Simulator, endpoint: str) -> None:
+    imds = Imds(endpoint)
+    before = len(asked(azure))
+    for _call in range(5):
+        imds.events()
+    assert len({request["address"] for request in asked(azure)[before:]}) <= 1
+    imds.close()
+    assert imds.events().events == ()
+
+
+def test_what_is_no_http_is_unreachable() -> None:
+    with raw_server(b"SSH-2.0-OpenSSH_9.2\r\n") as (endpoint, _heard):
+        with pytest.raises(ImdsUnreachable):
+            Imds(endpoint).events()
