@@ -21,6 +21,7 @@ from .replies import JSON_TYPE, Reply, error, too_many_requests
 from .target import EVENTS, Target, parse_target
 
 _SERVER = "IMDS/150.870.65.2042"
+_NEED_A_BODY = frozenset(("truncate", "trickle", "mangle", "oversized"))
 _METHODS = frozenset(("GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"))
 
 
@@ -71,10 +72,13 @@ class Imds:
             self._engine.note("unknown-client", address=address, hint="no VM of the scenario has this source address")
         return error(404, "Not found. No simulated VM has the source address %s" % address)
 
-    async def _honest(self, request: web.BaseRequest, vm: Vm, target: Target) -> Reply:
-        """What IMDS itself would answer."""
+    async def _honest(self, request: web.BaseRequest, vm: Vm, target: Target, whole: bool = False) -> Reply:
+        """What IMDS itself would answer; ``whole``: never a 304, as a fault of the body needs one."""
         engine, knobs = self._engine, self._engine.world.knobs
-        ask = Ask(request.method, target, request.headers)
+        headers = request.headers.copy()
+        if whole:
+            headers.popall("If-None-Match", None)
+        ask = Ask(request.method, target, headers)
         refused = refusal(ask, knobs)
         if refused is not None:
             if request.method == "POST":
@@ -117,7 +121,7 @@ class Imds:
             return fault_acts.Spent()
         if fault.action == "delay":
             await engine.clock.wait_until(now + engine.world.wall(_number(options["delay"])))
-        reply = await self._honest(request, vm, target)
+        reply = await self._honest(request, vm, target, fault.action in _NEED_A_BODY)
         if fault.action in ("truncate", "trickle"):
             self._count(request, vm, target, 0, active)
             act = fault_acts.truncate if fault.action == "truncate" else fault_acts.trickle
