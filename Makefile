@@ -7,6 +7,9 @@ RUN := $(VENV)/bin/python tests/run.py
 WITH_SOURCES := PYTHONPATH=plugins/module_utils:roles/imds_simulator/files:tests
 SIMULATOR := $(WITH_SOURCES) $(VENV)/bin/python -m imds_simulator
 
+# Nothing is left behind in the user's home.
+export ANSIBLE_HOME := $(CURDIR)/.cache/home/.ansible
+
 .DEFAULT_GOAL := help
 .PHONY: help venv rehearsal test test-list bench changelog collection clean
 
@@ -16,8 +19,13 @@ help:  ## list these targets
 
 venv: $(VENV)/for-tests  ## make .venv with everything that running and testing need
 
-rehearsal: $(VENV)/for-rehearsal  ## walk two simulated VMs through a maintenance event with ansible-playbook
-	$(SIMULATOR) exec --scenario live-migration --speed 60 -- $(VENV)/bin/ansible-playbook playbooks/rehearsal.yml
+# the rehearsal uses the collection as it is published, built and installed, and free ports
+rehearsal: collection  ## walk two simulated VMs through a maintenance event with ansible-playbook
+	@$(VENV)/bin/ansible-galaxy collection install --force --offline --collections-path .cache/collections .cache/collection/*.tar.gz >/dev/null
+	@ANSIBLE_COLLECTIONS_PATH=.cache/collections ANSIBLE_LOCALHOST_WARNING=false ANSIBLE_INVENTORY_UNPARSED_WARNING=false \
+	    ANSIBLE_CALLBACK_RESULT_FORMAT=yaml \
+	    $(SIMULATOR) exec --scenario live-migration --speed 60 --listen 127.0.0.1:0 --control 127.0.0.1:0 -- \
+	    $(VENV)/bin/ansible-playbook azure_imds.scheduled_events.rehearsal
 
 test: $(VENV)/for-tests  ## run all tests and checks
 	@$(RUN)
@@ -35,7 +43,8 @@ changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" antsibull-changelog release --update-existing --reload-plugins --refresh-plugins prevent-removal
 
 collection: $(VENV)/for-rehearsal  ## build the collection's archive in .cache/collection
-	$(VENV)/bin/ansible-galaxy collection build --force --output-path .cache/collection
+	@rm -f .cache/collection/*.tar.gz
+	@$(VENV)/bin/ansible-galaxy collection build --force --output-path .cache/collection
 
 clean:  ## remove .venv and .cache
 	rm -rf $(VENV) .cache
