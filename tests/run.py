@@ -84,7 +84,11 @@ def main() -> int:
             print(f"{stage.name:<20} {stage.promise}")
         return 0
     chosen = [stage for stage in STAGES if not options.stages or stage.name in options.stages]
-    return run_stages(open_workshop(REPOSITORY), chosen, options.jobs)
+    try:
+        return run_stages(open_workshop(REPOSITORY), chosen, options.jobs)
+    except KeyboardInterrupt:
+        print("interrupted")
+        return 130
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ class Job:
     workshop: Workshop
     log: IO[str]
     children: set[int] = field(default_factory=set)
+    stopped: bool = False
 
     def say(self, text: str) -> None:
         self.log.write(f"{text}\n")
@@ -58,6 +59,8 @@ class Job:
 
     def run(self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, limit: float = 1200) -> int:
         """Run a command to its end, or to `limit` seconds; its process group does not outlive it."""
+        if self.stopped:
+            raise StageFailed("interrupted")
         self.say("+ " + " ".join(map(str, command)))
         child = subprocess.Popen(
             [str(word) for word in command],
@@ -85,6 +88,7 @@ class Job:
             raise StageFailed(" ".join(map(str, command)))
 
     def stop(self) -> None:
+        self.stopped = True
         for pid in list(self.children):
             end_group(pid)
 
