@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any, Iterable, NamedTuple, Optional
+from typing import Iterable, NamedTuple, Optional
 
 from aiohttp import web
 

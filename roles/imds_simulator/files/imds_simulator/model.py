@@ -91,7 +91,8 @@ class World:
             if event is not None:
                 happened += transitions.carry_out(self, event, due, self._latest)
             elif scope is not None:
-                scope.unveil(self.knobs.incarnation_step, bool(self.seen_by(scope)))
+                scope.unveil()
+                self.changed([scope] if self.seen_by(scope) else [])
             else:
                 happened += transitions.step_incarnation(self, self._steps.pop(0)[1], self._latest)
             self.replan()
@@ -170,10 +171,10 @@ class World:
         return [event for event in self.events if event.group == scope.group and event.visible
                 and scope in self.scopes_seeing(event)]
 
-    def changed(self, scopes: Iterable[Scope], step: Optional[int] = None) -> None:
+    def changed(self, scopes: Iterable[Scope]) -> None:
         """Raise the incarnation of ``scopes`` for one visible change."""
         for scope in scopes:
-            scope.changed(self.knobs.incarnation_step if step is None else step)
+            scope.changed(self.knobs.incarnation_step)
 
     def turn(self, knobs: Knobs) -> None:
         """Use other knobs from now on."""

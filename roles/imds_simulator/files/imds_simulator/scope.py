@@ -56,7 +56,7 @@ class Scope:
         self.revision += 1
         return True
 
-    def unveil(self, step: int, anything: bool) -> None:
+    def unveil(self) -> None:
         """Show the events that were withheld after enabling (spec 4.1.2)."""
         self.veiled, self.veiled_until = False, math.inf
-        self.changed(step if anything else 0)
+        self.revision += 1

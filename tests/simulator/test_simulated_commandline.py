@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The command line as real processes: serving, checking, verbs, exec, impact commands."""
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import simulator_process
+from simulated_http import ask, connected, request_bytes
+
+
+def run(*arguments, timeout=15, **env):
+    return subprocess.run([sys.executable, "-m", "imds_simulator", *arguments], capture_output=True, text=True, timeout=timeout,
+                          env={**simulator_process.environment(), **env}, stdin=subprocess.DEVNULL)
+
+
+def verb(sim, *arguments, code=0):
+    done = run(*arguments, IMDS_SIMULATOR_CONTROL=sim.control)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout) if code == 0 else done.stderr
+
+
+def test_one_vm_without_any_configuration(start_simulator):
+    sim = start_simulator(args=["--vm", "me"])
+    assert list(sim.endpoints) == ["me"]
+    assert ask(sim.endpoints["me"]).json == {"DocumentIncarnation": 1, "Events": []}
+    assert sim.output[:2] == ["listening %s for me\n" % sim.endpoints["me"], "control %s\n" % sim.control]
+
+
+def test_the_default_name_is_vm1(start_simulator):
+    assert list(start_simulator().endpoints) == ["vm1"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_within_a_second_even_with_hanging_requests(start_simulator, how):
+    sim = start_simulator(args=["--knob", "enable_delay=2h"])
+    waiting = [connected(sim.endpoints["vm1"]) for _each in range(3)]
+    for connection in waiting:
+        connection.sendall(request_bytes())
+    while not sim.get("/log")["lines"]:
+        pass
+    began = time.monotonic()
+    assert sim.stop(how) == 0
+    assert time.monotonic() - began < 1
+    for connection in waiting:
+        connection.close()
+
+
+@pytest.mark.parametrize("option", ["--listen", "--control"])
+def test_an_address_in_use_is_one_clear_line_and_exit_2(option):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        options = {"--listen": "127.0.0.1:0", "--control": "127.0.0.1:0", option: address}
+        done = run(*[part for pair in options.items() for part in pair])
+    assert done.returncode == 2
+    assert done.stderr == "imds_simulator: cannot listen on %s: Address already in use\n" % address
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["--listen", "nonsense"], "'nonsense' is not HOST:PORT"), (["--speed", "0"], "speed must be a number above 0"),
+    (["--scenario", "nothing.yaml"], "no such file, and no shipped scenario of that name"),
+    (["--scenario", "live-migratoin"], "did you mean live-migration?"), (["--knob", "etag"], "is not NAME=VALUE"),
+    (["--knob", "etagg=1"], "there is no knob 'etagg'"), (["--control", "0.0.0.0:0"], "add --control-anywhere"),
+    (["--scenario", "live-migration", "--vm", "x"], "with --scenario the file names the VMs"),
+    (["--scenario", "live-migration", "--source", "vm9=10.0.0.1"], "there is no VM vm9; there are vm1, vm2"),
+    (["--source", "vm1=here"], "does not appear to be an IPv4 or IPv6 address"), (["--frobnicate"], "unrecognized arguments"),
+    (["exec", "--scenario", "live-migration"], "exec needs a command"), (["exec", "--"], "there is no command behind --"),
+    (["exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", "/nonexistent/command"], "cannot run /nonexistent/command")])
+def test_bad_options_are_one_clear_line_and_exit_2(arguments, text):
+    done = run(*arguments)
+    assert done.returncode == 2 and text in done.stderr and "Traceback" not in done.stderr
+
+
+def test_check_names_every_problem_with_its_line(tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("groups:\n  web:\n    vms:\n      vm1:\nevents:\n  - {type: Freez, resources: [vm2]}\n")
+    done = run("--check", str(bad))
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "%s:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate (did you mean Freeze?)" % bad,
+        "%s:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)" % bad]
+    assert run("--scenario", str(bad)).stderr == done.stderr
+    assert run("--check", "terminate").stdout == "terminate: good (3 VMs, 2 events, 0 faults)\n"
+
+
+def test_lists():
+    assert "live-migration" in run("--list-scenarios").stdout
+    assert 'unknown_event_status=400' in run("--list-knobs").stdout
+    assert "trickle" in run("--list-faults").stdout
+    assert json.loads(run("--schema").stdout)["title"] == "A scenario of imds_simulator"
+
+
+def test_manual_clock_stands_still_and_speed_divides(start_simulator):
+    sim = start_simulator("live-migration", args=["--clock", "manual", "--speed", "10"])
+    before = sim.get("/state")["unix"]
+    assert before == int(before) == sim.get("/state")["unix"]
+    sim.advance(10)
+    assert sim.get("/state")["unix"] == before + 1
+    assert len(ask(sim.endpoints["vm1"]).json["Events"]) == 1
+
+
+def test_real_time_passes_and_speed_compresses_it(start_simulator):
+    sim = start_simulator("live-migration", args=["--speed", "600", "--knob", "rate_limit=off"])
+    seen, end = [], time.monotonic() + 8
+    while time.monotonic() < end and (not seen or seen[-1] != "gone"):
+        events = ask(sim.endpoints["vm1"]).json["Events"]
+        status = events[0]["EventStatus"] if events else ("gone" if seen[-1:] == ["Started"] else "")
+        if status and seen[-1:] != [status]:
+            seen.append(status)
+        time.sleep(0.02)
+    assert seen == ["Scheduled", "Started", "gone"]
+    (event,) = sim.get("/events")["events"]
+    assert event["not_before"].endswith(".000Z") and event["started_at"] == event["not_before"]
+
+
+def test_advance_in_real_time_moves_dates_too(start_simulator):
+    sim = start_simulator("predicted-failure")
+    sim.advance(5 * 86400 + 11)
+    assert ask(sim.endpoints["vm1"]).json["Events"][0]["EventStatus"] == "Started"
+    assert sim.get("/state")["unix"] - time.time() > 5 * 86400
+
+
+def test_verbs_speak_to_the_control_api(still):
+    made = verb(still, "schedule", "--type", "Reboot", "--resources", "vm1,vm2", "--notice", "20m", "--name", "by-hand", "--hold",
+                "--json", '{"impact_for": 3}')
+    assert (made["name"], made["type"], made["resources"]) == ("by-hand", "Reboot", ["vm1", "vm2"])
+    assert verb(still, "approve", "by-hand")["approved_by"] == ["control-plane"]
+    assert verb(still, "approve", made["id"], "--as", "other-tenants")["name"] == "by-hand"
+    assert "not Scheduled" not in verb(still, "change", "by-hand", "--description", "new")["description"]
+    verb(still, "advance", "1s")
+    assert verb(still, "complete", "by-hand")["status"] == "Gone"
+    assert "is over" in verb(still, "cancel", "by-hand", code=1)
+    assert verb(still, "fail", "vm1", "--type", "Redeploy")["status"] == "Started"
+    assert verb(still, "events")["events"] and verb(still, "state")["vms"] and verb(still, "log", "--what", "started")["lines"]
+    assert verb(still, "requests", "--vm", "vm1")["counts"] is not None
+
+
+def test_verbs_for_faults_knobs_and_groups(still):
+    fault = verb(still, "fault", "inject", "status", "--vm", "vm1", "--requests", "1-2", "--for", "5m", "--set", "status=418", "--set", "body=tea")
+    assert (ask(still.endpoints["vm1"]).status, fault["last"]) == (418, 2)
+    assert [each["kind"] for each in verb(still, "fault", "list")["faults"]] == ["status"]
+    assert verb(still, "fault", "clear", str(fault["number"])) == {"cleared": 1} and verb(still, "fault", "clear") == {"cleared": 0}
+    assert "hang" in verb(still, "fault", "kinds")
+    assert verb(still, "knob", "etag=off", "enable_delay=3s")["etag"] is False
+    assert verb(still, "knob")["enable_delay"] == 3
+    assert verb(still, "incarnation", "web", "--to", "9") == {"incarnation": [9]}
+    verb(still, "knob", "enable_delay=0")
+    ask(still.endpoints["vm1"])
+    assert verb(still, "disable", "web")["scopes"] == ["web"]
+
+
+def test_a_verb_without_a_simulator_says_so():
+    done = run("state", "--control", "http://127.0.0.1:9")
+    assert done.returncode == 1 and "is the simulator running" in done.stderr
+
+
+CHILD = """
+import json, os, sys, urllib.request
+endpoints = json.loads(os.environ["IMDS_SIMULATOR_ENDPOINTS"])
+assert list(endpoints) == ["vm1", "vm2"] and endpoints["vm1"] == os.environ["IMDS_SIMULATOR_ENDPOINT"]
+request = urllib.request.Request(endpoints["vm2"] + "/metadata/scheduledevents?api-version=2020-07-01", headers={"Metadata": "true"})
+print(json.load(urllib.request.urlopen(request))["DocumentIncarnation"])
+print(json.load(urllib.request.urlopen(os.environ["IMDS_SIMULATOR_CONTROL"] + "/health"))["ok"])
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_exec_runs_a_command_beside_the_simulator_and_returns_its_exit_code(code):
+    done = run("exec", "--scenario", "live-migration", "--speed", "60", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0",
+               "--", sys.executable, "-c", CHILD, str(code))
+    assert (done.returncode, done.stdout) == (code, "1\nTrue\n")
+    assert "control http://" in done.stderr
+
+
+def test_exec_reports_a_signal_as_a_shell_does():
+    done = run("exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--quiet", "--", "sh", "-c", "kill -9 $$")
+    assert done.returncode == 137 and done.stderr == ""
+
+
+def test_exec_passes_signals_on():
+    process = subprocess.Popen([sys.executable, "-m", "imds_simulator", "exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--",
+                                "sh", "-c", "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done"], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True, env=simulator_process.environment())
+    assert process.stdout.readline() == "up\n"
+    process.terminate()
+    assert process.wait(5) == 5
+    process.stdout.close()
+
+
+def impact(tmp_path, **more):
+    note = [sys.executable, "-c", "import os,sys; open(sys.argv[1],'a').write(' '.join(os.environ[n] for n in "
+            "('EVENT_PHASE','EVENT_TYPE','VM_NAME','EVENT_NAME','GROUP_NAME'))+' '+sys.argv[2]+chr(10)); print('done')",
+            str(tmp_path / "notes"), "${VM_NAME}:$EVENT_ID"]
+    return {"groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
+            "events": [{"name": "e", "type": "Reboot", "actual": "Freeze", "impact_for": 5, "resources": ["vm1", "vm2"],
+                        "starts": "automatic_approval"}],
+            "impact": {"Freeze": {"start": note, "end": note}, **more}}
+
+
+def lines_when(sim, count, what="impact-command"):
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        lines = sim.get("/log?what=" + what)["lines"]
+        if len(lines) >= count:
+            return lines
+        time.sleep(0.02)
+    raise AssertionError("only %d of %d" % (len(lines), count))
+
+
+def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
+    sim = start_simulator(impact(tmp_path), args=["--clock", "manual"])
+    lines_when(sim, 2)
+    sim.advance(5)
+    lines = lines_when(sim, 4)
+    event_id = sim.get("/events/e")["id"]
+    assert sorted((tmp_path / "notes").read_text().splitlines()) == sorted(
+        "%s Freeze %s e web %s:%s" % (phase, vm, vm, event_id) for phase in ("start", "end") for vm in ("vm1", "vm2"))
+    assert {(line["status"], line["output"]) for line in lines} == {(0, "done\n")}
+
+
+def test_a_command_that_hangs_is_ended_and_never_holds_up_the_service(start_simulator, tmp_path):
+    scenario = impact(tmp_path, timeout="300ms")
+    scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "sleep 60 & sleep 60"]}
+    sim = start_simulator(scenario)
+    began = time.monotonic()
+    assert ask(sim.endpoints["vm1"]).status == 200 and time.monotonic() - began < 1
+    assert {line["error"] for line in lines_when(sim, 2)} == {"stopped after 0.3 s"}
+
+
+def test_a_command_that_cannot_run_is_logged_and_running_ones_end_with_the_simulator(start_simulator, tmp_path):
+    scenario = impact(tmp_path)
+    scenario["impact"]["Freeze"] = {"start": ["/nonexistent/command"]}
+    assert "No such file" in lines_when(start_simulator(scenario), 2)[0]["error"]
+    scenario["impact"]["Freeze"] = {"start": ["sleep", "60"]}
+    sim = start_simulator(scenario)
+    began = time.monotonic()
+    assert sim.stop() == 0 and time.monotonic() - began < 1
+
+
+def test_many_clients_at_once(still):
+    statuses = []
+    threads = [threading.Thread(target=lambda: statuses.extend(ask(still.endpoints["vm1"]).status for _each in range(5))) for _t in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert statuses == [200] * 100
