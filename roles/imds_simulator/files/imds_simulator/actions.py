@@ -18,23 +18,26 @@ class Impossible(ValueError):
     """The event is in no state for that."""
 
 
-def approvable(world: World, vm: Vm, event_id: str) -> list[LiveEvent]:
-    """The events that ``vm`` may approve under that id: any of its scope (spec 1.5, 3.1.1)."""
+def approvable(world: World, vm: Vm, ids: Sequence[str]) -> dict[str, list[LiveEvent]]:
+    """For each id the events that ``vm`` may approve under it: any of its scope (spec 1.5, 3.1.1)."""
     fold = str.upper if world.knobs.id_case == "fold" else str
-    return [event for event in world.seen_by(world.scope_for(vm)) if fold(event.id) == fold(event_id)]
+    by_id: dict[str, list[LiveEvent]] = {}
+    for event in world.seen_by(world.scope_for(vm)):
+        by_id.setdefault(fold(event.id), []).append(event)
+    return {each: by_id.get(fold(each), []) for each in ids}
 
 
 def approve(world: World, events: Sequence[LiveEvent], by: str, now: float) -> list[Happening]:
     """Approve every one of ``events``; already approved or Started ones stay as they are."""
     happened = [line for event in events for line in transitions.approve(world, event, by, now)]
-    world.replan()
+    world.replan(*events)
     return happened
 
 
 def schedule(world: World, plan: EventPlan, now: float) -> tuple[LiveEvent, list[Happening]]:
     """Add an event; it appears ``plan.at`` simulated seconds from now."""
     event = world.add(plan, now)
-    world.replan()
+    world.replan(event)
     return event, world.settle(now)
 
 
@@ -52,5 +55,5 @@ def change(world: World, event: LiveEvent, what: Change, now: float) -> list[Hap
     if what.action in ("approve", "release") and event.status != SCHEDULED:
         raise Impossible("event %s is %s, not Scheduled" % (event.name, event.status))
     happened = transitions.change(world, event, dataclasses.replace(what, after=0.0), now)
-    world.replan()
+    world.replan(event)
     return happened + world.settle(now)

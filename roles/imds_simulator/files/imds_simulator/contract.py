@@ -116,7 +116,7 @@ class Service:
             return _refused(error(400, "Bad request. %s" % why), [])
         if knobs.duplicate_ids == "reject" and len({each.upper() for each in ids}) < len(ids):
             return _refused(error(400, "Bad request. Duplicate event ids"), ids)
-        found = {each: actions.approvable(self.world, vm, each) for each in ids}
+        found = actions.approvable(self.world, vm, ids)
         unknown = [each for each in ids if not found[each]]
         if unknown:
             mixed = len(unknown) < len(ids)

@@ -55,10 +55,11 @@ class Due(NamedTuple):
 NEVER = Due(math.inf, 99, "never")
 
 
-@dataclass
+@dataclass(eq=False)
 class LiveEvent:
     """An event of the running simulation; the model alone changes it."""
 
+    number: int
     plan: EventPlan
     group: str
     id: str

@@ -13,10 +13,11 @@ from collections import deque
 from typing import Callable, Iterable, Mapping, Optional, Sequence
 
 from . import transitions
+from .agenda import Agenda
 from .groups import Group, Vm, scope_key
 from .happening import Happening
 from .knobs import Knobs
-from .life import GONE, NEVER, Due, LiveEvent, content_of
+from .life import GONE, Due, LiveEvent, content_of
 from .plans import EventPlan, IncarnationStep
 from .scope import Scope
 from .timing import next_of
@@ -49,7 +50,7 @@ class World:
         self.knobs = knobs
         self.speed = speed
         self.epoch: Optional[float] = None
-        self.events: list[LiveEvent] = []
+        self._live: dict[int, LiveEvent] = {}
         self.gone: deque[LiveEvent] = deque(maxlen=_KEEP_GONE)
         self._new_id = new_id
         self._plans = tuple(plans)
@@ -57,6 +58,10 @@ class World:
         self._steps: list[tuple[float, IncarnationStep]] = []
         self._scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}
+        self._added = 0
+        self._agenda = Agenda()
+        self._batches: dict[tuple[str, str], list[LiveEvent]] = {}
+        self._followers: dict[str, list[LiveEvent]] = {}
         self._next_due = math.inf
         self._latest = -math.inf
         if epoch is not None:
@@ -75,7 +80,7 @@ class World:
             self.add(plan, epoch)
         moments = [(epoch + self.wall(step.at), step) for step in self._incarnations]
         self._steps = sorted(moments, key=lambda each: each[0])
-        self.replan()
+        self._look_ahead()
 
     def next_due(self) -> float:
         """The moment of the next transition, infinity when nothing is to come: the hot path compares this."""
@@ -85,54 +90,80 @@ class World:
         """Carry out every transition due until ``now``, each at its own moment, in order."""
         happened: list[Happening] = []
         while self._next_due <= now:
-            due, event, scope = self._first_due()
             # never before what already happened: an approval may set an event free whose own moment is past
-            self._latest = max(self._latest, due.moment)
-            if event is not None:
-                happened += transitions.carry_out(self, event, due, self._latest)
-            elif scope is not None:
-                scope.unveil()
-                self.changed([scope] if self.seen_by(scope) else [])
-            else:
-                happened += transitions.step_incarnation(self, self._steps.pop(0)[1], self._latest)
-            self.replan()
+            self._latest = max(self._latest, self._next_due)
+            happened += self._carry_out_first(self._latest)
+            self._look_ahead()
         self._latest = max(self._latest, now)
         return happened
 
-    def replan(self) -> None:
-        """Drop what is over and find out when the next transition is due; after every change from outside."""
-        for event in [each for each in self.events if each.status == GONE]:
-            self.events.remove(event)
-            self.gone.append(event)
-        self._next_due = self._first_due()[0].moment
+    def _carry_out_first(self, moment: float) -> list[Happening]:
+        if self._steps and self._steps[0][0] == self._next_due:
+            return transitions.step_incarnation(self, self._steps.pop(0)[1], moment)
+        for scope in self._veiled():
+            if scope.veiled_until == self._next_due:
+                scope.unveil()
+                self.changed([scope] if self.seen_by(scope) else [])
+                return []
+        event = self._live[self._agenda.first()[1]]
+        happened = transitions.carry_out(self, event, self._next_of(event), moment)
+        self._plan(event)
+        return happened
 
-    def _first_due(self) -> tuple[Due, Optional[LiveEvent], Optional[Scope]]:
-        best: tuple[Due, Optional[LiveEvent], Optional[Scope]] = (NEVER, None, None)
-        if self._steps:
-            best = (Due(self._steps[0][0], 0, "incarnation"), None, None)
-        for scope in self._scopes.values():
-            if scope.veiled_until < best[0].moment:
-                best = (Due(scope.veiled_until, 0, "unveil"), None, scope)
-        for event in self.events:
-            due = next_of(event, self.events, self.knobs, self.speed)
-            if due.moment < best[0].moment:
-                best = (due, event, None)
-        return best
+    def _look_ahead(self) -> None:
+        moments = [self._agenda.first()[0]] + [scope.veiled_until for scope in self._veiled()]
+        self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
+
+    def _veiled(self) -> list[Scope]:
+        return [scope for scope in self._scopes.values() if scope.veiled] if self.knobs.events_delay else []
+
+    def replan(self, *events: LiveEvent) -> None:
+        """Find out anew when the next transition is due, after ``events`` (none: anything) changed from outside."""
+        for event in events or self.events:
+            self._plan(event)
+        self._look_ahead()
+
+    def _plan(self, event: LiveEvent) -> None:
+        """Put ``event``, and those whose time depends on it, on the agenda; a finished one leaves it."""
+        for each in {event, *self._batch(event), *self._followers.get(event.name, ())}:
+            self._agenda.put(each.number, self._next_of(each).moment)
+        if event.status == GONE and self._live.pop(event.number, None) is not None:
+            self.gone.append(event)
+
+    def _next_of(self, event: LiveEvent) -> Due:
+        return next_of(event, self._batch(event), self.knobs, self.speed)
+
+    def _batch(self, event: LiveEvent) -> list[LiveEvent]:
+        return self._batches[event.group, event.plan.batch] if event.plan.batch else []
 
     # -- events
 
+    @property
+    def events(self) -> list[LiveEvent]:
+        """The events that are not over, oldest first."""
+        return list(self._live.values())
+
     def add(self, plan: EventPlan, base: float) -> LiveEvent:
         """Put an event into the future: ``plan.at`` counts from ``base``, or from the end of ``plan.after``."""
-        event = LiveEvent(plan, self.vms[plan.resources[0]].group, plan.id or self._new_id(),
+        self._added += 1
+        event = LiveEvent(self._added, plan, self.vms[plan.resources[0]].group, plan.id or self._new_id(),
                           content_of(plan, self.knobs))
         if plan.after is None:
             event.appears_at = base + self.wall(plan.at)
         else:
+            self._followers.setdefault(plan.after, []).append(event)
             ended = [each.gone_at for each in self.gone if each.name == plan.after and each.gone_at is not None]
             if ended:
                 event.appears_at = max(base, ended[-1] + self.wall(plan.at))
-        self.events.append(event)
+        if plan.batch:
+            self._batches.setdefault((event.group, plan.batch), []).append(event)
+        self._live[event.number] = event
+        self._plan(event)
         return event
+
+    def followers(self, event: LiveEvent) -> list[LiveEvent]:
+        """The events that wait for the end of ``event``."""
+        return self._followers.get(event.name, [])
 
     def find(self, name_or_id: str) -> LiveEvent:
         """The event of that name or id, living ones first; raises UnknownEvent."""

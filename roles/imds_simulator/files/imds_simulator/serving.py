@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from typing import Callable, Sequence
+from typing import Callable, Mapping, Optional, Sequence
 
 from .fault_kinds import FaultError
 from .knobs import KnobError, change_knobs
@@ -78,18 +78,29 @@ async def beside(setup: Setup, command: Sequence[str], quiet: bool) -> int:
         endpoints = dict(simulator.endpoints)
         environment = dict(os.environ, IMDS_SIMULATOR_ENDPOINT=next(iter(endpoints.values())),
                            IMDS_SIMULATOR_ENDPOINTS=json.dumps(endpoints), IMDS_SIMULATOR_CONTROL=simulator.control)
-        try:
-            process = await asyncio.create_subprocess_exec(*command, env=environment)
-        except OSError as error:
-            raise Unusable("cannot run %s: %s" % (command[0], error.strerror)) from None
-
-        def pass_on(number: int) -> None:
-            if process.returncode is None:
-                process.send_signal(number)
-        _on_signals(pass_on)
-        status = await process.wait()
+        status = await _run(command, environment)
     # as a shell reports a command that a signal ended
     return 128 - status if status < 0 else status
+
+
+async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    process: Optional[asyncio.subprocess.Process] = None
+    early: list[int] = []
+
+    def pass_on(number: int) -> None:
+        if process is None:
+            early.append(number)
+        elif process.returncode is None:
+            process.send_signal(number)
+    # before the command starts: a signal in that moment must reach it too
+    _on_signals(pass_on)
+    try:
+        process = await asyncio.create_subprocess_exec(*command, env=environment)
+    except OSError as error:
+        raise Unusable("cannot run %s: %s" % (command[0], error.strerror)) from None
+    for number in early:
+        pass_on(number)
+    return await process.wait()
 
 
 def announce(simulator: Running, setup: Setup, say: Callable[[str], None]) -> None:

@@ -9,38 +9,30 @@ from .knobs import Knobs
 from .life import GONE, NEVER, PLANNED, SCHEDULED, Due, LiveEvent
 
 
-def next_of(event: LiveEvent, events: Iterable[LiveEvent], knobs: Knobs, speed: float) -> Due:
-    """The next transition of ``event``; ``events`` are all that live beside it."""
+def next_of(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: float) -> Due:
+    """The next transition of ``event``; ``batch`` are the events of the same delete operation."""
     if event.status == GONE:
         return NEVER
     if event.status == PLANNED:
         return Due(event.appears_at, 0, "appear")
     if event.status == SCHEDULED:
-        leave = Due(start_moment(event, events, knobs, speed), 2, "start")
+        leave = Due(start_moment(event, batch, knobs, speed), 2, "start")
     else:
         leave = Due(event.ends_at, 2, "finish")
     return min([leave] + event.pending, key=lambda due: (due.moment, due.rank))
 
 
-def start_moment(event: LiveEvent, events: Iterable[LiveEvent], knobs: Knobs, speed: float) -> float:
+def start_moment(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: float) -> float:
     """NotBefore, or earlier once everybody concerned has agreed.
 
     Everybody: the group itself, the other tenants on the hardware (spec 2.2.3), and for a delete operation the
-    other instances of the batch (spec 2.2.8).
+    other instances of the batch that are still waiting (spec 2.2.8).
     """
     if not knobs.approval_shortens:
         return float(event.not_before)
     ready = event.released_at
-    for each in [event] + batch_mates(event, events):
+    for each in [event] + [mate for mate in batch if mate is not event and mate.status == SCHEDULED]:
         if each.approved_at is None:
             return float(event.not_before)
         ready = max(ready, each.approved_at + knobs.start_delay / speed)
     return min(ready, float(event.not_before))
-
-
-def batch_mates(event: LiveEvent, events: Iterable[LiveEvent]) -> list[LiveEvent]:
-    """Events of the same delete operation that are still waiting."""
-    if event.plan.batch is None:
-        return []
-    return [each for each in events if each is not event and each.group == event.group
-            and each.plan.batch == event.plan.batch and each.status == SCHEDULED]

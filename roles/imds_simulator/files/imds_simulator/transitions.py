@@ -63,8 +63,8 @@ def remove(world: World, event: LiveEvent, moment: float, what: str) -> list[Hap
     event.status, event.gone_at, event.cancelled = GONE, moment, what == "cancelled"
     event.pending = []
     world.changed(scopes)
-    for follower in world.events:
-        if follower.plan.after == event.name and follower.status == PLANNED:
+    for follower in world.followers(event):
+        if follower.status == PLANNED:
             follower.appears_at = moment + world.wall(follower.plan.at)
     ended = [happening for kind in list(event.impacts) for happening in _end_impact(event, kind, moment)]
     return ended + [tell(event, moment, what)]
