@@ -8,6 +8,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import resource
 import signal
 import sys
 from typing import Callable, Mapping, Optional, Sequence
@@ -60,6 +61,7 @@ async def serve(setup: Setup, quiet: bool) -> int:
     """Serve until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     _on_signals(lambda _number: stop.set())
+    _allow_many_connections()
     async with running(setup, _quiet if quiet else _say) as simulator:
         announce(simulator, setup, _say)
         await stop.wait()
@@ -88,6 +90,9 @@ async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     early: list[int] = []
 
     def pass_on(number: int) -> None:
+        # a terminal sends its interrupt to the whole foreground group by itself
+        if number == signal.SIGINT and os.isatty(0):
+            return
         if process is None:
             early.append(number)
         elif process.returncode is None:
@@ -133,6 +138,14 @@ def _on_signals(react: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, react, number)
+
+
+def _allow_many_connections() -> None:
+    """A thousand VMs with kept-alive connections need more than the usual 1,024 open files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _say(text: str) -> None:

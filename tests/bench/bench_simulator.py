@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""How many VMs one core can serve: the simulator against a canned answer from Python's own http.server.
+
+    python tests/bench/bench_simulator.py
+
+Each server runs in a process of its own, on one core; 1,000 kept-alive connections, each from the source address of
+one VM, drive it from another core: first as fast as it answers, then at 1,000 requests per second. Under 40 seconds.
+"""
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Optional, Sequence
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import simulator_process  # noqa: E402
+
+VMS = 1000
+GROUP_SIZE = 50
+SATURATED_SECONDS = 5.0
+PACED_SECONDS = 5.0
+PATIENCE = 10.0
+REQUEST = (b"GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\n"
+           b"Host: 169.254.169.254\r\nMetadata: true\r\n\r\n")
+CANNED_BODY = json.dumps({"DocumentIncarnation": 2, "Events": [{
+    "EventId": "5EED0000-0000-4000-8000-000000000001", "EventStatus": "Scheduled", "EventType": "Freeze",
+    "ResourceType": "VirtualMachine", "Resources": ["vm0"], "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",
+    "Description": "Host server is undergoing maintenance.", "EventSource": "Platform", "DurationInSeconds": 9,
+}]}, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one server did: rates in requests per second, latencies in milliseconds, CPU as a share of one core."""
+
+    name: str
+    saturated: float
+    per_cpu_second: float
+    paced_cpu: float
+    p50: float
+    p99: float
+
+
+def main() -> int:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536, hard))
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) > 1:
+        os.sched_setaffinity(0, {cores[-1]})
+    results = [measure_simulator(cores[0]), measure_canned(cores[0])]
+    print_table(results)
+    return 0
+
+
+def source_address(number: int) -> str:
+    return "127.0.%d.%d" % (1 + number // 250, 1 + number % 250)
+
+
+def measure_simulator(core: int) -> Result:
+    """The simulator with 20 groups of 50 VMs, an event in each."""
+    groups = {"g%d" % first: {"kind": "availability_set", "vms": {
+        "vm%d" % number: {"source": source_address(number)} for number in range(first, first + GROUP_SIZE)}}
+        for first in range(0, VMS, GROUP_SIZE)}
+    events = [{"type": "Freeze", "resources": ["vm%d" % first], "notice": "2h"} for first in range(0, VMS, GROUP_SIZE)]
+    with simulator_process.start({"groups": groups, "events": events}, args=["--quiet"]) as running:
+        os.sched_setaffinity(running.process.pid, {core})
+        port = int(running.endpoints["vm0"].rpartition(":")[2])
+        running.post("/knobs", {"rate_limit": 0})
+        return measure("imds_simulator", running.process.pid, port,
+                       before_paced=lambda: running.post("/knobs", {"rate_limit": 5}))
+
+
+def measure_canned(core: int) -> Result:
+    """ThreadingHTTPServer that answers everybody the same bytes."""
+    process = subprocess.Popen([sys.executable, __file__, "--canned"], stdout=subprocess.PIPE, text=True)
+    try:
+        os.sched_setaffinity(process.pid, {core})
+        port = int((process.stdout.readline() if process.stdout else "0").strip())
+        return measure("http.server, canned", process.pid, port)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(5)
+        if process.stdout:
+            process.stdout.close()
+
+
+def measure(name: str, pid: int, port: int, before_paced: Optional[Callable[[], object]] = None) -> Result:
+    connections = [connect(number, port) for number in range(VMS)]
+    try:
+        warm_up(connections[0])
+        began, cpu = time.monotonic(), cpu_seconds(pid)
+        done = saturate(connections)
+        took, used = time.monotonic() - began, cpu_seconds(pid) - cpu
+        if before_paced is not None:
+            # the rate limit looks one second back
+            time.sleep(1.1)
+            before_paced()
+        began, cpu = time.monotonic(), cpu_seconds(pid)
+        latencies = sorted(pace(connections))
+        share = (cpu_seconds(pid) - cpu) / (time.monotonic() - began)
+    finally:
+        for connection in connections:
+            connection.close()
+    return Result(name, done / took, done / max(used, 0.01), share,
+                  1000 * latencies[len(latencies) // 2], 1000 * latencies[int(len(latencies) * 0.99)])
+
+
+def connect(number: int, port: int) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), 10, source_address=(source_address(number), 0))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def warm_up(connection: socket.socket) -> None:
+    """One request before the clock runs, so that nothing is measured that happens only once."""
+    connection.sendall(REQUEST)
+    answer = b""
+    while not whole(answer):
+        answer += receive(connection)
+    insist_on_200(answer)
+
+
+def whole(answer: bytes) -> bool:
+    head, blank, body = answer.partition(b"\r\n\r\n")
+    if not blank:
+        return False
+    length = head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]
+    return len(body) >= int(length)
+
+
+def saturate(connections: Sequence[socket.socket]) -> int:
+    """Every connection asks again as soon as it has its answer; how many answers came in the time."""
+    done, end = 0, time.monotonic() + SATURATED_SECONDS
+    waiting = {connection: b"" for connection in connections}
+    with watching(connections) as selector:
+        for connection in connections:
+            connection.send(REQUEST)
+        while waiting:
+            if time.monotonic() > end + PATIENCE:
+                raise SystemExit("%d answers never came" % len(waiting))
+            for key, _events in selector.select(0.1):
+                connection = key.fileobj
+                if not isinstance(connection, socket.socket) or connection not in waiting:
+                    continue
+                waiting[connection] += receive(connection)
+                if not whole(waiting[connection]):
+                    continue
+                insist_on_200(waiting.pop(connection))
+                if time.monotonic() < end:
+                    done += 1
+                    waiting[connection] = b""
+                    connection.send(REQUEST)
+    return done
+
+
+def pace(connections: Sequence[socket.socket]) -> list[float]:
+    """Every connection asks once a second, evenly spread; latencies in seconds, from the moment it should have asked."""
+    latencies: list[float] = []
+    began = time.monotonic()
+    total = int(PACED_SECONDS * len(connections))
+    asked = {}
+    partial: dict[socket.socket, bytes] = {}
+    sent = 0
+    with watching(connections) as selector:
+        while len(latencies) < total:
+            now = time.monotonic()
+            if now > began + PACED_SECONDS + PATIENCE:
+                raise SystemExit("%d answers never came" % (total - len(latencies)))
+            while sent < total and began + sent / len(connections) <= now:
+                connection = connections[sent % len(connections)]
+                if connection in asked:
+                    break
+                asked[connection] = began + sent / len(connections)
+                partial[connection] = b""
+                connection.send(REQUEST)
+                sent += 1
+            for key, _events in selector.select(0.0005):
+                connection = key.fileobj
+                if isinstance(connection, socket.socket) and connection in asked:
+                    partial[connection] += receive(connection)
+                    if whole(partial[connection]):
+                        insist_on_200(partial[connection])
+                        latencies.append(time.monotonic() - asked.pop(connection))
+    return latencies
+
+
+def receive(connection: socket.socket) -> bytes:
+    data = connection.recv(65536)
+    if not data:
+        raise SystemExit("the server closed a connection")
+    return data
+
+
+def insist_on_200(answer: bytes) -> None:
+    if not answer.startswith(b"HTTP/1.1 200"):
+        raise SystemExit("the server answered %r" % answer[:60])
+
+
+class watching:
+    """A selector over all connections."""
+
+    def __init__(self, connections: Sequence[socket.socket]) -> None:
+        self._selector = selectors.DefaultSelector()
+        for connection in connections:
+            connection.setblocking(True)
+            self._selector.register(connection, selectors.EVENT_READ)
+
+    def __enter__(self) -> selectors.BaseSelector:
+        return self._selector
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._selector.close()
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def print_table(results: Sequence[Result]) -> None:
+    print("%d VMs, one connection each; one core for the server; Python %s" % (VMS, sys.version.split()[0]))
+    print("| server | requests/s, saturated | requests per CPU second | CPU share at 1,000/s | p50 ms | p99 ms |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for each in results:
+        print("| %s | %.0f | %.0f | %.0f %% | %.2f | %.2f |" % (
+            each.name, each.saturated, each.per_cpu_second, 100 * each.paced_cpu, each.p50, each.p99))
+    ours, canned = results
+    print("| ratio | %.2f | %.2f | %.2f | %.2f | %.2f |" % (
+        ours.saturated / canned.saturated, ours.per_cpu_second / canned.per_cpu_second, ours.paced_cpu / max(canned.paced_cpu, 0.001),
+        ours.p50 / canned.p50, ours.p99 / canned.p99))
+
+
+class Canned(http.server.BaseHTTPRequestHandler):
+    """The same bytes for everybody."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(CANNED_BODY)))
+        self.end_headers()
+        self.wfile.write(CANNED_BODY)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def serve_canned() -> None:
+    http.server.ThreadingHTTPServer.request_queue_size = 2048
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Canned)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--canned"]:
+        serve_canned()
+    else:
+        sys.exit(main())
