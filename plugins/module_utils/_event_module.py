@@ -90,7 +90,8 @@ class Conversation:
 
     def left(self) -> float:
         """Seconds that remain of the module's time."""
-        return max(0.1, self._deadline - self.pacer.clock())
+        seconds: float = self._deadline - self.pacer.clock()
+        return max(0.1, seconds)
 
     def ask(self, question: t.Callable[..., T], *args: object) -> T:
         """Ask until a good answer comes or the time is up; then the last error is raised.

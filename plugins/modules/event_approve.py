@@ -221,11 +221,12 @@ def asked_policy(module: AnsibleModule) -> Policy | None:
             return None
         return Policy.preset(policy) if isinstance(policy, str) else Policy.from_mapping(policy)
     except PolicyError as error:
-        return module.fail_json(msg=str(error))
+        module.fail_json(msg=str(error))
+        raise
 
 
 def asked_gates(module: AnsibleModule) -> dict[str, bool]:
-    gates = module.params["gates"]
+    gates: dict[str, bool] = module.params["gates"]
     for name, value in gates.items():
         if not isinstance(value, bool):
             module.fail_json(msg="gates: %s has to be true or false, not %r" % (name, value))
