@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A network of our own: these tests run inside `unshare --net`, so that no address here is anybody else's."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+import simulator_process
+from simulator_process import Simulator
+from tools.tree import copy_tree
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+IMDS = "169.254.169.254"
+SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loopback() -> None:
+    links = subprocess.run(["ip", "-brief", "link"], check=True, capture_output=True, text=True).stdout.split("\n")
+    if [link.split()[0] for link in links if link] != ["lo"]:
+        pytest.exit("these tests change addresses and routes: run them with `unshare --net`, as make test-namespace does", 2)
+    ip("link", "set", "lo", "up")
+
+
+@pytest.fixture(scope="session")
+def collections() -> Path:
+    """A folder for ANSIBLE_COLLECTIONS_PATH with this collection in it."""
+    folder = REPOSITORY / ".cache" / "trees" / "namespace"
+    copy_tree(REPOSITORY, folder)
+    return folder
+
+
+@pytest.fixture
+def azure() -> Iterator[Simulator]:
+    """The simulator at the true address and port."""
+    ip("address", "add", IMDS + "/32", "dev", "lo")
+    try:
+        with simulator_process.start(SCENARIO, listen=IMDS + ":80") as running:
+            yield running
+    finally:
+        ip("address", "delete", IMDS + "/32", "dev", "lo")
+
+
+@pytest.fixture
+def unroutable() -> Iterator[None]:
+    """A network that has a way to the address, but nobody there who answers."""
+    ip("link", "add", "here", "type", "veth", "peer", "name", "there")
+    try:
+        ip("link", "set", "there", "up")
+        ip("link", "set", "here", "up")
+        ip("address", "add", "10.0.0.4/24", "dev", "here")
+        ip("route", "add", IMDS + "/32", "dev", "here")
+        yield
+    finally:
+        ip("link", "delete", "here")
