@@ -61,7 +61,7 @@ def _metadata_header(value: Optional[str], accepted: str) -> bool:
         return False
     if accepted == "any":
         return True
-    return value == "true" or (accepted == "true" and value.strip().lower() == "true")
+    return value == "true" or (accepted == "any_case" and value.strip().lower() == "true")
 
 
 def _version_refusal(target: Target, knobs: Knobs) -> Optional[Reply]:

@@ -60,8 +60,8 @@ class Knobs:
     trailing_slash: str = _knob(
         "choice", "accept", "1.1.5", "one trailing slash on the path: the same as without, or 404", ("accept", "reject"))
     metadata_value: str = _knob(
-        "choice", "true", "1.2.4", "values of the Metadata header that count: true in any letter case, exactly true, or anything",
-        ("true", "exact", "any"))
+        "choice", "any_case", "1.2.4", "values of the Metadata header that count: true in any letter case, exactly true, or anything",
+        ("any_case", "exact", "any"))
     xff_status: int = _knob("count", 400, "1.2.5", "status for a request with an X-Forwarded-For header")
     etag: bool = _knob("switch", True, "1.2.7", "send ETag and answer 304 to a matching If-None-Match")
     type_gating: str = _knob(

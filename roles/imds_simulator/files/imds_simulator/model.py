@@ -129,6 +129,9 @@ class World:
             self._agenda.put(each.number, self._next_of(each).moment)
         if event.status == GONE and self._live.pop(event.number, None) is not None:
             self.gone.append(event)
+            for friends in (self._batch(event), self._followers.get(event.plan.after or "", [])):
+                if event in friends:
+                    friends.remove(event)
 
     def _next_of(self, event: LiveEvent) -> Due:
         return next_of(event, self._batch(event), self.knobs, self.speed)

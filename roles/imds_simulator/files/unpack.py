@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Lay down the files of a JSON object {path: content} from stdin below a directory, in one go.
+
+    unpack.py DIRECTORY [--check] < bundle.json
+
+The role uses it because a task that copies some seventy files one by one takes over a minute. Prints each path that
+it wrote or removed, so that no output means that nothing had to be done. Files below DIRECTORY that the bundle does
+not have are removed, so that an update leaves nothing behind. With --check it only says what it would do.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Mapping
+
+
+def unpack(directory: Path, files: Mapping[str, str], check: bool) -> list[str]:
+    """Make ``directory`` hold exactly ``files``; the paths that differed."""
+    differing = [path for path, content in files.items() if not _holds(directory / path, content)]
+    stale = [file for file in directory.rglob("*") if file.is_file() and str(file.relative_to(directory)) not in files]
+    if not check:
+        for path in differing:
+            _write(directory / path, files[path])
+        for file in stale:
+            file.unlink()
+    return differing + [str(file.relative_to(directory)) for file in stale]
+
+
+def _holds(file: Path, content: str) -> bool:
+    return file.is_file() and file.read_bytes() == content.encode() and file.stat().st_mode & 0o777 == 0o644
+
+
+def _write(file: Path, content: str) -> None:
+    file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    fresh = file.with_name(file.name + ".new")
+    fresh.write_bytes(content.encode())
+    fresh.chmod(0o644)
+    os.replace(fresh, file)
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    for line in unpack(Path(sys.argv[1]), json.load(sys.stdin), "--check" in sys.argv[2:]):
+        print(line)
