@@ -59,3 +59,16 @@ def connected(endpoint: str, timeout: float = 5.0) -> socket.socket:
 
 def request_bytes(path: str = EVENTS, more: str = "Connection: close\r\n") -> bytes:
     return ("GET %s HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n%s\r\n" % (path, more)).encode()
+
+
+def one_answer(connection: socket.socket) -> bytes:
+    """One whole answer from a connection that stays open; servers may send head and body apart."""
+    answer = b""
+    while True:
+        head, blank, body = answer.partition(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
+        if blank and len(body) >= int(length or 0):
+            return answer
+        part = connection.recv(65536)
+        assert part, "the connection closed after %r" % answer
+        answer += part

@@ -174,7 +174,7 @@ sys.exit(int(sys.argv[1]))
 
 @pytest.mark.parametrize("code", [0, 7])
 def test_exec_runs_a_command_beside_the_simulator_and_returns_its_exit_code(code):
-    done = run("exec", "--scenario", "live-migration", "--speed", "60", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0",
+    done = run("exec", "--scenario", "live-migration", "--clock", "manual", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0",
                "--", sys.executable, "-c", CHILD, str(code))
     assert (done.returncode, done.stdout) == (code, "1\nTrue\n")
     assert "control http://" in done.stderr

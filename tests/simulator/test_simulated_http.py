@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from simulated_http import EVENTS, HEADER, approve, ask, connected, request_bytes
+from simulated_http import EVENTS, HEADER, approve, ask, connected, one_answer, request_bytes
 
 NO_HEADER = {"error": "Bad request. Required metadata header not specified"}
 GUID = "5EED0000-0000-4000-8000-0000000000FF"
@@ -169,7 +169,7 @@ def test_keep_alive_serves_many_requests_on_one_connection(still):
     with connected(still.endpoints["vm1"]) as connection:
         for _each in range(3):
             connection.sendall(request_bytes(more=""))
-            assert connection.recv(65536).startswith(b"HTTP/1.1 200 OK")
+            assert one_answer(connection).startswith(b"HTTP/1.1 200 OK")
 
 
 # -- approving
