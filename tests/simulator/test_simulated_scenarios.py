@@ -68,7 +68,7 @@ def test_a_good_file_becomes_a_scenario():
     (("kind: availability_set", "kind: standalone\n    orchestration: flexible"), "f.yaml:5: groups.web.orchestration: only a scale_set has orchestration"),
     (("kind: availability_set", "kind: scale_set"), "f.yaml:6: groups.web.vms.vm1: an instance of a uniform scale set is called web_NUMBER (spec 3.2)"),
     (("resources: [vm1]", "resources: [vm1]}\n  - {name: e, type: Freeze, resources: [vm2]"), "f.yaml:10: events[1].name: events[0] is called e already"),
-    (("groups:", "knobs: {etagg: off}\ngroups:"), "f.yaml:2: knobs.etagg: unknown knob (did you mean etag?)"),
+    (("groups:", "knobs: {etagg: off}\ngroups:"), "f.yaml:2: knobs.etagg: there is no knob 'etagg' (did you mean etag?)"),
     (("groups:", "knobs: {etag: 7}\ngroups:"), "f.yaml:2: knobs.etag: knob etag: 7 is not on or off"),
     (("groups:", "default_vm: vm9\ngroups:"), "f.yaml:2: default_vm: there is no VM vm9 (did you mean vm2?)"),
     (("groups:", "faults: [{kind: emty}]\ngroups:"), None),

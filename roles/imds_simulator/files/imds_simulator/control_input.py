@@ -8,7 +8,8 @@ from typing import Any, Optional
 
 from aiohttp import web
 
-from .schema_check import check, nearest
+from .schema_check import check
+from .spelling import nearest
 from .yaml_lines import dotted
 
 

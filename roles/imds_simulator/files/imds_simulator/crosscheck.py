@@ -8,8 +8,8 @@ from typing import Any, Iterator, Mapping, Optional
 
 from .fault_kinds import FaultError, fault_from
 from .groups import parse_address
-from .knobs import KnobError, Knobs, change_knobs, knob_fields
-from .schema_check import nearest
+from .knobs import KnobError, Knobs, change_knobs
+from .spelling import nearest
 from .yaml_lines import Path
 
 Found = Iterator[tuple[Path, str]]
@@ -167,8 +167,7 @@ def _knobs(knobs: Mapping[str, Any]) -> Found:
         try:
             change_knobs(Knobs(), {name: value})
         except KnobError as error:
-            known = name in knob_fields()
-            yield ("knobs", name), str(error) if known else "unknown knob%s" % nearest(name, knob_fields())
+            yield ("knobs", name), str(error)
 
 
 def _unknown(what: str, name: str, known: Any) -> str:

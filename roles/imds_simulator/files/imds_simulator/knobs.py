@@ -14,6 +14,7 @@ from typing import Any, Mapping, Sequence
 
 from .apiversions import EVENT_TYPES
 from .duration import parse_duration
+from .spelling import nearest
 
 _NOTICE = MappingProxyType({"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0})
 _STARTED = MappingProxyType({"Freeze": 600.0, "Reboot": 600.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 60.0})
@@ -129,7 +130,7 @@ def change_knobs(knobs: Knobs, changes: Mapping[str, Any]) -> Knobs:
     values = {}
     for name, value in changes.items():
         if name not in fields:
-            raise KnobError("there is no knob %r (known: %s)" % (name, ", ".join(fields)))
+            raise KnobError("there is no knob %r%s" % (name, nearest(name, fields)))
         values[name] = _accept(fields[name], value, getattr(knobs, name))
     return dataclasses.replace(knobs, **values)
 

@@ -51,6 +51,8 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
     listeners = Listeners(engine, setup.listen)
     async with _control(engine, listeners, setup.control) as control:
         await listeners.open()
+        # a fault that refuses from the start does so before anybody is told that the simulator is ready
+        await listeners.obey(engine.settle())
         ticker = asyncio.create_task(engine.tick(listeners.obey))
         try:
             yield Running(engine, listeners, control)

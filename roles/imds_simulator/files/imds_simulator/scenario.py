@@ -9,7 +9,8 @@ from typing import Any, Optional
 from .build import scenario_from
 from .crosscheck import crosscheck
 from .plans import Scenario
-from .schema_check import check, nearest
+from .schema_check import check
+from .spelling import nearest
 from .yaml_lines import Located, Path, Problem, read_yaml
 
 # sections whose items can be judged one by one: a mistake in one event does not hide those in others

@@ -3,14 +3,14 @@
 """Checking data against the shipped JSON Schema, with messages that a person can act on."""
 from __future__ import annotations
 
-import difflib
 import json
 from functools import lru_cache
 from pathlib import Path as File
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Iterator, Optional
 
 import jsonschema
 
+from .spelling import nearest
 from .yaml_lines import Path
 
 # Debian 11, Ubuntu 22.04 and EL 9 ship jsonschema 3.2, which does not know the 2020-12 draft by name; the schema
@@ -33,13 +33,6 @@ def check(data: Any, part: Optional[str] = None) -> list[tuple[Path, str]]:
     wanted = whole if part is None else {"$ref": "#/$defs/%s" % part, "$defs": whole["$defs"]}
     found = [each for error in _Validator(wanted).iter_errors(data) for each in _explain(error)]
     return sorted(set(found), key=lambda each: [str(part) for part in each[0]])
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`` (did you mean X?)``, or nothing when no known word is close."""
-    lowered = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(str(word).lower(), lowered, n=1, cutoff=0.5)
-    return " (did you mean %s?)" % lowered[close[0]] if close else ""
 
 
 def _explain(error: Any) -> Iterator[tuple[Path, str]]:

@@ -7,23 +7,11 @@ import argparse
 import json
 import os
 import sys
-import urllib.error
-import urllib.request
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Mapping, Sequence
 from urllib.parse import quote, urlencode
 
+from .control_client import Call, request
 from .options import DEFAULT_CONTROL
-
-# the control API is local: a proxy from the environment must not come between
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-class Call(NamedTuple):
-    """One request to the control API."""
-
-    method: str
-    path: str
-    body: Optional[Mapping[str, Any]] = None
 
 
 def speak(argv: Sequence[str]) -> int:
@@ -40,27 +28,6 @@ def speak(argv: Sequence[str]) -> int:
         return 1
     print(json.dumps(answer, indent=2))
     return 0
-
-
-def request(control: str, call: Call) -> tuple[int, Any]:
-    """(status, decoded answer or error text); status 0 when nobody answers."""
-    data = None if call.body is None else json.dumps(call.body).encode()
-    wanted = urllib.request.Request(control + call.path, data=data, method=call.method,
-                                    headers={"Content-Type": "application/json"})
-    try:
-        with _DIRECT.open(wanted, timeout=10) as answer:
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        return error.code, _error_text(error.read())
-    except (OSError, ValueError) as error:
-        return 0, "no control API at %s (%s); is the simulator running, is --control right?" % (control, error)
-
-
-def _error_text(body: bytes) -> str:
-    try:
-        return str(json.loads(body)["error"])
-    except (ValueError, KeyError, TypeError):
-        return body.decode(errors="replace")
 
 
 def _parser() -> argparse.ArgumentParser:

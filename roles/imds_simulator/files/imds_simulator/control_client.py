@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Asking the control API of a running simulator."""
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any, Mapping, NamedTuple, Optional
+
+# the control API is local: a proxy from the environment must not come between
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Call(NamedTuple):
+    """One request to the control API."""
+
+    method: str
+    path: str
+    body: Optional[Mapping[str, Any]] = None
+
+
+def request(control: str, call: Call) -> tuple[int, Any]:
+    """(status, decoded answer or error text); status 0 when nobody answers."""
+    data = None if call.body is None else json.dumps(call.body).encode()
+    wanted = urllib.request.Request(control + call.path, data=data, method=call.method,
+                                    headers={"Content-Type": "application/json"})
+    try:
+        with _DIRECT.open(wanted, timeout=10) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, _error_text(error.read())
+    except (OSError, ValueError) as error:
+        return 0, "no control API at %s (%s); is the simulator running, is --control right?" % (control, error)
+
+
+def _error_text(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return body.decode(errors="replace")
