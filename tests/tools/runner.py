@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tools.stage import Job, Outcome, Skip, Stage, StageFailed
 from tools.workshop import Workshop
@@ -60,10 +62,12 @@ def run_stages(workshop: Workshop, stages: Sequence[Stage], side_by_side: int) -
 
 def run_stage(workshop: Workshop, stage: Stage, path: Path, jobs: list[Job]) -> Report:
     start = time.monotonic()
-    with path.open("w", encoding="utf-8", errors="replace") as log:
+    with path.with_suffix(".lock").open("w") as lock, path.open("a", encoding="utf-8", errors="replace") as log:
         job = Job(workshop, log)
         jobs.append(job)
         try:
+            wait_for_other_runs(job, lock)
+            log.truncate(0)
             outcome = stage.run(job)
         except Skip as reason:
             job.say(f"skipped: {reason}")
@@ -75,6 +79,17 @@ def run_stage(workshop: Workshop, stage: Stage, path: Path, jobs: list[Job]) -> 
             job.say(traceback.format_exc())
             outcome = Outcome(failed=1)
     return Report(stage, outcome, time.monotonic() - start, path)
+
+
+def wait_for_other_runs(job: Job, lock: IO[str]) -> None:
+    """Two runs of one stage in one checkout would work in the same folders."""
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if job.stopped:
+                raise StageFailed("interrupted") from None
+            time.sleep(0.5)
 
 
 def stop(pending: list[Future[Report]], jobs: list[Job]) -> None:
