@@ -11,16 +11,11 @@ from typing import Iterator
 
 import pytest
 import simulator_process
+from network import IMDS, REPOSITORY, ip
 from simulator_process import Simulator
 from tools.tree import copy_tree
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-IMDS = "169.254.169.254"
 SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

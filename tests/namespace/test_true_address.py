@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from azure_scheduled_events import Imds, ImdsUnreachable
-from conftest import IMDS, REPOSITORY, ip
+from network import IMDS, REPOSITORY, ip
 from simulator_process import Simulator, start
 
 MODULES = "azure_imds.scheduled_events."

@@ -12,7 +12,7 @@ from azure_scheduled_events import Imds, Selection
 from azure_scheduled_events.approving import Grounds, Outcome, plan_approvals, send_approvals
 from azure_scheduled_events.pacing import Pacer
 from azure_scheduled_events.receipts import Receipts
-from conftest import asked, fault, schedule
+from faulty import asked, fault, schedule
 from simulator_process import Simulator
 
 

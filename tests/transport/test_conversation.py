@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from azure_scheduled_events import Imds, ImdsError, ImdsRefused, ImdsUnreadable
 from azure_scheduled_events.identity import concerns
-from conftest import asked, fault, raw_server, schedule
+from faulty import asked, fault, raw_server, schedule
 from simulator_process import Simulator
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from azure_scheduled_events import Imds, ImdsUnreadable
-from conftest import asked, fault, schedule
+from faulty import asked, fault, schedule
 from simulator_process import Simulator
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from azure_scheduled_events import Imds, ImdsUnreachable
-from conftest import asked, fault, raw_server, schedule
+from faulty import asked, fault, raw_server, schedule
 from simulator_process import Simulator
 
 

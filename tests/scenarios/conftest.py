@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Simulated Azure whose clock stands still until a test moves it."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator, Optional
+
+import pytest
+import simulator_process
+from simulator_process import Simulator
+
+PAIR = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
+
+
+@pytest.fixture
+def simulate() -> Iterator[Callable[..., Simulator]]:
+    """Start Azure with two VMs of one availability set, and these events, faults and knobs."""
+    running: list[Simulator] = []
+
+    def start(*events: dict[str, Any], shipped: Optional[str] = None, groups: Optional[dict[str, Any]] = None, **rest: Any) -> Simulator:
+        knobs = {"rate_limit": 0, **rest.pop("knobs", {})}
+        scenario = shipped or {"groups": groups or PAIR, "events": list(events), "knobs": knobs, **rest}
+        options = ["--clock", "manual"] + (["--knob", "rate_limit=0"] if shipped else [])
+        running.append(simulator_process.start(scenario, args=options))
+        return running[-1]
+
+    yield start
+    for simulator in running:
+        simulator.stop()
