@@ -6,11 +6,12 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple, Optional
 from urllib.parse import urlsplit
 
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
-HEADER = {"Metadata": "true"}
+HEADER: Mapping[str, str] = MappingProxyType({"Metadata": "true"})
 
 
 class Got(NamedTuple):

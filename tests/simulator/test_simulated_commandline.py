@@ -18,7 +18,7 @@ from simulated_http import ask, connected, request_bytes
 
 
 def run(*arguments, timeout=15, **env):
-    return subprocess.run([sys.executable, "-m", "imds_simulator", *arguments], capture_output=True, text=True, timeout=timeout,
+    return subprocess.run([sys.executable, "-m", "imds_simulator", *arguments], capture_output=True, text=True, timeout=timeout, check=False,
                           env={**simulator_process.environment(), **env}, stdin=subprocess.DEVNULL)
 
 

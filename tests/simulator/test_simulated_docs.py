@@ -83,7 +83,7 @@ def test_the_examples_run(start_simulator):
         for address, real in known.items():
             line = line.replace(address, real)
         line = re.sub(r"^python3 ", sys.executable + " ", line)
-        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=10, env=environment)
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=10, env=environment, check=False)
         assert done.returncode == 0, "%s: %s" % (line, done.stderr)
 
 
