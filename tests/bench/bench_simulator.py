@@ -150,8 +150,8 @@ def saturate(connections: Sequence[socket.socket]) -> int:
             if time.monotonic() > end + PATIENCE:
                 raise SystemExit("%d answers never came" % len(waiting))
             for key, _events in selector.select(0.1):
-                connection = key.fileobj
-                if not isinstance(connection, socket.socket) or connection not in waiting:
+                connection = key.data
+                if connection not in waiting:
                     continue
                 waiting[connection] += receive(connection)
                 if not whole(waiting[connection]):
@@ -186,8 +186,8 @@ def pace(connections: Sequence[socket.socket]) -> list[float]:
                 connection.send(REQUEST)
                 sent += 1
             for key, _events in selector.select(0.0005):
-                connection = key.fileobj
-                if isinstance(connection, socket.socket) and connection in asked:
+                connection = key.data
+                if connection in asked:
                     partial[connection] += receive(connection)
                     if whole(partial[connection]):
                         insist_on_200(partial[connection])
@@ -214,7 +214,7 @@ class watching:
         self._selector = selectors.DefaultSelector()
         for connection in connections:
             connection.setblocking(True)
-            self._selector.register(connection, selectors.EVENT_READ)
+            self._selector.register(connection, selectors.EVENT_READ, connection)
 
     def __enter__(self) -> selectors.BaseSelector:
         return self._selector

@@ -122,6 +122,14 @@ def test_events_delay_withholds_events_after_enabling():
     assert after["DocumentIncarnation"] > before["DocumentIncarnation"]
 
 
+def test_withheld_events_show_in_time_even_when_the_knob_is_turned_meanwhile():
+    from imds_simulator.knobs import change_knobs
+    world = make_world(FREEZE, knobs={"events_delay": "5m"})
+    asked(world, "vm1", 20)
+    world.turn(change_knobs(world.knobs, {"events_delay": 0}))
+    assert (len(seen(world, "vm1", 319)["Events"]), len(seen(world, "vm1", 320)["Events"])) == (0, 1)
+
+
 def test_a_day_of_silence_disables_and_resets_the_incarnation():
     world = make_world(FREEZE)
     asked(world, "vm1", 0)

@@ -7,7 +7,7 @@ import asyncio
 import socket
 import struct
 from http import HTTPStatus
-from typing import Any, Awaitable, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional
 
 from aiohttp import web
 
@@ -17,9 +17,6 @@ from .replies import JSON_TYPE, Reply, json_reply
 # how often a hanging answer looks whether its client has left or its fault is over, in real seconds
 _LOOK = 0.1
 _STANDARD_MESSAGES = {429: "Too many requests", 410: "Gone. The service is updating", 500: "Internal server error"}
-
-HonestReply = Callable[[], Awaitable[Reply]]
-Headers = Callable[[Reply], Mapping[str, str]]
 
 
 class Spent(web.StreamResponse):

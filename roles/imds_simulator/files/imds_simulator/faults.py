@@ -8,19 +8,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Mapping, Optional
 
-# what a fault does with a request; the named faults below are these with some values filled in
-ACTIONS = (
-    "status", "body", "mangle", "truncate", "trickle", "hang", "delay", "refuse", "reset", "lost-request",
-    "lost-answer", "date-skew", "close-idle", "oversized",
-)
-
 
 @dataclass(frozen=True)
 class Fault:
     """A fault and its window. Durations are simulated seconds, counted from simulated time 0 or from injection.
 
-    ``first`` and ``last`` count the matching requests of each VM inside the time window, from 1. ``options``
-    belong to the action.
+    ``action`` is what is done to the request; fault_kinds.py gives actions their names and defaults. ``first`` and
+    ``last`` count the matching requests of each VM inside the time window, from 1. ``options`` belong to the action.
     """
 
     kind: str

@@ -115,7 +115,7 @@ class World:
         self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
 
     def _veiled(self) -> list[Scope]:
-        return [scope for scope in self._scopes.values() if scope.veiled] if self.knobs.events_delay else []
+        return [scope for scope in self._scopes.values() if scope.veiled]
 
     def replan(self, *events: LiveEvent) -> None:
         """Find out anew when the next transition is due, after ``events`` (none: anything) changed from outside."""

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import time
 from dataclasses import dataclass
-from typing import AsyncIterator, Callable, Mapping, Optional
+from typing import AsyncIterator, Callable, Mapping
 
 from aiohttp import web
 
@@ -26,7 +26,7 @@ class Setup:
 
     scenario: Scenario
     listen: Address
-    control: Optional[Address]
+    control: Address
     manual_clock: bool = False
 
 
@@ -64,10 +64,7 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
 
 
 @contextlib.asynccontextmanager
-async def _control(engine: Engine, listeners: Listeners, address: Optional[Address]) -> AsyncIterator[str]:
-    if address is None:
-        yield ""
-        return
+async def _control(engine: Engine, listeners: Listeners, address: Address) -> AsyncIterator[str]:
     sock = bind(address)
     runner = web.AppRunner(control_app(engine, listeners.endpoints), access_log=None)
     await runner.setup()

@@ -13,7 +13,6 @@ import signal
 import sys
 from typing import Callable, Mapping, Optional, Sequence
 
-from .fault_kinds import FaultError
 from .knobs import KnobError, change_knobs
 from .listeners import CannotListen
 from .options import is_loopback
@@ -127,7 +126,7 @@ def run(options: argparse.Namespace, command: Sequence[str]) -> int:
         return asyncio.run(main)
     except ScenarioError as error:
         print(error, file=sys.stderr)
-    except (Unusable, CannotListen, FaultError) as error:
+    except (Unusable, CannotListen) as error:
         print("imds_simulator: %s" % error, file=sys.stderr)
     except KeyboardInterrupt:
         return 130

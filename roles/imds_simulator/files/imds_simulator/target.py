@@ -11,7 +11,6 @@ EVENTS = "scheduledevents"
 INSTANCE = "instance"
 VERSIONS = "versions"
 UNKNOWN = "unknown"
-ROUTES = (EVENTS, INSTANCE, VERSIONS, UNKNOWN)
 
 
 class Target(NamedTuple):
