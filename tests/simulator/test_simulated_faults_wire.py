@@ -98,6 +98,13 @@ def test_bom_invalid_utf8_cut_json_and_oversized_spoil_the_true_body(still, vm1)
     assert len(spoilt["oversized"]) == 100000 and json.loads(spoilt["oversized"]) == json.loads(true)
 
 
+def test_a_fault_of_the_body_spoils_a_body_even_for_a_client_that_knows_the_document(still, vm1):
+    known = {**HEADER, "If-None-Match": ask(vm1).headers["ETag"]}
+    assert ask(vm1, headers=known).status == 304
+    inject(still, "cut-json")
+    assert (ask(vm1, headers=known).status, len(ask(vm1, headers=known).body) > 0) == (200, True)
+
+
 def test_truncated_closes_before_content_length(still, vm1):
     true = ask(vm1).body
     inject(still, "truncated", keep=7)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Mapping, Optional
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from . import fault_acts
 from .contract import Ask, refusal
@@ -75,10 +76,7 @@ class Imds:
     async def _honest(self, request: web.BaseRequest, vm: Vm, target: Target, whole: bool = False) -> Reply:
         """What IMDS itself would answer; ``whole``: never a 304, as a fault of the body needs one."""
         engine, knobs = self._engine, self._engine.world.knobs
-        headers = request.headers.copy()
-        if whole:
-            headers.popall("If-None-Match", None)
-        ask = Ask(request.method, target, headers)
+        ask = Ask(request.method, target, _unconditional(request.headers) if whole else request.headers)
         refused = refusal(ask, knobs)
         if refused is not None:
             if request.method == "POST":
@@ -172,6 +170,12 @@ class Imds:
 
     def _wire_headers(self, reply: Reply) -> Mapping[str, str]:
         return {**self._headers(reply), "Content-Length": str(len(reply.body))}
+
+
+def _unconditional(headers: Mapping[str, str]) -> Mapping[str, str]:
+    kept: CIMultiDict[str] = CIMultiDict(headers)
+    kept.popall("If-None-Match", None)
+    return kept
 
 
 async def read_body(request: web.BaseRequest, limit: int) -> bytes:
