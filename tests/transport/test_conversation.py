@@ -192,7 +192,18 @@ def test_an_instance_document_that_is_none_is_unknown(azure: Simulator, endpoint
 
 @pytest.mark.parametrize(
     "endpoint_text",
-    ["", "169.254.169.254", "https://169.254.169.254", "http://", "http://host:port", "http://host/metadata", "http://u:p@host", "http://[::1", "ftp://x", "http://host?x=1"],
+    [
+        "",
+        "169.254.169.254",
+        "https://169.254.169.254",
+        "ftp://x",
+        "http://",
+        "http://[::1",
+        "http://host:port",
+        "http://host/metadata",
+        "http://host?x=1",
+        "http://u:p@host",
+    ],
 )
 def test_an_endpoint_that_is_none_is_refused_before_anything_is_sent(endpoint_text: str) -> None:
     with pytest.raises(ImdsError, match="no address of IMDS"):

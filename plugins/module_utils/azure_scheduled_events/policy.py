@@ -76,9 +76,9 @@ class _Approval(NamedTuple):
             return "its preparation is not done"
         if situation.age() < self.delay:
             return "it was first seen less than %g s ago" % self.delay
-        left = event.seconds_left(situation.now)
-        if self.time_left is not None and left > self.time_left:
-            return "%.0f s are left, which is more than %g s" % (left, self.time_left)
+        left, wanted = event.seconds_left(situation.now), self.time_left
+        if wanted is not None and left > wanted:
+            return "%.0f s are left, which is more than %g s" % (left, float(wanted))
         return None
 
 

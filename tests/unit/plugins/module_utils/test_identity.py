@@ -7,7 +7,13 @@ from __future__ import annotations
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import ScheduledEvent
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import OwnNameUnknown
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import concerns, concerns_only, leader_rank, own_name, same_vm
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
+    concerns,
+    concerns_only,
+    leader_rank,
+    own_name,
+    same_vm,
+)
 
 
 def event(*resources):

@@ -72,7 +72,15 @@ def test_the_last_poll_comes_at_the_very_end():
     assert script.polled_at == [0.0, 1.0, 2.0, 2.5]
 
 
-@pytest.mark.parametrize("error", [ImdsUnreachable("no route"), ImdsUnreadable("empty body"), ImdsRefused("gone", status=410), ImdsRefused("no", status=400, retryable=False)])
+TROUBLE = [
+    ImdsUnreachable("no route"),
+    ImdsUnreadable("empty body"),
+    ImdsRefused("gone", status=410),
+    ImdsRefused("no", status=400, retryable=False),
+]
+
+
+@pytest.mark.parametrize("error", TROUBLE)
 def test_an_error_is_not_the_end_of_an_event(error):
     script = Script(FULL, error, error, FULL, EMPTY)
     waited = script.wait(is_empty, 600)

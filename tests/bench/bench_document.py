@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Reading documents of 1, 100 and 10,000 events: parse_document against json.loads alone, in time and memory.
+
+    python tests/bench/bench_document.py
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any, Callable
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "plugins" / "module_utils"))
+from azure_scheduled_events import changes, parse_document  # noqa: E402
+from table import print_table, ratio  # noqa: E402
+
+IMPORT = "import time, requests; started = time.perf_counter(); import azure_scheduled_events; print(time.perf_counter() - started)"
+
+
+def body(count: int) -> bytes:
+    """A document of so many events, about 500 bytes each."""
+    events = [
+        {
+            "EventId": "%08X-0000-4000-8000-000000000000" % number,
+            "EventStatus": "Scheduled",
+            "EventType": "Freeze",
+            "ResourceType": "VirtualMachine",
+            "Resources": ["web_%d" % number, "web_%d" % (number + count)],
+            "NotBefore": "Mon, 11 Apr 2022 22:26:58 GMT",
+            "Description": "Virtual machine is being paused because of a memory-preserving Live Migration operation." + "." * 150,
+            "EventSource": "Platform",
+            "DurationInSeconds": 5,
+        }
+        for number in range(count)
+    ]
+    return json.dumps({"DocumentIncarnation": 1, "Events": events}).encode()
+
+
+def best(action: Callable[[], Any], seconds: float = 0.5) -> float:
+    """Shortest of the runs that fit in this time, and at least three."""
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < 3 or time.perf_counter() < end:
+        started = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def memory(action: Callable[[], Any]) -> int:
+    """Bytes that the result holds."""
+    tracemalloc.start()
+    result = action()
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    del result
+    return size
+
+
+def main() -> None:
+    rows = []
+    for count in (1, 100, 10_000):
+        text = body(count)
+        ours, plain = best(lambda: parse_document(text)), best(lambda: json.loads(text))
+        mine, theirs = memory(lambda: parse_document(text)), memory(lambda: json.loads(text))
+        document = parse_document(text)
+        compared = best(lambda: changes(document, document))
+        cells = ["%d" % count, "%.1f" % (len(text) / 1024), "%.3f" % (ours * 1e3), "%.3f" % (plain * 1e3), ratio(ours, plain)]
+        cells += ["%.1f" % (mine / 1024), "%.1f" % (theirs / 1024), ratio(mine, theirs), "%.3f" % (compared * 1e3)]
+        rows.append(cells)
+    columns = ["events", "KiB", "parse, ms", "json.loads, ms", "ratio", "held, KiB", "json.loads, KiB", "ratio", "compare, ms"]
+    print_table("Reading a document", columns, rows)
+    environment = {"PYTHONPATH": str(REPOSITORY / "plugins" / "module_utils"), "PYTHONPYCACHEPREFIX": str(REPOSITORY / ".cache" / "pycache")}
+    runs = [float(subprocess.run([sys.executable, "-c", IMPORT], env=environment, capture_output=True, check=True).stdout) for _run in range(6)]
+    print("Importing the helper takes %.1f ms beyond requests (best of 5, compiled)." % (min(runs[1:]) * 1e3))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Reading what concerns this VM: event_info against ansible.builtin.uri with filters that do the same job.
+
+    python tests/bench/bench_event_info.py [TIMES]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import simulator_process  # noqa: E402
+from playbooks import Cost, collections_path, run  # noqa: E402
+from table import print_table, ratio  # noqa: E402
+
+HEADERS = {"Metadata": "true"}
+EVENT_INFO = [{"azure_imds.scheduled_events.event_info": {"endpoint": "{{ endpoint }}"}, "register": "mine"}]
+URI = [
+    {
+        "ansible.builtin.uri": {"url": "{{ endpoint }}/metadata/instance?api-version=2021-02-01", "headers": HEADERS},
+        "register": "instance",
+    },
+    {
+        "ansible.builtin.uri": {"url": "{{ endpoint }}/metadata/scheduledevents?api-version=2020-07-01", "headers": HEADERS},
+        "register": "document",
+        "failed_when": "document.status != 200 or document.json.Events is not defined",
+    },
+    {
+        "ansible.builtin.set_fact": {
+            "mine": "{{ document.json.Events | selectattr('Resources', 'contains', instance.json.compute.name) "
+            "| map('dict2items') | map('items2dict') | list }}"
+        }
+    },
+]
+
+
+def main() -> None:
+    times = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+    collections = collections_path()
+    scenario = {
+        "groups": {"pair": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
+        "events": [{"type": "Reboot", "resources": [name], "notice": "1h"} for name in ("vm1", "vm2")],
+        "knobs": {"rate_limit": 0},
+    }
+    with simulator_process.start(scenario) as azure:
+        endpoint = azure.endpoints["vm1"]
+
+        def cost(tasks: list[dict[str, Any]]) -> Cost:
+            return run([{"hosts": "all", "gather_facts": False, "tasks": tasks * times}], endpoint, collections)
+
+        empty, ours, other = cost([]), cost(EVENT_INFO), cost(URI)
+    rows = []
+    for name in ("wall", "controller", "host"):
+        mine, theirs = ((getattr(measured, name) - getattr(empty, name)) / times * 1000 for measured in (ours, other))
+        rows.append([name + ", ms", "%.0f" % mine, "%.0f" % theirs, ratio(mine, theirs)])
+    print_table("Reading once what concerns this VM (mean of %d)" % times, ["", "event_info", "uri + filters", "ratio"], rows)
+    print("wall is by the clock; controller and host are CPU. A playbook without tasks is subtracted.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A table of numbers on the terminal."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows below their columns: the first one to the left, the others to the right."""
+    lines = [columns, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
+    print("\n%s" % title)
+    for line in lines:
+        print("  ".join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))]).rstrip())
+
+
+def ratio(ours: float, other: float) -> str:
+    """How many times the other is ours, for people."""
+    return "%.2f" % (ours / other) if other else "-"
