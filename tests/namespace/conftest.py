@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 from typing import Iterator
 
 import pytest
 import simulator_process
-from network import IMDS, REPOSITORY, ip
+from network import IMDS, ip
 from simulator_process import Simulator
-from tools.tree import copy_tree
 
 SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
 
@@ -24,14 +22,6 @@ def loopback() -> None:
     if [link.split()[0] for link in links if link] != ["lo"]:
         pytest.exit("these tests change addresses and routes: run them with `unshare --net`, as make test-namespace does", 2)
     ip("link", "set", "lo", "up")
-
-
-@pytest.fixture(scope="session")
-def collections() -> Path:
-    """A folder for ANSIBLE_COLLECTIONS_PATH with this collection in it."""
-    folder = REPOSITORY / ".cache" / "trees" / "namespace"
-    copy_tree(REPOSITORY, folder)
-    return folder
 
 
 @pytest.fixture

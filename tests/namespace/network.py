@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 IMDS = "169.254.169.254"
 
 

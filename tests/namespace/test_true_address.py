@@ -6,87 +6,56 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ansible_hosts import REPOSITORY, Hosts
 from azure_scheduled_events import Imds, ImdsUnreachable
-from network import IMDS, REPOSITORY, ip
+from network import IMDS, ip
 from simulator_process import Simulator, start
-
-MODULES = "azure_imds.scheduled_events."
-
-
-class Host:
-    """This machine as Ansible's only host."""
-
-    def __init__(self, collections: Path, folder: Path) -> None:
-        self.folder = folder
-        self.environment = {
-            **os.environ,
-            "ANSIBLE_COLLECTIONS_PATH": str(collections),
-            "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
-            "ANSIBLE_NOCOLOR": "1",
-            "ANSIBLE_HOME": str(folder / "ansible"),
-            # as on any VM behind a company's proxy, which IMDS must never be asked through
-            "http_proxy": "http://127.0.0.1:9",
-        }
-        self.inventory = "web,"
-        self.variables = json.dumps({"ansible_connection": "local", "ansible_python_interpreter": sys.executable})
-
-    def run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [str(Path(sys.executable).with_name(program)), "-i", self.inventory, "-e", self.variables, *words]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120, check=False)
-
-    def module(self, name: str, **options: Any) -> dict[str, Any]:
-        """Run one module; its result."""
-        given = ["-a", json.dumps(options)] if options else []
-        ran = self.run("ansible", "web", "-m", MODULES + name, *given)
-        match = re.search(r"web \| \w+!? => (\{.*\})", ran.stdout, re.DOTALL)
-        assert match, ran.stdout + ran.stderr
-        result: dict[str, Any] = json.loads(match.group(1))
-        return result
 
 
 @pytest.fixture
-def host(collections: Path, tmp_path: Path) -> Host:
-    return Host(collections, tmp_path)
+def hosts(tmp_path: Path) -> Hosts:
+    """One host called web, as on any VM behind a company's proxy, which IMDS must never be asked through."""
+    found = Hosts(tmp_path, {"web": {}})
+    found.environment["http_proxy"] = "http://127.0.0.1:9"
+    return found
 
 
-def test_every_module_needs_no_option_for_the_address(azure: Simulator, host: Host, tmp_path: Path) -> None:
+def test_every_module_needs_no_option_for_the_address(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
     event_id = azure.post("/events", {"type": "Reboot", "resources": ["vm1"], "source": "User"})["id"]
-    info = host.module("event_info")
+    info = hosts.module("web", "event_info")
     assert info["resource_name"] == "vm1" and [event["event_id"] for event in info["events"]] == [event_id]
-    assert host.module("event_facts")["ansible_facts"]["azure_scheduled_events"]["pending"] is True
-    assert host.module("event_wait", state="scheduled")["outcome"] == "reached"
-    approved = host.module("event_approve", policy="documented", receipts=str(tmp_path / "receipts"))
+    assert hosts.module("web", "event_facts")["ansible_facts"]["azure_scheduled_events"]["pending"] is True
+    assert hosts.module("web", "event_wait", state="scheduled")["outcome"] == "reached"
+    approved = hosts.module("web", "event_approve", policy="documented", receipts=str(tmp_path / "receipts"))
     assert approved["approved"] == [event_id]
-    assert host.module("event_wait", state="started", timeout=20)["outcome"] == "reached"
+    assert hosts.module("web", "event_wait", state="started", timeout=20)["outcome"] == "reached"
     azure.post("/events/%s/complete" % event_id)
-    assert host.module("event_wait", state="absent", timeout=20)["outcome"] == "reached"
+    assert hosts.module("web", "event_wait", state="absent", timeout=20)["outcome"] == "reached"
 
 
-def test_receipts_are_kept_below_run_by_default(azure: Simulator, collections: Path, host: Host) -> None:
+def test_receipts_are_kept_below_run_by_default(azure: Simulator, hosts: Hosts) -> None:
     event_id = azure.post("/events", {"type": "Reboot", "resources": ["vm1"]})["id"]
     azure.post("/knobs", {"start_delay": 600})
     folder = Path("/run/azure-scheduled-events/approvals")
     present = set(folder.glob("*.json"))
     try:
-        assert host.module("event_approve", event_ids=[event_id])["changed"] is True
-        assert host.module("event_approve", event_ids=[event_id])["changed"] is False
+        assert hosts.module("web", "event_approve", event_ids=[event_id])["changed"] is True
+        assert hosts.module("web", "event_approve", event_ids=[event_id])["changed"] is False
         assert len(set(folder.glob("*.json")) - present) == 1
     finally:
         azure.post("/events/%s/cancel" % event_id)
-        host.module("event_approve", event_ids=[event_id])
+        hosts.module("web", "event_approve", event_ids=[event_id])
     assert set(folder.glob("*.json")) <= present
 
 
-def test_the_playbook_at_the_top_of_the_readme_works_as_it_stands(azure: Simulator, host: Host, tmp_path: Path) -> None:
+def test_the_playbook_at_the_top_of_the_readme_works_as_it_stands(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     text = re.findall(r"^```yaml\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[0]
     for program in ("leave-load-balancer", "join-load-balancer"):
@@ -96,7 +65,7 @@ def test_the_playbook_at_the_top_of_the_readme_works_as_it_stands(azure: Simulat
     playbook = tmp_path / "playbook.yml"
     playbook.write_text(text.replace("/usr/local/bin/", "%s/" % tmp_path))
     azure.post("/events", {"type": "Freeze", "resources": ["vm1"], "notice": "5m", "started_for": "2s"})
-    ran = host.run("ansible-playbook", str(playbook))
+    ran = hosts.playbook(str(playbook))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert (tmp_path / "did").read_text().split() == ["leave-load-balancer", "join-load-balancer"]
     approvals = [line for line in azure.get("/log")["lines"] if line["what"] == "approval"]
@@ -104,9 +73,9 @@ def test_the_playbook_at_the_top_of_the_readme_works_as_it_stands(azure: Simulat
 
 
 @pytest.mark.parametrize("name, bound", [("event_facts", 5), ("event_info", 5)])
-def test_an_address_that_nobody_answers_at_costs_no_more_than_is_documented(unroutable: None, host: Host, name: str, bound: float) -> None:
+def test_an_address_that_nobody_answers_at_costs_no_more_than_is_documented(unroutable: None, hosts: Hosts, name: str, bound: float) -> None:
     started = time.monotonic()
-    result = host.module(name)
+    result = hosts.module("web", name)
     assert time.monotonic() - started < bound + 3
     assert "no connection" in json.dumps(result)
 
@@ -118,8 +87,8 @@ def test_a_connection_is_given_up_after_three_seconds(unroutable: None) -> None:
     assert time.monotonic() - started < 3.5 and not caught.value.connected
 
 
-def test_without_any_network_the_facts_say_so_at_once(host: Host) -> None:
-    facts = host.module("event_facts")["ansible_facts"]["azure_scheduled_events"]
+def test_without_any_network_the_facts_say_so_at_once(hosts: Hosts) -> None:
+    facts = hosts.module("web", "event_facts")["ansible_facts"]["azure_scheduled_events"]
     assert facts["available"] is False and "no connection" in facts["reason"]
 
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The return values that the modules document are what they return, down to the samples' shapes."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import pytest
+import yaml
+from ansible_hosts import REPOSITORY, Hosts
+from simulator_process import Simulator
+
+TYPES = {"str": str, "int": int, "float": float, "bool": bool, "dict": dict, "list": list}
+# what Ansible itself adds to every result
+OF_ANSIBLE = {"changed", "failed", "msg", "warnings", "exception", "diff", "ansible_job_id"}
+MODULES = ("event_info", "event_facts", "event_wait", "event_approve")
+
+
+def documented(module: str) -> dict[str, Any]:
+    """RETURN of a module."""
+    tree = ast.parse((REPOSITORY / "plugins" / "modules" / (module + ".py")).read_text(encoding="utf-8"))
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == "RETURN":
+            found: dict[str, Any] = yaml.safe_load(ast.literal_eval(statement.value))
+            return found
+    raise AssertionError("%s documents no return values" % module)
+
+
+def differences(described: dict[str, Any], real: dict[str, Any], where: str) -> Iterator[str]:
+    """What the description of some values says otherwise than the values."""
+    for name, value in real.items():
+        if name not in described and name not in OF_ANSIBLE:
+            yield "%s.%s is returned but not documented" % (where, name)
+    for name, about in described.items():
+        if name not in real:
+            yield "%s.%s is documented but not returned" % (where, name)
+            continue
+        value = real[name]
+        if value is None:
+            if "null" not in str(about["description"]).lower():
+                yield "%s.%s is null, which its description does not mention" % (where, name)
+            continue
+        if not isinstance(value, TYPES[about["type"]]):
+            yield "%s.%s is %r, not %s" % (where, name, value, about["type"])
+            continue
+        if "sample" in about:
+            yield from shape(about["sample"], value, "%s.%s" % (where, name))
+        items = value if about["type"] == "list" else [value]
+        for item in items if "contains" in about else []:
+            yield from differences(about["contains"], item, "%s.%s" % (where, name))
+
+
+def shape(sample: Any, value: Any, where: str) -> Iterator[str]:
+    """How a sample differs from a value in structure."""
+    if isinstance(sample, dict) and isinstance(value, dict):
+        if set(sample) != set(value):
+            yield "the sample of %s has other members: %s" % (where, sorted(set(sample) ^ set(value)))
+        for name in set(sample) & set(value):
+            yield from shape(sample[name], value[name], "%s.%s" % (where, name))
+    elif isinstance(sample, list) and isinstance(value, list):
+        for item in value[:1]:
+            yield from shape(sample[0], item, where)
+    elif value is not None and type(sample) is not type(value):
+        yield "the sample of %s is %r where %r is returned" % (where, sample, value)
+
+
+@pytest.fixture
+def azure(simulate: Callable[..., Simulator]) -> Simulator:
+    return simulate({"type": "Reboot", "resources": ["vm1"], "duration": 9, "source": "User"})
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Hosts:
+    return Hosts(tmp_path, {"vm1": {}})
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_good_result_is_as_documented(azure: Simulator, hosts: Hosts, tmp_path: Path, module: str) -> None:
+    options = {"event_approve": {"sources": ["User"], "receipts": str(tmp_path)}}.get(module, {})
+    real = hosts.module("vm1", module, endpoint=azure.endpoints["vm1"], **options)
+    described = {name: about for name, about in documented(module).items() if name != "imds_error"}
+    assert list(differences(described, real, module)) == []
+
+
+@pytest.mark.parametrize("module", ["event_info", "event_wait", "event_approve"])
+def test_an_error_is_as_documented(azure: Simulator, hosts: Hosts, module: str) -> None:
+    azure.post("/faults", {"kind": "server-error"})
+    options = {"event_approve": {"sources": ["User"]}}.get(module, {})
+    real = hosts.module("vm1", module, endpoint=azure.endpoints["vm1"], timeout=0.5, resource_name="vm1", **options)
+    assert real["imds_error"]["status"] == 500
+    about = documented("event_info")["imds_error"]["contains"]
+    assert list(differences(about, real["imds_error"], module)) == []
+    sample = documented(module)["imds_error"].get("sample", real["imds_error"])
+    assert list(shape(sample, real["imds_error"], module)) == []

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The playbook maintenance when things go wrong: nothing is approved that nobody is ready for, and everybody recovers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+import simulator_process
+from ansible_hosts import Hosts
+from simulator_process import Simulator
+
+PLAYBOOK = "azure_imds.scheduled_events.maintenance"
+# 300 simulated seconds a second: fifteen minutes of notice take three seconds, five minutes of work one
+SPEED = ["--speed", "300"]
+FREEZE: dict[str, Any] = {"type": "Freeze", "resources": ["vm1", "vm2"], "started_for": "10m"}
+
+
+class Fleet:
+    """vm1 and vm2 of one availability set, whose drain and undrain scripts note that they ran."""
+
+    def __init__(self, azure: Simulator, folder: Path, names: tuple[str, ...] = ("vm1", "vm2"), **more: dict[str, Any]) -> None:
+        self.azure = azure
+        self._folder = folder
+        own = {name: {"maintenance_endpoint": azure.endpoints[name], "maintenance_receipts": str(folder / name)} for name in names}
+        self._hosts = Hosts(folder, {**own, **more})
+
+    def maintain(self, prepare: str) -> subprocess.CompletedProcess[str]:
+        """Run the playbook; ``prepare`` is the shell command that prepares a host."""
+        variables: dict[str, Any] = {"maintenance_patience": 60}
+        for step, command in (("prepare", prepare), ("recover", "true")):
+            tasks = self._folder / (step + ".yml")
+            tasks.write_text('- ansible.builtin.shell: "%s && echo {{ inventory_hostname }} >> %s"\n' % (command, self._folder / (step + ".done")))
+            variables["maintenance_" + step] = str(tasks)
+        return self._hosts.playbook(PLAYBOOK, variables)
+
+    def did(self, step: str) -> set[str]:
+        done = self._folder / (step + ".done")
+        return set(done.read_text().split()) if done.exists() else set()
+
+    def approvals(self) -> list[dict[str, Any]]:
+        return [line for line in self.azure.get("/log")["lines"] if line["what"] == "approval"]
+
+
+def failed(ran: subprocess.CompletedProcess[str]) -> set[str]:
+    return set(re.findall(r"^(\w+) .*failed=[1-9]", ran.stdout, re.MULTILINE))
+
+
+@pytest.fixture
+def azure() -> Iterator[Simulator]:
+    scenario = {"groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}, "knobs": {"rate_limit": 0}}
+    with simulator_process.start(scenario, args=SPEED) as running:
+        yield running
+
+
+def test_nobody_is_touched_when_nothing_is_planned(azure: Simulator, tmp_path: Path) -> None:
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain("true")
+    assert ran.returncode == 0 and failed(ran) == set(), ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == set() and fleet.approvals() == []
+
+
+def test_a_failed_preparation_is_never_approved_and_everybody_recovers(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain("test {{ inventory_hostname }} != vm2")
+    assert ran.returncode != 0 and failed(ran) == {"vm2"}, ran.stdout
+    assert fleet.approvals() == []
+    assert fleet.did("prepare") == {"vm1"} and fleet.did("recover") == {"vm1", "vm2"}
+    assert [line["why"] for line in azure.get("/log")["lines"] if line["what"] == "started"] == ["NotBefore reached"]
+
+
+def test_a_vm_that_is_no_host_of_the_play_keeps_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path, names=("vm1",))
+    assert fleet.maintain("true").returncode == 0
+    assert fleet.approvals() == [] and fleet.did("recover") == {"vm1"}
+
+
+def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "resources": ["vm2", "vm1"], "notice": "4h"})
+    azure.post("/events", {**FREEZE, "type": "Reboot", "resources": ["vm1"], "notice": "4h"})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain("true")
+    assert ran.returncode == 0, ran.stdout
+    assert sorted(line["vm"] for line in fleet.approvals()) == ["vm1", "vm2"]
+    assert fleet.did("recover") == {"vm1", "vm2"}
+
+
+def test_what_is_cancelled_during_preparation_ends_in_recovery(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "name": "it", "notice": "4h", "cancel_after": "10m"})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain("sleep 3")
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []
+
+
+def test_what_has_started_is_not_prepared_for_but_recovered_from(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "starts": "hardware_failure", "started_for": "20m"})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain("true")
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == set() and fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []
+
+
+def test_a_host_without_imds_fails_by_itself(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "notice": "4h"})
+    fleet = Fleet(azure, tmp_path, elsewhere={"maintenance_endpoint": "http://127.0.0.1:9"})
+    ran = fleet.maintain("true")
+    assert failed(ran) == {"elsewhere"} and "no connection" in ran.stdout
+    assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
+
+
+def test_a_sick_imds_in_the_middle_ends_nothing(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "notice": "4h"})
+    azure.post("/faults", {"kind": "empty", "route": "scheduledevents", "requests": "4-6"})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain("true")
+    assert ran.returncode == 0, ran.stdout
+    assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
