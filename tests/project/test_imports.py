@@ -18,7 +18,8 @@ SIMULATOR = REPOSITORY / "roles" / "imds_simulator" / "files" / "imds_simulator"
 DOORS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "module_utils"]
 
 HELPER_MAY_IMPORT = {"requests", "urllib3", "yaml"}
-SIMULATOR_MAY_IMPORT = {"aiohttp", "jsonschema", "yaml", "imds_simulator"}
+# multidict is what aiohttp keeps headers in
+SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "yaml", "imds_simulator"}
 
 
 def absolute_imports(file: Path) -> Iterator[str]:

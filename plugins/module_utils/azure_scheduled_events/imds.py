@@ -75,7 +75,7 @@ class Imds:
                 raise ValueError("%s must be more than 0, not %r" % (name, value))
         self._asked_endpoint = endpoint if endpoint == AUTO else checked_endpoint(endpoint)
         self._timeout = timeout
-        self._first_timeout = max(timeout, first_timeout)
+        self._first_timeout = first_timeout
         self._max_bytes = max_bytes
         self._clock = clock
         self._transport: Optional[Transport] = None
