@@ -38,7 +38,9 @@ requirements:
     SELECTION = r"""
 options:
   event_ids:
-    description: Only events with one of these ids. Letter case makes no difference, here and in the other lists.
+    description:
+      - Only events with one of these ids. Letter case makes no difference, here and in the other lists.
+      - An empty list, here and in the other lists but O(affects), selects nothing at all.
     type: list
     elements: str
   types:

@@ -34,16 +34,21 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 # seconds for one answer, once IMDS has answered at all, and before it ever has (spec 1.8)
 ONE_ANSWER = 10.0
 FIRST_ANSWER = 130.0
+# for what a module can do without
+UNNEEDED_ANSWER = 2.0
 # a document may be odd in thousands of places
 _WARNINGS_SHOWN = 10
 
 T = t.TypeVar("T")
 
 
-def event_module(timeout: float, options: dict[str, t.Any] | None = None, **kwargs: t.Any) -> AnsibleModule:
-    """An AnsibleModule with the shared options and ``options``; fails where requests is missing.
+def event_module(
+    timeout: float, options: dict[str, t.Any] | None = None, needs_requests: bool = True, **kwargs: t.Any
+) -> AnsibleModule:
+    """An AnsibleModule with the shared options and ``options``.
 
     timeout: default of the option of that name, in seconds.
+    needs_requests: whether to fail where the library is missing; else the conversation raises ImdsError.
     """
     spec: dict[str, t.Any] = dict(
         endpoint=dict(type="str", default=DEFAULT_ENDPOINT),
@@ -58,7 +63,7 @@ def event_module(timeout: float, options: dict[str, t.Any] | None = None, **kwar
     )
     spec.update(options or {})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True, **kwargs)
-    if REQUESTS_IMPORT_ERROR is not None:
+    if needs_requests and REQUESTS_IMPORT_ERROR is not None:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
     if module.params["timeout"] <= 0:
         module.fail_json(msg="timeout has to be more than 0 seconds, not %g" % module.params["timeout"])
@@ -108,20 +113,23 @@ class Conversation:
                     raise
                 self.pacer.sleep(delay)
 
-    def resource_name(self, required: bool) -> str | None:
-        """This VM's resource name: the option, else ``compute.name``.
+    def read(self, name_required: bool) -> tuple[str | None, EventDocument]:
+        """This VM's resource name, and its events.
 
-        Where IMDS does not tell it: raises ImdsError if it is required, else returns None.
+        The name is the option, else ``compute.name``. Where it is not required it is asked for once, after the events,
+        and None where IMDS does not tell it. Raises ImdsError.
         """
+        if self.known_name is None and name_required:
+            self.known_name = own_name(self.ask(self.imds.instance))
+            if self.known_name is None:
+                raise OwnNameUnknown()
+        document = self.ask(self.imds.events)
         if self.known_name is None:
             try:
-                self.known_name = own_name(self.ask(self.imds.instance))
+                self.known_name = own_name(self.pacer.call(self.imds.instance, within=min(UNNEEDED_ANSWER, self.left())))
             except ImdsError:
-                if required:
-                    raise
-        if self.known_name is None and required:
-            raise OwnNameUnknown()
-        return self.known_name
+                pass  # what was asked for is known
+        return self.known_name, document
 
     def poll(self, name_required: bool) -> t.Callable[[float], EventDocument]:
         """A poll for wait_for: one attempt at the document, and at the name as long as that is missing."""

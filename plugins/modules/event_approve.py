@@ -189,6 +189,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     plan_approvals,
     send_approvals,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import displayable
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
     Policy,
@@ -215,7 +216,7 @@ OPTIONS: dict[str, t.Any] = dict(
 def asked_policy(module: AnsibleModule) -> Policy | None:
     policy, path = module.params["policy"], module.params["policy_file"]
     try:
-        if path:
+        if path is not None:
             return load_policy(path)
         if policy is None:
             return None
@@ -235,7 +236,7 @@ def asked_gates(module: AnsibleModule) -> dict[str, bool]:
 
 def shown(item: Outcome) -> dict[str, t.Any]:
     return {
-        "event_id": item.event_id,
+        "event_id": displayable(item.event_id),
         "outcome": APPROVED if item.outcome == APPROVE else item.outcome,
         "reason": item.reason,
         "event": item.event.as_dict() if item.event is not None else None,
@@ -247,7 +248,11 @@ def approvals_shown(plan: list[Outcome], items: list[Outcome]) -> dict[str, t.An
     concerned = {item.event_id for item in plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
 
     def state(listed: list[Outcome], done: tuple[str, ...]) -> dict[str, str]:
-        return {item.event_id: "approved" if item.outcome in done else "not approved" for item in listed if item.event_id in concerned}
+        return {
+            displayable(item.event_id): "approved" if item.outcome in done else "not approved"
+            for item in listed
+            if item.event_id in concerned
+        }
 
     return {
         "before": {"events": state(plan, (ALREADY_APPROVED,))},
@@ -255,11 +260,11 @@ def approvals_shown(plan: list[Outcome], items: list[Outcome]) -> dict[str, t.An
     }
 
 
-def failure(items: list[Outcome], event_ids: list[str]) -> str | None:
+def failure(items: list[Outcome], event_ids: tuple[str, ...]) -> str | None:
     """Why the module has to fail, or None."""
     named = {event_id.casefold() for event_id in event_ids}
     bad = [
-        "%s: %s" % (item.event_id, item.reason)
+        "%s: %s" % (displayable(item.event_id), item.reason)
         for item in items
         if item.outcome == FAILED or (item.outcome == OTHERS_AFFECTED and item.event_id.casefold() in named)
     ]
@@ -278,8 +283,7 @@ def main() -> None:
     release_others = module.params["release_others"]
     try:
         imds = Conversation(module)
-        name = imds.resource_name(required=chosen.needs_own_name or not release_others)
-        document = imds.ask(imds.imds.events)
+        name, document = imds.read(name_required=chosen.needs_own_name or not release_others)
         receipts = Receipts(module.params["receipts"], imds.imds.endpoint)
         grounds = Grounds(chosen, name, release_others, policy, module.params["prepared"], gates)
         plan = plan_approvals(document, grounds, receipts, imds.imds.api_version)
@@ -293,7 +297,7 @@ def main() -> None:
             module.warn(text)
         if document.complete:
             receipts.forget_all_but(event.event_id for event in document.events)
-    approved = [item.event_id for item in items if item.outcome in (APPROVE, APPROVED)]
+    approved = [displayable(item.event_id) for item in items if item.outcome in (APPROVE, APPROVED)]
     result = dict(
         changed=bool(approved),
         approvals=[shown(item) for item in items],
@@ -302,7 +306,7 @@ def main() -> None:
         resource_name=name,
         diff=approvals_shown(plan, items),
     )
-    problem = failure(items, list(chosen.event_ids))
+    problem = failure(items, chosen.event_ids or ())
     if problem:
         module.fail_json(msg=problem, **result)
     module.exit_json(**result)

@@ -67,7 +67,7 @@ ansible_facts:
       type: dict
       contains:
         available:
-          description: Whether the other values can be relied on. If not, nobody knows whether there are events.
+          description: Whether the other values can be relied on. If not, nobody knows whether there are more events.
           type: bool
           sample: true
         reason:
@@ -97,7 +97,7 @@ ansible_facts:
               source: Platform
               duration_seconds: 9
         pending:
-          description: Whether there are selected events, scheduled or started.
+          description: Whether selected events are known, scheduled or started.
           type: bool
           sample: true
 """
@@ -129,17 +129,17 @@ def facts(name: str | None, document: EventDocument | None, events: list[Schedul
 
 
 def main() -> None:
-    module = event_module(timeout=5)
+    module = event_module(timeout=5, needs_requests=False)
     chosen = selection(module)
     name: str | None = None
     document: EventDocument | None = None
     events: list[ScheduledEvent] = []
     reason = ""
     try:
-        imds = Conversation(module)
-        name = imds.resource_name(required=chosen.needs_own_name)
-        document = imds.ask(imds.imds.events)
+        name, document = Conversation(module).read(name_required=chosen.needs_own_name)
         events = chosen.pick(document, name)
+        if not document.complete:
+            reason = "an entry of the document could not be read, so there may be more events than these"
     except ImdsError as error:
         reason = str(error)
     warn_of(module, document)

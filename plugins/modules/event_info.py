@@ -56,7 +56,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 events:
-  description: The selected events. The list is empty when IMDS said that there are none.
+  description: The selected events. The list is empty when IMDS said that there are none, see RV(complete).
   returned: success
   type: list
   elements: dict
@@ -98,6 +98,13 @@ events:
       description: Expected interruption. Null where unknown.
       type: int
       sample: 9
+complete:
+  description:
+    - Whether every entry of the document could be read. If not, there may be events that are not listed, and the module
+      warns.
+  returned: success
+  type: bool
+  sample: true
 incarnation:
   description: Number of the document. It changes with the events, but may skip numbers and start again. Null if missing.
   returned: success
@@ -145,9 +152,7 @@ def main() -> None:
     module = event_module(timeout=130)
     chosen = selection(module)
     try:
-        imds = Conversation(module)
-        name = imds.resource_name(required=chosen.needs_own_name)
-        document = imds.ask(imds.imds.events)
+        name, document = Conversation(module).read(name_required=chosen.needs_own_name)
         events = chosen.pick(document, name)
     except ImdsError as error:
         fail(module, error)
@@ -155,6 +160,7 @@ def main() -> None:
     module.exit_json(
         changed=False,
         events=[event.as_dict() for event in events],
+        complete=document.complete,
         incarnation=document.incarnation,
         resource_name=name,
     )

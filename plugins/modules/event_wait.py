@@ -31,7 +31,8 @@ options:
     description:
       - V(present) waits until there is a selected event.
       - V(scheduled) and V(started) wait until there is one with that status.
-      - V(absent) waits until there is none, which is how Azure tells that an event is over.
+      - V(absent) waits until there is none, which is how Azure tells that an event is over. An event of O(event_ids) that is
+        still listed is there, whatever else is said of it.
     type: str
     choices: [present, scheduled, started, absent]
     default: present
@@ -66,15 +67,15 @@ EXAMPLES = r"""
     state: started
     event_ids: "{{ coming.events | map(attribute='event_id') }}"
   register: start
-  failed_when: start.outcome not in ['reached', 'gone']
+  failed_when: start.outcome | default('') not in ['reached', 'gone', 'checked']
 """
 
 RETURN = r"""
 outcome:
   description:
     - V(reached) when the state was seen, V(timeout) when it was not.
-    - V(gone) when all of O(event_ids) left the document before they were seen in the wanted state, so that waiting on
-      would be in vain. The events were cancelled, or were over between two polls. The module fails.
+    - V(gone) when none of O(event_ids) is in the document at two looks in a row, so that waiting for another state than
+      V(absent) would be in vain. The events were cancelled, or were over between two polls. The module fails.
     - V(checked) in check mode.
   returned: when IMDS was asked
   type: str
@@ -163,13 +164,18 @@ class Watch:
     def reached(self, document: EventDocument) -> bool:
         events = self._chosen.pick(document, self._conversation.known_name)
         if self._state == "absent":
-            return not events and document.complete
+            return not events and not self._hidden(document)
         statuses = {event.status.lower() for event in events}
         return bool(events) if self._state == "present" else self._state in statuses
 
+    def _hidden(self, document: EventDocument) -> bool:
+        """Whether a selected event may be there although it is not picked: something about it could not be read."""
+        listed = any(document.find(event_id) is not None for event_id in self._chosen.event_ids or ())
+        return listed or not document.complete or any(not event.resources for event in document.events)
+
     def gone(self, document: EventDocument) -> bool:
         """Whether every event that was asked for by id has left."""
-        ids = self._chosen.event_ids
+        ids = self._chosen.event_ids or ()
         listed = any(document.find(event_id) is not None for event_id in ids)
         self._absences = 0 if listed or not document.complete else self._absences + 1
         return bool(ids) and self._absences >= _SIGHTS_OF_ABSENCE

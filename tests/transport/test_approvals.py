@@ -58,7 +58,7 @@ def test_an_event_that_vanished_meanwhile_does_not_block_the_others(azure: Simul
     ids = [schedule(azure) for _one in range(3)]
     plan = approver.plan(*ids)
     azure.post("/events/%s/cancel" % ids[1])
-    assert approver.send(plan) == {ids[0]: "approved", ids[1]: "failed", ids[2]: "approved"}
+    assert approver.send(plan) == {ids[0]: "approved", ids[1]: "not_found", ids[2]: "approved"}
     assert approver.receipts.find(ids[1]) is None
 
 
@@ -122,3 +122,46 @@ def test_where_receipts_cannot_be_written_there_is_a_warning(azure: Simulator, a
     outcomes, warnings = send_approvals(approver.pacer, approver.plan(event_id), Receipts(str(tmp_path / "file"), "x"), 60)
     assert [item.outcome for item in outcomes] == ["approved"]
     assert len(warnings) == 1 and "approved again" in warnings[0]
+
+
+@pytest.mark.parametrize("change", [{"resources": ["vm1", "vm2"]}, {"type": "Redeploy"}])
+def test_what_has_changed_since_it_was_planned_is_not_sent_again(azure: Simulator, approver: Approver, change: dict[str, object]) -> None:
+    event_id = schedule(azure)
+    plan, start = approver.plan(event_id), len(asked(azure))
+    azure.post("/events/%s/change" % event_id, change)
+    fault(azure, "server-error", method="POST", requests="1")
+    assert approver.send(plan) == {event_id: "failed"}
+    assert approver.posts(start) == [500]
+
+
+def test_nothing_is_sent_again_without_a_look(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure)
+    plan, start = approver.plan(event_id), len(asked(azure))
+    fault(azure, "server-error")
+    assert approver.send(plan, within=60) == {event_id: "failed"}
+    assert approver.posts(start) == [500]
+
+
+@pytest.mark.parametrize("status", [401, 403, 405])
+def test_a_refusal_that_is_about_no_event_is_not_repeated_for_each(azure: Simulator, approver: Approver, status: int) -> None:
+    ids = [schedule(azure) for _one in range(5)]
+    plan, start = approver.plan(*ids), len(asked(azure))
+    fault(azure, "status", status=status, method="POST")
+    assert approver.send(plan) == dict.fromkeys(ids, "failed")
+    assert approver.posts(start) == [status]
+
+
+def test_after_a_refusal_what_has_started_is_not_sent(azure: Simulator, approver: Approver) -> None:
+    ids = [schedule(azure) for _one in range(2)]
+    plan, start = approver.plan(*ids), len(asked(azure))
+    azure.post("/events/%s/change" % ids[0], {"status": "Started"})
+    fault(azure, "bad-request", method="POST", requests="1")
+    assert approver.send(plan) == dict.fromkeys(ids, "approved")
+    assert approver.posts(start) == [400, 200]
+
+
+def test_the_time_is_kept_however_many_events_there_are(azure: Simulator, approver: Approver) -> None:
+    ids = [schedule(azure) for _one in range(150)]
+    plan, start = approver.plan(*ids), len(asked(azure))
+    assert set(approver.send(plan, within=0).values()) == {"failed"}
+    assert approver.posts(start) == []

@@ -243,3 +243,37 @@ def test_an_answer_in_a_coding_that_was_not_asked_for_is_unknown(azure: Simulato
     fault(azure, "body", body='{"DocumentIncarnation":1,"Events":[]}', headers={"Content-Encoding": "gzip"})
     with pytest.raises(ImdsUnreadable, match="gzip"):
         Imds(endpoint).events()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "HTTP/1.1 200 OK\r\nContent-Length: \xb2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "HTTP/1.1 429 No\r\nRetry-After: \xb2\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n",
+    ],
+)
+def test_odd_heads_stay_within_the_family_of_errors(head: str) -> None:
+    with raw_server(head.encode("latin-1")) as (endpoint, _heard):
+        with pytest.raises(ImdsError):
+            Imds(endpoint).events()
+
+
+@pytest.mark.parametrize("endpoint_text", ["http://a..b", "http://*bad", "http://a b", "http://%s.b" % ("x" * 70)])
+def test_a_host_name_that_is_none_stays_within_the_family_of_errors(endpoint_text: str) -> None:
+    with pytest.raises(ImdsError):
+        Imds(endpoint_text).events()
+
+
+def test_no_version_at_all_is_an_error() -> None:
+    with pytest.raises(ImdsError, match="at least one version"):
+        Imds("http://127.0.0.1", [])
+
+
+def test_half_characters_do_not_spoil_an_error_text(azure: Simulator, endpoint: str) -> None:
+    fault(azure, "status", status=500, body='{"error":"no \\ud800 luck"}')
+    with pytest.raises(ImdsRefused) as caught:
+        Imds(endpoint).events()
+    str(caught.value).encode("utf-8")

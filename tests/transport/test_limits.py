@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 
 import pytest
@@ -148,3 +149,24 @@ def test_what_is_no_http_is_unreachable() -> None:
     with raw_server(b"SSH-2.0-OpenSSH_9.2\r\n") as (endpoint, _heard):
         with pytest.raises(ImdsUnreachable):
             Imds(endpoint).events()
+
+
+def test_a_body_larger_than_what_the_socket_takes_at_once_is_sent_whole() -> None:
+    received = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def late() -> None:
+            connection, _address = server.accept()
+            with connection:
+                time.sleep(0.5)
+                total = 0
+                while total < 9_000_000:
+                    total += len(connection.recv(1 << 20))
+                received.append(total)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        thread = threading.Thread(target=late, daemon=True)
+        thread.start()
+        Imds("http://127.0.0.1:%d" % server.getsockname()[1]).approve("%0100d" % number for number in range(80_000))
+        thread.join(10)
+    assert received

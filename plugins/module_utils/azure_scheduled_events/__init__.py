@@ -7,7 +7,7 @@ Needs ``requests``; imports nothing of Ansible or Salt.
 
 from __future__ import annotations
 
-from .changes import Change, changes
+from .changes import Change, carried_over, changes
 from .document import EventDocument, ScheduledEvent, parse_document
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable, OwnNameUnknown
 from .imds import Imds
@@ -30,6 +30,7 @@ __all__ = [
     "ScheduledEvent",
     "Selection",
     "Situation",
+    "carried_over",
     "changes",
     "parse_document",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Iterable, NamedTuple, Optional, Sequence
 
-from .document import EVENT_TYPES, EventDocument, ScheduledEvent
+from .document import EVENT_TYPES, EventDocument, ScheduledEvent, displayable
 from .errors import ImdsError, ImdsRefused
 from .identity import concerns_only
 from .pacing import Pacer
@@ -76,12 +76,12 @@ def plan_approvals(document: EventDocument, grounds: Grounds, receipts: Receipts
 
     Raises OwnNameUnknown where a decision depends on a name that is not known.
     """
-    plan = [
-        Outcome(event_id, NOT_FOUND, "IMDS lists no such event: it is over, was cancelled, or never was")
-        for event_id in dict.fromkeys(grounds.selection.event_ids)
-        if document.find(event_id) is None
-    ]
-    named = {event_id.casefold() for event_id in grounds.selection.event_ids}
+    asked = tuple(dict.fromkeys(grounds.selection.event_ids or ()))
+    missing = "IMDS lists no such event: it is over, was cancelled, or never was"
+    if not document.complete:
+        missing = "IMDS lists no such event among those that can be read"
+    plan = [Outcome(event_id, NOT_FOUND, missing) for event_id in asked if document.find(event_id) is None]
+    named = {event_id.casefold() for event_id in asked}
     for event in document.events:
         if not grounds.selection.matches(event, grounds.own_name):
             if event.key in named:
@@ -103,7 +103,7 @@ def _planned(
         reason = "this host approved it at %s; it waits for Azure to start it" % approved_at
         return Outcome(event.event_id, ALREADY_APPROVED, reason, event)
     if not grounds.release_others and not concerns_only(event, grounds.own_name):
-        reason = "an approval would release other VMs too (%s), which needs release_others" % ", ".join(event.resources)
+        reason = "an approval would release other VMs too (%s), which needs release_others" % displayable(", ".join(event.resources))
         return Outcome(event.event_id, OTHERS_AFFECTED, reason, event)
     if grounds.policy is None:
         if event.event_type not in EVENT_TYPES and not (grounds.selection.event_ids or grounds.selection.types):
@@ -155,34 +155,37 @@ class _Sending:
 
     def send(self, batch: list[Outcome]) -> None:
         while batch:
+            if self._pacer.clock() >= self._deadline:
+                self._settle(batch, FAILED, "the time was up before it could be sent")
+                return
             try:
                 self._pacer.call(self._pacer.imds.approve, [item.event_id for item in batch], within=self._left())
             except ImdsError as error:
-                if not error.retryable:
-                    self._refused(batch, error)
-                    return
-                if not self._pause():
-                    self._settle(batch, FAILED, str(error))
-                    return
-                batch = self._still_wanted(batch, error)
+                batch = self._left_after(error, batch)
             else:
                 self._settle(batch, APPROVED, None)
                 return
 
-    def _refused(self, batch: list[Outcome], error: ImdsError) -> None:
-        """A refusal applies to nobody of a batch (spec 1.5): each gets a chance of its own."""
-        if len(batch) == 1 or not isinstance(error, ImdsRefused):
-            self._settle(batch, FAILED, str(error))
-            return
-        for item in batch:
+    def _left_after(self, error: ImdsError, batch: list[Outcome]) -> list[Outcome]:
+        """Those of the batch that are worth another attempt; the others are settled."""
+        about_an_id = isinstance(error, ImdsRefused) and error.status == 400 and not error.supported_versions
+        if error.retryable:
+            return self._still_wanted(batch, error) if self._pause() else self._settle(batch, FAILED, str(error))
+        if not about_an_id:
+            return self._settle(batch, FAILED, str(error))
+        wanted = self._still_wanted(batch, error)
+        if len(batch) == 1:
+            return self._settle(wanted, FAILED, str(error))
+        # a refusal applies to nobody of a batch (spec 1.5): each gets a chance of its own
+        for item in wanted:
             self.send([item])
+        return []
 
     def _still_wanted(self, batch: list[Outcome], doubt: ImdsError) -> list[Outcome]:
-        """Those that a doubtful answer leaves to be sent again; all of them while IMDS cannot be read."""
-        try:
-            document = self._pacer.call(self._pacer.imds.events, within=self._left())
-        except ImdsError:
-            return batch
+        """Those that are still Scheduled, and as they were when they were planned. Nothing is sent again without a look."""
+        document = self._look()
+        if document is None:
+            return self._settle(batch, FAILED, str(doubt))
         wanted = []
         for item in batch:
             event = document.find(item.event_id)
@@ -190,13 +193,26 @@ class _Sending:
                 self._settle([item], APPROVED, "IMDS gave no clear answer (%s), but the event has started" % doubt)
             elif event is None and document.complete:
                 self._settle([item], NOT_FOUND, "IMDS gave no clear answer (%s), and the event is gone" % doubt)
+            elif event is None or item.event is None or event._replace(not_before=None) != item.event._replace(not_before=None):
+                self._settle([item], FAILED, "IMDS gave no clear answer (%s), and the event has changed meanwhile" % doubt)
             else:
                 wanted.append(item)
         return wanted
 
-    def _settle(self, batch: list[Outcome], outcome: str, reason: Optional[str]) -> None:
+    def _look(self) -> Optional[EventDocument]:
+        """The events now, or None where IMDS could not be read as long as there was time."""
+        while True:
+            try:
+                return self._pacer.call(self._pacer.imds.events, within=self._left())
+            except ImdsError as error:
+                if not (error.retryable and self._pause()):
+                    return None
+
+    def _settle(self, batch: list[Outcome], outcome: str, reason: Optional[str]) -> list[Outcome]:
+        """Note the outcome of each; returns what is left to do of them, which is nothing."""
         for item in batch:
             self.done[item.event_id] = item._replace(outcome=outcome, reason=reason or item.reason)
+        return []
 
     def _pause(self) -> bool:
         """Wait as the retry table says; False where there is no time left for another attempt."""

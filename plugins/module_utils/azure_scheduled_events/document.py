@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, Union, overload
 
 from .errors import ImdsUnreadable
 from .timestamps import as_utc_text, parse_not_before
@@ -19,6 +19,15 @@ EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 EVENT_STATUSES = ("Scheduled", "Started")
 EVENT_SOURCES = ("Platform", "User")
 RESOURCE_TYPES = ("VirtualMachine",)
+
+
+@overload
+def displayable(text: str) -> str: ...
+@overload
+def displayable(text: None) -> None: ...
+def displayable(text: Optional[str]) -> Optional[str]:
+    """The text with escapes for half characters, which JSON allows and neither terminals nor Ansible take."""
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class ScheduledEvent(NamedTuple):
@@ -63,14 +72,14 @@ class ScheduledEvent(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """The shape that modules and Salt functions return: plain JSON values, times in ISO 8601 UTC."""
         return {
-            "event_id": self.event_id,
-            "event_type": self.event_type,
-            "status": self.status,
-            "resources": list(self.resources),
-            "resource_type": self.resource_type,
+            "event_id": displayable(self.event_id),
+            "event_type": displayable(self.event_type),
+            "status": displayable(self.status),
+            "resources": [displayable(name) for name in self.resources],
+            "resource_type": displayable(self.resource_type),
             "not_before": None if self.not_before is None else as_utc_text(self.not_before),
-            "description": self.description,
-            "source": self.source,
+            "description": displayable(self.description),
+            "source": displayable(self.source),
             "duration_seconds": None if self.duration is None else int(self.duration.total_seconds()),
         }
 
@@ -188,8 +197,19 @@ def _event(entry: Any, index: int, notes: _Notes) -> Optional[ScheduledEvent]:
 def _together(first: ScheduledEvent, second: ScheduledEvent) -> ScheduledEvent:
     """One event of two entries with one id: the status that forbids more, and every VM that either names."""
     leading, other = (second, first) if first.status != "Started" and second.status == "Started" else (first, second)
-    names = dict.fromkeys(leading.resources + other.resources)
-    return leading._replace(resources=tuple(names))
+    # where they contradict each other the word becomes one that nobody knows, and that no rule approves
+    return leading._replace(
+        event_type=_joined(leading.event_type, other.event_type) or "",
+        status=leading.status if leading.status == "Started" else _joined(leading.status, other.status) or "",
+        resource_type=_joined(leading.resource_type, other.resource_type),
+        source=_joined(leading.source, other.source),
+        duration=leading.duration if leading.duration == other.duration else None,
+        resources=tuple(dict.fromkeys(leading.resources + other.resources)),
+    )
+
+
+def _joined(one: Optional[str], two: Optional[str]) -> Optional[str]:
+    return one if one == two else "%s/%s" % (one, two)
 
 
 def _word(

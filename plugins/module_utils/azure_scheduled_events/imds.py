@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Unio
 from urllib.parse import urlsplit
 
 from .discovery import AUTO, DEFAULT_ENDPOINT, discover_endpoint
-from .document import EventDocument, parse_document
+from .document import EventDocument, displayable, parse_document
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .timestamps import parse_time
 from .transport import Answer, Transport
@@ -69,7 +69,7 @@ class Imds:
     ) -> None:
         self._versions = [api_version] if isinstance(api_version, str) else list(api_version)
         if not self._versions:
-            raise ValueError("api_version: at least one version is needed")
+            raise ImdsError("api_version: at least one version is needed", retryable=False)
         for name, value in (("timeout", timeout), ("first_timeout", first_timeout), ("max_bytes", max_bytes)):
             if not value > 0:
                 raise ValueError("%s must be more than 0, not %r" % (name, value))
@@ -116,6 +116,7 @@ class Imds:
                 document = parse_document(answer.body)
             except ImdsUnreadable as error:
                 self._cached = None
+                self._doubt_endpoint()
                 raise ImdsUnreadable(
                     "%s answered 200 to GET scheduledevents, but %s" % (self._endpoint, error), self._endpoint, 200
                 ) from error
@@ -189,15 +190,15 @@ class Imds:
         transport = self._connected(total)
         try:
             answer = transport.exchange(method, path, headers, body, total, min(self._timeout, total))
-        except ImdsUnreachable as error:
-            if self._asked_endpoint == AUTO and not error.connected:
-                self._forget_endpoint(transport)
+        except ImdsUnreachable:
+            self._doubt_endpoint()
             raise
         if answer.status == 200 or (answer.status == 304 and method == "GET"):
             coding = answer.headers.get("Content-Encoding", "identity")
             if coding.lower() != "identity":
                 raise ImdsUnreadable("%s answered in the coding %r, which was not asked for" % (self._endpoint, coding))
             return answer
+        self._doubt_endpoint()
         raise self._refused(method, path, answer)
 
     def _connected(self, total: float) -> Transport:
@@ -208,11 +209,13 @@ class Imds:
             self._transport = Transport(self._endpoint, self._max_bytes, _CONNECT_TIMEOUT, self._clock)
         return self._transport
 
-    def _forget_endpoint(self, transport: Transport) -> None:
-        """Have the next call search again: leases may come, and a network may come up, after this process started."""
-        self._sent_before += transport.requests_sent
-        self._transport = None
-        transport.close()
+    def _doubt_endpoint(self) -> None:
+        """Have the next call search again, until events have been read once: leases may come, and what answered may be
+        something else."""
+        if self._asked_endpoint == AUTO and self._answered is None and self._transport is not None:
+            self._sent_before += self._transport.requests_sent
+            self._transport.close()
+            self._transport = None
 
     def _refused(self, method: str, path: str, answer: Answer) -> ImdsRefused:
         reason, versions = _error_body(answer.body)
@@ -265,13 +268,13 @@ def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
         return "", ()
     versions = raw.get("newest-versions")
     listed = tuple(item for item in versions if isinstance(item, str)) if isinstance(versions, list) else ()
-    return str(raw.get("error", ""))[:300], listed[:20]
+    return displayable(str(raw.get("error", ""))[:300]), tuple(map(displayable, listed[:20]))
 
 
 def _retry_after(answer: Answer) -> Optional[float]:
     """Seconds that ``Retry-After`` asks for, from either of its forms; a date counts from the server's own clock."""
     text = answer.headers.get("Retry-After", "").strip()
-    if text.isdigit():
+    if text.isdecimal():
         return float(text[:9])
     until, now = parse_time(text), parse_time(answer.headers.get("Date", ""))
     if until is None or now is None:

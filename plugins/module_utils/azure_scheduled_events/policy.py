@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Rules that say what to do about an event, and why (spec 7). Pure: nothing is asked, sent or remembered here.
 
-The first rule that matches decides. Where none does nothing is approved. An event with a type, status or source that
-this version does not know never matches a rule that approves.
+The first rule that matches decides. Where none does nothing is approved. An event with a type, status, source or
+resource type that this version does not know never matches a rule that approves.
 """
 
 from __future__ import annotations
 
 from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
-from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent
+from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, RESOURCE_TYPES, ScheduledEvent
 from .predicates import PREDICATES, Situation, Test, nearest, one_of, parse_seconds
 
 NOW = "now"
@@ -182,6 +182,8 @@ def _unknown_value(event: ScheduledEvent) -> Optional[str]:
         return "its status %r is unknown" % event.status
     if event.source is not None and event.source not in EVENT_SOURCES:
         return "its source %r is unknown" % event.source
+    if event.resource_type is not None and event.resource_type not in RESOURCE_TYPES:
+        return "its resource type %r is unknown" % event.resource_type
     return None
 
 
@@ -216,6 +218,8 @@ def _actions(data: Any, path: tuple[object, ...], places: Places) -> tuple[tuple
             else:
                 word, setting = item, None
             action = one_of(word, ACTIONS, "action")
+            if action in actions:
+                raise ValueError("%s stands twice" % action)
             if action == "approve":
                 approval = _approval(setting)
             elif setting is not None:

@@ -36,6 +36,8 @@ def parse_policy(text: str, name: str) -> Policy:
         line = ":%d" % (mark.line + 1) if mark is not None else ""
         problem = getattr(error, "problem", None) or error
         raise PolicyError("%s%s: not YAML: %s" % (name, line, problem)) from None
+    except RecursionError:
+        raise PolicyError("%s: nested too deeply, or an anchor that refers to itself" % name) from None
     return Policy.from_mapping(data, Places(name, lines))
 
 
@@ -45,15 +47,22 @@ def _plain(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], 
     if node.id == "sequence":
         return [_plain(child, path + (index,), lines, loader, name) for index, child in enumerate(node.value)]
     if node.id != "mapping":
-        return loader.construct_object(node)
+        return _scalar(node, loader, name)
     data: dict[object, Any] = {}
     for key_node, child in node.value:
-        key = loader.construct_object(key_node, deep=True)
         line = key_node.start_mark.line + 1
-        if not isinstance(key, (str, int, float, bool, type(None))):
+        if key_node.id != "scalar":
             raise PolicyError("%s:%d: a key has to be a plain word" % (name, line))
+        key = _scalar(key_node, loader, name)
         if key in data:
             raise PolicyError("%s:%d: the key %r stands twice" % (name, line, key))
         lines[path + (key,)] = line
         data[key] = _plain(child, path + (key,), lines, loader, name)
     return data
+
+
+def _scalar(node: Any, loader: Any, name: str) -> Any:
+    try:
+        return loader.construct_object(node)
+    except ValueError as error:
+        raise PolicyError("%s:%d: %r is not what it looks like: %s" % (name, node.start_mark.line + 1, node.value, error)) from None

@@ -19,6 +19,8 @@ from .identity import concerns, concerns_only, leader_rank
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PREPARED = ("none", "running", "ok", "failed")
 
+# a hundred years, which NaN and infinity are not below either
+_LONGEST = 3.2e9
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 
@@ -58,7 +60,7 @@ Test = Callable[[ScheduledEvent, Situation], bool]
 
 def parse_seconds(value: Any) -> float:
     """Seconds from a number or a text such as ``30s``, ``15m``, ``2h`` or ``5d``. Raises ValueError."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LONGEST:
         return float(value)
     match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
@@ -152,7 +154,7 @@ def _pattern(value: Any) -> Test:
         raise ValueError("expected a regular expression, not %r" % (value,))
     try:
         pattern = re.compile(value)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError("not a regular expression: %s" % error) from None
     return lambda event, _situation: pattern.search(event.description or "") is not None
 
@@ -162,7 +164,7 @@ def _resources(value: Any) -> Test:
     wanted = value if isinstance(value, dict) else {"any": value}
     if not wanted:
         raise ValueError("expected any or all")
-    parts = [(one_of(name, ("any", "all"), "key"), _texts(patterns)) for name, patterns in wanted.items()]
+    parts = [(one_of(name, ("any", "all"), "key"), _shell_patterns(patterns)) for name, patterns in wanted.items()]
 
     def test(event: ScheduledEvent, _situation: Situation) -> bool:
         return bool(event.resources) and all(
@@ -173,8 +175,15 @@ def _resources(value: Any) -> Test:
     return test
 
 
-def _fits(resource: str, patterns: list[str]) -> bool:
-    return any(fnmatch.fnmatchcase(resource.casefold(), pattern.casefold()) for pattern in patterns)
+def _shell_patterns(value: Any) -> list[re.Pattern[str]]:
+    try:
+        return [re.compile(fnmatch.translate(text.casefold())) for text in _texts(value)]
+    except re.error as error:
+        raise ValueError("not a pattern: %s" % error) from None
+
+
+def _fits(resource: str, patterns: list[re.Pattern[str]]) -> bool:
+    return any(pattern.match(resource.casefold()) for pattern in patterns)
 
 
 def _leader(value: Any) -> Test:

@@ -73,6 +73,6 @@ class Receipts:
         try:
             with open(path, encoding="ascii") as file:
                 note = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return note if isinstance(note, dict) else None

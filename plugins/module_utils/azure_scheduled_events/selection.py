@@ -14,17 +14,17 @@ ANY = "any"
 
 
 class Selection(NamedTuple):
-    """Words that an event has to meet, all of them; an empty tuple asks nothing. Letter case makes no difference.
+    """Words that an event has to meet, all of them. Letter case makes no difference.
 
     Attributes:
-        event_ids, types, statuses, sources: allowed values.
+        event_ids, types, statuses, sources: allowed values; None allows all, an empty tuple none at all.
         affects: "self" (the VM that asks), "any", or names of VMs of which the event hits at least one.
     """
 
-    event_ids: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    statuses: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
+    event_ids: Optional[tuple[str, ...]] = None
+    types: Optional[tuple[str, ...]] = None
+    statuses: Optional[tuple[str, ...]] = None
+    sources: Optional[tuple[str, ...]] = None
     affects: Union[str, tuple[str, ...]] = SELF
 
     @classmethod
@@ -44,7 +44,11 @@ class Selection(NamedTuple):
             target = ANY
         elif words == {SELF}:
             target = SELF
-        return cls(tuple(event_ids or ()), tuple(types or ()), tuple(statuses or ()), tuple(sources or ()), target)
+        # an empty list comes from a question that found nothing: taken for "all" it would approve what nobody meant
+        ids, kinds, states, origins = (
+            None if words is None else tuple(words) for words in (event_ids, types, statuses, sources)
+        )
+        return cls(ids, kinds, states, origins, target)
 
     @property
     def needs_own_name(self) -> bool:
@@ -75,5 +79,5 @@ class Selection(NamedTuple):
         )
 
 
-def _allows(words: tuple[str, ...], value: Optional[str]) -> bool:
-    return not words or (value is not None and value.casefold() in {word.casefold() for word in words})
+def _allows(words: Optional[tuple[str, ...]], value: Optional[str]) -> bool:
+    return words is None or (value is not None and value.casefold() in {word.casefold() for word in words})

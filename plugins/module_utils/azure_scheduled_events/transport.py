@@ -89,7 +89,9 @@ def _limited_adapter(limit: _Limit) -> HTTPAdapter:
         def connect(self) -> None:
             super().connect()
             plain = self.sock
+            patience = plain.gettimeout()
             limited = _LimitedSocket(plain.family, plain.type, plain.proto, fileno=plain.detach())
+            limited.settimeout(patience)
             limited.limit = limit
             self.sock = limited
             limit.connections += 1
@@ -147,7 +149,10 @@ class Transport:
         A request on a kept connection that the server had meanwhile closed is repeated once, on a new connection.
         Raises ImdsUnreachable when no whole answer came in time, ImdsUnreadable when it was cut short or too long.
         """
-        request = self._request(method, path, body)
+        try:
+            request = self._request(method, path, body)
+        except (requests.exceptions.RequestException, HTTPError, ValueError) as error:
+            raise ImdsError("endpoint %r cannot be asked: %s" % (self._endpoint, error), self._endpoint, retryable=False) from error
         request.headers = requests.structures.CaseInsensitiveDict(headers)
         if body is not None:
             request.headers["Content-Length"] = str(len(body))
@@ -155,13 +160,13 @@ class Transport:
         opened = self._limit.connections
         try:
             return self._attempt(request, total)
-        except requests.exceptions.RequestException as error:
+        except (requests.exceptions.RequestException, HTTPError) as error:
             kept = opened > 0 and opened == self._limit.connections
             if not (kept and not self._limit.answering and isinstance(_origin(error), _CLOSED_BY_SERVER)):
                 raise self._unreachable(error, method, path, total) from error
         try:
             return self._attempt(request, total)
-        except requests.exceptions.RequestException as error:
+        except (requests.exceptions.RequestException, HTTPError) as error:
             raise self._unreachable(error, method, path, total) from error
 
     def close(self) -> None:
@@ -198,7 +203,7 @@ class Transport:
                 piece = response.raw.read(_PIECE, decode_content=False)
             except ReadTimeoutError as error:
                 raise requests.exceptions.ReadTimeout(error) from error
-            except (HTTPError, OSError) as error:
+            except (HTTPError, OSError, ValueError) as error:
                 raise ImdsUnreadable(
                     "the answer of %s was cut short after %d bytes: %s" % (self._endpoint, length, _origin(error)),
                     self._endpoint,
@@ -215,7 +220,7 @@ class Transport:
                 )
             pieces.append(piece)
         announced = response.headers.get("Content-Length", "")
-        if announced.isdigit() and int(announced) != length and response.status_code != 304:
+        if announced.isdecimal() and int(announced) != length and response.status_code != 304:
             raise ImdsUnreadable(
                 "the answer of %s was cut short: %s of %s bytes came" % (self._endpoint, length, announced),
                 self._endpoint,
@@ -247,7 +252,7 @@ def _origin(error: BaseException) -> BaseException:
     seen = set()
     while id(error) not in seen:
         seen.add(id(error))
-        inner = error.__cause__ or error.__context__
+        inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         if inner is None:
             break
         error = inner

@@ -240,6 +240,25 @@ def test_entries_of_one_id_are_taken_together_cautiously():
     assert parsed.complete and len(parsed.warnings) == 1
 
 
+def test_entries_of_one_id_that_contradict_each_other_match_no_rule_that_approves():
+    parsed = parse_document(
+        document(
+            event(EventId="abc", EventType="Freeze", DurationInSeconds=5, EventSource="User"),
+            event(EventId="abc", EventType="Redeploy", DurationInSeconds=-1, EventStatus="Paused"),
+        )
+    )
+    (found,) = parsed.events
+    assert (found.event_type, found.status, found.source, found.duration) == ("Freeze/Redeploy", "Scheduled/Paused", "User/Platform", None)
+
+
+def test_half_characters_are_escaped_where_they_are_shown_and_kept_where_they_are_sent():
+    found, _warnings = only(EventId="id-\ud800", Description="x\udfff", Resources=["vm\ud83d"])
+    assert found.event_id == "id-\ud800"
+    shown = found.as_dict()
+    assert (shown["event_id"], shown["description"], shown["resources"]) == ("id-\\ud800", "x\\udfff", ["vm\\ud83d"])
+    json.dumps(shown, ensure_ascii=False).encode("utf-8")
+
+
 def test_raw_control_characters_are_read():
     text = document(event(Description="line one@line two")).replace("@", "\n\x01")
     assert parse_document(text).events[0].description == "line one\n\x01line two"

@@ -70,7 +70,7 @@ def test_the_observe_preset_approves_nothing():
 
 @pytest.mark.parametrize(
     "values, strange",
-    [({"event_type": "Hibernate"}, "Hibernate"), ({"status": "Paused"}, "Paused"), ({"source": "Robot"}, "Robot"), ({"event_type": ""}, "type")],
+    [({"event_type": "Hibernate"}, "Hibernate"), ({"status": "Paused"}, "Paused"), ({"source": "Robot"}, "Robot"), ({"event_type": ""}, "type"), ({"resource_type": "Rack"}, "Rack")],
 )
 def test_an_unknown_word_never_matches_a_rule_that_approves(values, strange):
     decision = approving(found=event(**values))
@@ -255,6 +255,11 @@ def test_a_started_event_is_never_due():
         ([{"do": [{"approve": "now", "log": None}]}], "one action"),
         ([{"do": [{"log": "loud"}]}], "log takes no setting"),
         ([{"do": ["approve", "hold"]}], "exclude each other"),
+        ([{"do": [{"approve": "never"}, "approve"]}], "approve stands twice"),
+        ([{"do": [{"approve": {"delay": float("nan")}}]}], "expected seconds"),
+        ([{"when": {"duration": 10**400}, "do": "log"}], "expected seconds"),
+        ([{"when": {"time_left": float("inf")}, "do": "log"}], "expected seconds"),
+        ([{"when": {"description": "a{99999999999999999999}"}, "do": "log"}], "not a regular expression"),
         ([{"do": 5}], "unknown action 5"),
     ],
 )

@@ -52,6 +52,10 @@ def test_a_file_is_read(tmp_path):
         ("rules:\n- ? [a, b]\n  : 1\n", "p.yml:2: a key has to be a plain word"),
         ("rules:\n- when: {api_version_min: 2019-08-01}\n  do: lug\n", "p.yml:3"),
         ("text: \x00", "p.yml"),
+        ("rules: &a [*a]", "p.yml: nested too deeply"),
+        ("rules: " + "[" * 3000 + "]" * 3000, "p.yml: nested too deeply"),
+        ("rules:\n- when: {api_version_min: 2020-13-45}\n  do: log\n", "p.yml:2: '2020-13-45' is not what it looks like"),
+        ("rules:\n- when: {resource_count: !!int foo}\n  do: log\n", "p.yml:2: 'foo' is not what it looks like"),
     ],
 )
 def test_a_bad_file_is_refused_with_file_line_and_key(text, complaint):

@@ -47,7 +47,8 @@ def picked(own_name="vm1", **words):
         ({"sources": ["User"]}, "B"),
         ({"sources": ["Platform"], "affects": ["any"]}, "AC"),
         ({"event_ids": ["A"], "types": ["Reboot"]}, ""),
-        ({"types": []}, "ABC"),
+        ({"types": []}, ""),
+        ({"event_ids": []}, ""),
     ],
 )
 def test_an_event_has_to_meet_all_words(words, ids):
