@@ -9,7 +9,7 @@ from typing import Optional, Sequence
 from . import transitions
 from .groups import Vm
 from .happening import Happening
-from .life import GONE, SCHEDULED, STARTED, LiveEvent
+from .life import GONE, PLANNED, SCHEDULED, STARTED, LiveEvent
 from .model import World
 from .plans import HARDWARE_FAILURE, Change, EventPlan
 
@@ -52,6 +52,8 @@ def change(world: World, event: LiveEvent, what: Change, now: float) -> list[Hap
         raise Impossible("event %s is over" % event.name)
     if what.action == "cancel" and event.status == STARTED:
         raise Impossible("event %s is Started; only a Scheduled event can be cancelled (spec 2.1), use complete" % event.name)
+    if event.status == PLANNED and (what.action == "impact" or what.notice is not None or what.status is not None):
+        raise Impossible("event %s has not appeared yet: it has no NotBefore, status or impact to change" % event.name)
     if what.action in ("approve", "release") and event.status != SCHEDULED:
         raise Impossible("event %s is %s, not Scheduled" % (event.name, event.status))
     happened = transitions.change(world, event, dataclasses.replace(what, after=0.0), now)

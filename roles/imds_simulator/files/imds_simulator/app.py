@@ -96,7 +96,12 @@ class Imds:
 
     async def _approve(self, request: web.BaseRequest, ask: Ask, vm: Vm) -> Reply:
         engine = self._engine
-        body = await read_body(request, engine.world.knobs.max_body)
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        try:
+            body = await read_body(request, engine.world.knobs.max_body)
+        except (web.RequestPayloadError, ConnectionResetError):
+            return error(400, "Bad request. The request body cannot be read")
         answer = engine.service.approve(ask, vm, body, engine.settle())
         engine.note("approval", vm=vm.name, status=answer.reply.status, **(answer.note or {}))
         engine.report(answer.happened)
@@ -154,18 +159,19 @@ class Imds:
                active: Optional[ActiveFault]) -> None:
         method = request.method if request.method in _METHODS else "other"
         self._engine.journal.asked(
-            self._engine.clock.now(), vm.name if vm else "", method, target.route, target.version or "", status,
+            self._engine.clock.now(), vm.name if vm else "", method, target.route, (target.version or "")[:32], status,
             active.fault.kind if active else "", request.remote or "")
 
-    def _headers(self, reply: Reply, skew: float = 0.0) -> dict[str, str]:
+    def _headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
         """The headers of spec 1.4.14."""
         moment = int(self._engine.clock.now() + skew)
         if moment != self._date[0]:
             self._date = (moment, http_date(moment))
-        headers = {"Server": _SERVER, "Date": self._date[1], "x-ms-request-id": str(uuid.uuid4())}
+        headers = CIMultiDict({"Server": _SERVER, "Date": self._date[1], "x-ms-request-id": str(uuid.uuid4())})
         if reply.content_type:
             headers["Content-Type"] = reply.content_type
-        headers.update(reply.headers)
+        for name, value in reply.headers:
+            headers[name] = value
         return headers
 
     def _wire_headers(self, reply: Reply) -> Mapping[str, str]:

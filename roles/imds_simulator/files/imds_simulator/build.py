@@ -3,6 +3,7 @@
 """From checked scenario data to plans; whatever is left out gets its default here."""
 from __future__ import annotations
 
+import ipaddress
 import math
 from typing import Any, Iterable, Mapping, Optional
 
@@ -94,7 +95,7 @@ def _vm(name: str, group: str, data: Mapping[str, Any]) -> Vm:
         group=group,
         resource_name=data.get("resource_name", name),
         listen=parse_address(data["listen"]) if "listen" in data else None,
-        source=data.get("source"),
+        source=str(ipaddress.ip_address(data["source"])) if "source" in data else None,
         zone=str(data.get("zone", "")),
         fault_domain=data.get("fault_domain", 0),
         update_domain=data.get("update_domain", 0),

@@ -131,12 +131,12 @@ class _Doors:
         return web.json_response({"scopes": [scope.key for scope in scopes]})
 
     async def _group(self, body: Mapping[str, Any]) -> str:
-        if body["group"] not in self._engine.world.groups:
+        if str(body["group"]) not in self._engine.world.groups:
             raise BadInput("there is no group %r; there are %s" % (body["group"], ", ".join(self._engine.world.groups)))
         return str(body["group"])
 
 
 def _number(text: str) -> int:
-    if not text.isdigit():
+    if not text.isdecimal() or not text.isascii():
         raise BadInput("after is a number, not %r" % text)
     return int(text)

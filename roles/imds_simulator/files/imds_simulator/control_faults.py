@@ -47,7 +47,7 @@ class FaultDoors:
 
     async def clear_one(self, request: web.Request) -> web.Response:
         number = request.match_info["number"]
-        removed = self._engine.faults.clear(int(number)) if number.isdigit() else 0
+        removed = self._engine.faults.clear(int(number)) if number.isascii() and number.isdigit() else 0
         if not removed:
             raise BadInput("there is no fault %s" % number)
         return self._cleared(removed)

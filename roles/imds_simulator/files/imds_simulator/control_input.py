@@ -22,10 +22,10 @@ async def fields(request: web.Request, may: Optional[set[str]] = None, must: Opt
 
     ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises BadInput.
     """
-    text = await request.text()
     try:
+        text = await request.text()
         body: Any = json.loads(text) if text.strip() else {}
-    except ValueError as error:
+    except (ValueError, LookupError, RecursionError) as error:
         raise BadInput("the body is not JSON: %s" % error) from None
     if not isinstance(body, dict):
         raise BadInput("the body is not a JSON object")

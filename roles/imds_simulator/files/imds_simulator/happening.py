@@ -11,8 +11,8 @@ from typing import Any, Mapping
 class Happening:
     """``what`` happened at ``moment`` (the simulator's clock).
 
-    ``what`` is one of scheduled, started, finished, cancelled, changed, back-to-scheduled, approved, released,
-    impact-start, impact-end, incarnation, enabled, disabled.
+    ``what`` is one of scheduled, started, finished, cancelled, changed, approved, released,
+    impact-start, impact-end, incarnation, enabled.
     """
 
     moment: float

@@ -64,7 +64,7 @@ class Knobs:
         "choice", "1.2.4", "values of the Metadata header that count: true in any letter case, exactly true, or anything",
         ("any_case", "exact", "any")))
     xff_status: int = field(default=400, metadata=_about(
-        "count", "1.2.5", "status for a request with an X-Forwarded-For header"))
+        "status", "1.2.5", "status for a request with an X-Forwarded-For header"))
     etag: bool = field(default=True, metadata=_about(
         "switch", "1.2.7", "send ETag and answer 304 to a matching If-None-Match"))
     type_gating: str = field(default="hide", metadata=_about(
@@ -194,6 +194,12 @@ def _count(value: Any) -> int:
     return value
 
 
+def _status(value: Any) -> int:
+    if not 400 <= _count(value) <= 599:
+        raise ValueError("%r is not an error status from 400 to 599" % (value,))
+    return int(value)
+
+
 def _seconds(value: Any) -> float:
     return 0.0 if value is False or value == "off" else parse_duration(value)
 
@@ -222,4 +228,4 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-_READERS = {"switch": _switch, "count": _count, "seconds": _seconds, "hold": _hold, "names": _names}
+_READERS = {"switch": _switch, "count": _count, "status": _status, "seconds": _seconds, "hold": _hold, "names": _names}

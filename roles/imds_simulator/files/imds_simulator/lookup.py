@@ -50,7 +50,7 @@ def element(document: Mapping[str, Any], path: Sequence[str], wanted: str) -> Re
 def _child(node: Any, name: str) -> Optional[Any]:
     if isinstance(node, Mapping):
         return next((value for key, value in node.items() if key.lower() == name.lower()), None)
-    if isinstance(node, list) and name.isascii() and name.isdigit() and int(name) < len(node):
+    if isinstance(node, list) and name.isascii() and name.isdigit() and len(name) < 10 and int(name) < len(node):
         return node[int(name)]
     return None
 

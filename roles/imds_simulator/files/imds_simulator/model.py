@@ -208,13 +208,15 @@ class World:
     def changed(self, scopes: Iterable[Scope]) -> None:
         """Raise the incarnation of ``scopes`` for one visible change."""
         for scope in scopes:
-            scope.changed(self.knobs.incarnation_step)
+            # what is withheld after enabling changes nothing that anybody sees
+            scope.changed(0 if scope.veiled else self.knobs.incarnation_step)
 
     def turn(self, knobs: Knobs) -> None:
         """Use other knobs from now on."""
-        if knobs.zone_split != self.knobs.zone_split:
+        split = knobs.zone_split != self.knobs.zone_split
+        if split:
             self._scope_of.clear()
         self.knobs = knobs
         for scope in self._scopes.values():
-            scope.revision += 1
+            scope.changed(knobs.incarnation_step if split else 0)
         self.replan()

@@ -17,6 +17,10 @@ from .replies import compact
 from .scope import Scope
 
 
+# the last second of the year 9999: later ones have no RFC 1123 form
+_LAST_DATE = 253402300799.0
+
+
 class Document(NamedTuple):
     """A rendered document and the tag that changes with it."""
 
@@ -86,4 +90,4 @@ def _not_before(event: LiveEvent, knobs: Knobs) -> str:
 
 def http_date(moment: float) -> str:
     """RFC 1123 in GMT with English names under any locale (spec 2.3.1)."""
-    return formatdate(moment, usegmt=True)
+    return formatdate(min(moment, _LAST_DATE), usegmt=True)

@@ -33,7 +33,7 @@ class Reply:
 
 def compact(value: Any) -> bytes:
     """JSON as IMDS writes it: no spaces, members in the order given (spec 1.4.2)."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def json_reply(value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
@@ -53,5 +53,5 @@ def version_error(wording: str, newest: list[str]) -> Reply:
     return json_reply({"error": _VERSION_ERROR[wording], "newest-versions": newest}, 400)
 
 
-def too_many_requests(headers: tuple[tuple[str, str], ...] = ()) -> Reply:
-    return error(429, "Too many requests", headers)
+def too_many_requests() -> Reply:
+    return error(429, "Too many requests")

@@ -52,7 +52,7 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
     async with _control(engine, listeners, setup.control) as control:
         await listeners.open()
         # a fault that refuses from the start does so before anybody is told that the simulator is ready
-        await listeners.obey(engine.settle())
+        await listeners.obey(clock.now())
         ticker = asyncio.create_task(engine.tick(listeners.obey))
         try:
             yield Running(engine, listeners, control)

@@ -76,7 +76,7 @@ def lesson(name: str) -> str:
 def _problems(located: Located) -> list[Problem]:
     data = {} if located.data is None else located.data
     found: list[tuple[Path, str]] = check(data)
-    if isinstance(data, dict) and not any(path[:1] not in _LISTS for path, _text in found):
+    if isinstance(data, dict) and not any(path[:1] not in _LISTS or len(path) == 1 for path, _text in found):
         found = found + _crosscheck_the_rest(data, [path for path, _text in found])
     return [Problem(located.line(path), path, text) for path, text in found]
 
@@ -84,12 +84,12 @@ def _problems(located: Located) -> list[Problem]:
 def _crosscheck_the_rest(data: dict[str, Any], bad: list[Path]) -> list[tuple[Path, str]]:
     """Cross-check what the schema found nothing wrong with: list items without their bad keys."""
     unsound = {path for path in bad if len(path) == 2}
-    pruned = {path[:2]: {each[2] for each in bad if each[:2] == path[:2]} for path in bad if len(path) > 2}
+    pruned = {path[:2]: {each[2] for each in bad if len(each) > 2 and each[:2] == path[:2]} for path in bad if len(path) > 2}
     rest = dict(data)
     for (section,) in _LISTS:
         rest[section] = [
             {key: value for key, value in item.items() if key not in pruned.get((section, index), ())}
-            if isinstance(item, dict) else {} for index, item in enumerate(data.get(section, ()))]
+            if isinstance(item, dict) else {} for index, item in enumerate(data.get(section) or ())]
         unsound |= {(section, index) for index, item in enumerate(rest[section]) if not _NEEDED[section] <= set(item)}
     # a pruned item may look incomplete as a whole: only what is wrong with its other keys counts
     return [(path, text) for path, text in crosscheck(rest, frozenset(unsound)) if path not in pruned]

@@ -10,14 +10,22 @@ from typing import Any, Iterator, Optional
 
 import jsonschema
 
+from .duration import parse_duration
 from .spelling import nearest
 from .yaml_lines import Path
 
 # Debian 11, Ubuntu 22.04 and EL 9 ship jsonschema 3.2, which does not know the 2020-12 draft by name; the schema
 # uses only keywords that mean the same in draft 7
 _Validator: Any = getattr(jsonschema, "Draft202012Validator", jsonschema.Draft7Validator)
+_formats = jsonschema.FormatChecker(formats=())
 _TYPE_NAMES = {"object": "a mapping", "array": "a list", "string": "text", "integer": "a whole number",
                "number": "a number", "boolean": "true or false", "null": "nothing"}
+
+
+@_formats.checks("duration", raises=ValueError)
+def _is_duration(value: Any) -> bool:
+    """Within the bounds of parse_duration; text or number is the schema's own business."""
+    return isinstance(value, (bool, list, dict)) or value is None or parse_duration(value) >= 0
 
 
 @lru_cache(maxsize=1)
@@ -31,7 +39,7 @@ def check(data: Any, part: Optional[str] = None) -> list[tuple[Path, str]]:
     """Everything that is wrong with ``data`` as (path, message); ``part`` is a definition of the schema, None all of it."""
     whole = schema()
     wanted = whole if part is None else {"$ref": "#/$defs/%s" % part, "$defs": whole["$defs"]}
-    found = [each for error in _Validator(wanted).iter_errors(data) for each in _explain(error)]
+    found = [each for error in _Validator(wanted, format_checker=_formats).iter_errors(data) for each in _explain(error)]
     return sorted(set(found), key=lambda each: [str(part) for part in each[0]])
 
 
@@ -51,7 +59,7 @@ def _explain(error: Any) -> Iterator[tuple[Path, str]]:
     elif kind == "enum":
         choices = [str(each) for each in error.validator_value]
         yield path, "%r is not one of %s%s" % (value, ", ".join(choices), nearest(str(value), choices))
-    elif kind in ("pattern", "type") and "description" in error.schema:
+    elif kind in ("pattern", "type", "format") and "description" in error.schema:
         yield path, "%r is not %s" % (value, error.schema["description"])
     elif kind == "type":
         types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
 import json
 import os
+import queue
 import resource
 import signal
 import sys
-from typing import Callable, Mapping, Optional, Sequence
+import threading
+import time
+from typing import Callable, Mapping, Optional, Sequence, TextIO
 
 from .knobs import KnobError, change_knobs
 from .listeners import CannotListen
@@ -19,6 +23,9 @@ from .options import is_loopback
 from .plans import Scenario
 from .running import Running, Setup, running, with_sources
 from .scenario import ScenarioError, default_scenario, load
+
+
+_lines: "queue.Queue[tuple[int, bytes]]" = queue.Queue(maxsize=10_000)
 
 
 class Unusable(Exception):
@@ -48,6 +55,11 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
         if name not in vms:
             raise Unusable("--source: there is no VM %s; there are %s" % (name, ", ".join(sorted(vms))))
     moved = with_sources(scenario, sources)
+    taken: dict[str, str] = {}
+    for vm in (vm for group in moved.groups for vm in group.vms if vm.source):
+        other = taken.setdefault(str(vm.source), vm.name)
+        if other != vm.name:
+            raise Unusable("--source: %s and %s cannot both have the source address %s" % (other, vm.name, vm.source))
     shared = {vm.name for group in moved.groups for vm in group.vms if vm.source}
     for fault in moved.faults:
         if fault.action == "refuse" and shared & set(fault.vms):
@@ -120,6 +132,7 @@ def announce(simulator: Running, setup: Setup, say: Callable[[str], None]) -> No
 
 def run(options: argparse.Namespace, command: Sequence[str]) -> int:
     """Serve as ``options`` say, beside ``command`` if there is one; returns the exit code."""
+    threading.Thread(target=_write_lines, daemon=True).start()
     try:
         setup = setup_from(options)
         main = beside(setup, command, options.quiet) if command else serve(setup, options.quiet)
@@ -130,7 +143,16 @@ def run(options: argparse.Namespace, command: Sequence[str]) -> int:
         print("imds_simulator: %s" % error, file=sys.stderr)
     except KeyboardInterrupt:
         return 130
+    finally:
+        _finish_writing()
     return 2
+
+
+def _finish_writing() -> None:
+    """Give the writer a moment for what is still queued."""
+    deadline = time.monotonic() + 0.5
+    while _lines.unfinished_tasks and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _on_signals(react: Callable[[int], None]) -> None:
@@ -148,11 +170,33 @@ def _allow_many_connections() -> None:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)
+    _tell(sys.stdout, text)
 
 
 def _murmur(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    _tell(sys.stderr, text)
+
+
+def _tell(stream: TextIO, text: str) -> None:
+    """Queue a line for the writer; whoever does not read misses lines, but never stops the service."""
+    try:
+        descriptor = stream.fileno()
+    except OSError:
+        print(text, file=stream, flush=True)
+        return
+    with contextlib.suppress(queue.Full):
+        _lines.put_nowait((descriptor, text.encode(errors="backslashreplace") + b"\n"))
+
+
+def _write_lines() -> None:
+    while True:
+        descriptor, line = _lines.get()
+        while line:
+            try:
+                line = line[os.write(descriptor, line):]
+            except OSError:
+                break
+        _lines.task_done()
 
 
 def _quiet(_text: str) -> None:

@@ -3,6 +3,7 @@
 """When the next thing happens to an event: pure functions of its state (spec 2.2)."""
 from __future__ import annotations
 
+from itertools import chain
 from typing import Iterable
 
 from .knobs import Knobs
@@ -31,7 +32,7 @@ def start_moment(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, spe
     if not knobs.approval_shortens:
         return float(event.not_before)
     ready = event.released_at
-    for each in [event] + [mate for mate in batch if mate is not event and mate.status == SCHEDULED]:
+    for each in chain((event,), (mate for mate in batch if mate is not event and mate.status == SCHEDULED)):
         if each.approved_at is None:
             return float(event.not_before)
         ready = max(ready, each.approved_at + knobs.start_delay / speed)

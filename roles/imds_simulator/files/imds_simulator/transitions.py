@@ -116,7 +116,7 @@ def tell(event: LiveEvent, moment: float, what: str, **detail: Any) -> Happening
 
 
 def _edit(world: World, event: LiveEvent, what: Change, moment: float) -> list[Happening]:
-    before = (event.content, event.status, event.not_before)
+    before = _shown(world, event)
     scopes = world.scopes_seeing(event)
     event.edit(what)
     if what.notice is not None:
@@ -126,10 +126,17 @@ def _edit(world: World, event: LiveEvent, what: Change, moment: float) -> list[H
     if what.status == SCHEDULED and event.status == STARTED:
         # officially impossible (spec 2.1 "backward"), but clients must survive it (T31)
         event.status, event.approvals, event.approved_at = SCHEDULED, {}, None
-    if event.visible and before != (event.content, event.status, event.not_before):
+    if event.visible and before != _shown(world, event):
         scopes += [scope for scope in world.scopes_seeing(event) if scope not in scopes]
         world.changed(scopes)
     return [tell(event, moment, "changed", status=event.status, not_before=event.not_before)]
+
+
+def _shown(world: World, event: LiveEvent) -> tuple[Any, ...]:
+    """What clients see of ``event``: NotBefore is blank once Started, and may be any text."""
+    dated = event.content.not_before is None and (
+        event.status == SCHEDULED or world.knobs.started_not_before == "kept")
+    return event.content, event.status, event.not_before if dated else None
 
 
 def _dated(world: World, event: LiveEvent, since: str, moment: float) -> list[Due]:

@@ -83,17 +83,17 @@ def _add_approve(verb: argparse.ArgumentParser) -> None:
 
 def _approve(options: argparse.Namespace) -> Call:
     """approve an event without IMDS, or release it as the other tenants"""
-    return Call("POST", "/events/%s/approve" % quote(options.event), {"as": options.who})
+    return Call("POST", "/events/%s/approve" % quote(options.event, safe=""), {"as": options.who})
 
 
 def _cancel(options: argparse.Namespace) -> Call:
     """cancel a Scheduled event"""
-    return Call("POST", "/events/%s/cancel" % quote(options.event), {})
+    return Call("POST", "/events/%s/cancel" % quote(options.event, safe=""), {})
 
 
 def _complete(options: argparse.Namespace) -> Call:
     """end an event now"""
-    return Call("POST", "/events/%s/complete" % quote(options.event), {})
+    return Call("POST", "/events/%s/complete" % quote(options.event, safe=""), {})
 
 
 def _add_change(verb: argparse.ArgumentParser) -> None:
@@ -105,7 +105,7 @@ def _add_change(verb: argparse.ArgumentParser) -> None:
 def _change(options: argparse.Namespace) -> Call:
     """change what clients see of an event"""
     names = ("type", "resources", "notice", "duration", "source", "description", "status")
-    return Call("POST", "/events/%s/change" % quote(options.event), _given(options, names))
+    return Call("POST", "/events/%s/change" % quote(options.event, safe=""), _given(options, names))
 
 
 def _add_fail(verb: argparse.ArgumentParser) -> None:
@@ -138,8 +138,18 @@ def _fault(options: argparse.Namespace) -> Call:
     body = {"kind": options.which, **_given(options, ("vm", "route", "method", "requests", "from", "to", "for"))}
     for text in options.set:
         name, _equals, value = text.partition("=")
-        body[name] = int(value) if value.isdigit() else value
+        body[name] = _typed(name, value)
     return Call("POST", "/faults", body)
+
+
+def _typed(name: str, value: str) -> Any:
+    """An option as its type: text where the schema wants text, else JSON where it is JSON."""
+    if name in ("body", "body_base64", "content_type", "location"):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _add_knob(verb: argparse.ArgumentParser) -> None:

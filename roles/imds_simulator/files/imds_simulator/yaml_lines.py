@@ -52,8 +52,9 @@ class Located:
 def read_yaml(text: str) -> Located:
     """Parse ``text``; syntax errors and duplicate keys are in ``problems``."""
     result = Located(None, {(): 1}, [])
-    loader = _Loader(text)
+    loader = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is not None:
             result.data = _build(loader, node, (), result, ())
@@ -64,7 +65,8 @@ def read_yaml(text: str) -> Located:
     except yaml.YAMLError as error:
         result.problems.append(Problem(1, (), "not YAML: %s" % str(error).splitlines()[0]))
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     return result
 
 
@@ -89,7 +91,11 @@ def _build(loader: Any, node: Any, path: Path, result: Located, above: tuple[int
             result.lines[path + (index,)] = child.start_mark.line + 1
             items.append(_build(loader, child, path + (index,), result, above))
         return items
-    return loader.construct_object(node)
+    try:
+        return loader.construct_object(node)
+    except ValueError as error:
+        result.problems.append(Problem(node.start_mark.line + 1, path, "not YAML: %s" % error))
+        return None
 
 
 def _mapping(loader: Any, node: Any, path: Path, result: Located, above: tuple[int, ...]) -> dict[str, Any]:
