@@ -40,10 +40,10 @@ class Hosts:
             "ANSIBLE_NOCOLOR": "1",
         }
 
-    def playbook(self, playbook: str, variables: Optional[Mapping[str, Any]] = None) -> subprocess.CompletedProcess[str]:
-        """Run a playbook: a file, or a name in this collection."""
+    def playbook(self, playbook: str, variables: Optional[Mapping[str, Any]] = None, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a playbook: a file, or a name in this collection. `words` are further ones for the command line, such as --check."""
         given = ["-e", json.dumps(variables)] if variables else []
-        return self._run("ansible-playbook", *given, playbook)
+        return self._run("ansible-playbook", *given, *words, playbook)
 
     def module(self, host: str, name: str, *words: str, **options: Any) -> dict[str, Any]:
         """Run one module of this collection on a host; its result, also when it fails."""

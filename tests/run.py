@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tools import ansible_test, publishing
 from tools.core import newest_core, oldest_core, own_core
+from tools.hosts import hosts
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
@@ -53,6 +54,7 @@ def integration_oldest(job: Job) -> Outcome:
 STAGES = (
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
     Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
+    Stage("hosts", "the role imds_simulator on real systemd hosts, through reboots and crashes", hosts),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
     Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),

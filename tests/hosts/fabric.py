@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The network between the hosts: a bridge that owns 169.254.169.254, as the fabric of Azure does.
+
+It lives in the network namespace of the process that makes it (`make test-hosts` gives the tests one of their own). So a
+simulator or an ansible-playbook started from there is on the fabric, and sees hosts by their addresses.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+IMDS = "169.254.169.254"
+BRIDGE = "fabric"
+GATEWAY = "10.77.0.1"
+NAMESPACES = Path("/run/netns")
+
+
+class Fabric:
+    """The bridge, and a network namespace for each host."""
+
+    def __init__(self) -> None:
+        ip("link", "set", "lo", "up")
+        ip("link", "add", BRIDGE, "type", "bridge")
+        ip("link", "set", BRIDGE, "up")
+        ip("address", "add", GATEWAY + "/24", "dev", BRIDGE)
+        ip("address", "add", IMDS + "/32", "dev", BRIDGE)
+
+    def attach(self, name: str, number: int) -> str:
+        """Make the namespace of a host, wired to the bridge; returns the host's address."""
+        address, cable = f"10.77.0.{10 + number}", f"host{number}"
+        ip("netns", "add", name)
+        ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
+        ip("link", "set", cable, "master", BRIDGE, "up")
+        ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", name, "link", "set", "eth0", "up")
+        ip("-n", name, "address", "add", address + "/24", "dev", "eth0")
+        ip("-n", name, "route", "add", "default", "via", GATEWAY)
+        ip("-n", name, "route", "add", IMDS + "/32", "via", GATEWAY)  # as Azure's DHCP hands out
+        return address
+
+    def detach(self, name: str) -> None:
+        ip("netns", "delete", name)
+
+    def remove(self) -> None:
+        ip("link", "delete", BRIDGE)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, timeout=30)

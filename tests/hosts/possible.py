@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Whether hosts of the lab can run here, found out by trying."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Optional, Sequence
+
+from hosts.host import CGROUP_TREES, JOIN, remove_group
+from hosts.lab import INTO_A_SPACE
+
+PROGRAMS = ("unshare", "nsenter", "ip", "mount")
+OVERLAY = """
+set -e
+mount -t tmpfs try "$1"
+cd "$1"
+mkdir lower upper work merged
+mount -t overlay try -o lowerdir=lower,upperdir=upper,workdir=work merged
+ip link add try type bridge
+"""
+
+
+def reason_against() -> Optional[str]:
+    """Why namespaces, overlays or control groups are not to be had; None when they are."""
+    if os.geteuid() != 0:
+        return "needs root"
+    for program in PROGRAMS:
+        if not shutil.which(program):
+            return f"needs the program {program}"
+    group = f"azure-imds-try-{os.getpid()}"
+    try:
+        for made in own_groups(group):
+            made.mkdir()
+            remove_group(made)
+    except OSError as error:
+        return f"needs control groups of its own: {error.strerror}"
+    with tempfile.TemporaryDirectory() as folder:
+        return failure("namespaces with overlays and bridges are not allowed here", [*INTO_A_SPACE, "sh", "-c", OVERLAY, "try", folder])
+
+
+def reason_against_nspawn(root: Path) -> Optional[str]:
+    """Why systemd-nspawn cannot run a command in this root; None when it can."""
+    groups = own_groups(f"azure-imds-try-{os.getpid()}")
+    for group in groups:
+        group.mkdir()
+    try:
+        nspawn = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--read-only", f"--directory={root}", "--pipe", "true"]
+        return failure("systemd-nspawn does not work here", [*INTO_A_SPACE, "sh", "-c", JOIN, "join", *map(str, groups), "--", *nspawn])
+    finally:
+        for group in groups:
+            remove_group(group)
+
+
+def own_groups(name: str) -> list[Path]:
+    return [tree / name for tree in CGROUP_TREES if (tree / "cgroup.procs").exists()]
+
+
+def failure(what: str, command: Sequence[str]) -> Optional[str]:
+    tried = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
+    )
+    said = tried.stderr.strip().splitlines() or [f"status {tried.returncode}"]
+    return f"{what}: {said[-1]}" if tried.returncode else None

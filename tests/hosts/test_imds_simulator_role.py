@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The role imds_simulator on a real host, from nothing to nothing. The tests go on from each other, in the order of this file."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_hosts import Hosts
+
+from hosts.ansible_lab import Applied, ansible_on, apply_role
+from hosts.fabric import IMDS
+from hosts.host import Host
+
+SERVICE = "imds-simulator.service"
+ENDPOINT = "http://127.0.0.1:8169"
+SCENARIO = """\
+groups:
+  single:
+    kind: standalone
+    vms:
+      vm1: {}
+events:
+  - name: update
+    at: 0s
+    type: Reboot
+    resources: [vm1]
+    description: first scenario
+"""
+BAD_SCENARIO = SCENARIO.replace("type: Reboot", "type: Rebuut")
+BAD_LINE = 1 + BAD_SCENARIO.splitlines().index("    type: Rebuut")
+
+
+class Site:
+    """One host, the role on it, and what an administrator would look at."""
+
+    def __init__(self, host: Host, ansible: Hosts, folder: Path) -> None:
+        self.host = host
+        self._ansible, self._folder = ansible, folder
+        self.scenario = folder / "site.yaml"
+
+    def apply(self, *words: str, content: str = SCENARIO, **variables: Any) -> Applied:
+        """Apply the role, with a scenario file of this content unless `variables` name a scenario. `words`: see apply_role."""
+        self.scenario.write_text(content, encoding="utf-8")
+        given: dict[str, Any] = {"install_packages": False, **variables}
+        if not {"scenario", "scenario_content"} & given.keys():
+            given["scenario_file"] = str(self.scenario)
+        named = {f"imds_simulator_{name}": value for name, value in given.items()}
+        return apply_role(self._ansible, self._folder, "imds_simulator", named, *words)
+
+    def event_info(self, **options: Any) -> dict[str, Any]:
+        """Ask the module on the host."""
+        return self._ansible.module(self.host.name, "event_info", **{"timeout": 20, **options})
+
+    def descriptions(self, **options: Any) -> list[str]:
+        result = self.event_info(**options)
+        assert "events" in result, result
+        return [event["description"] for event in result["events"]]
+
+    def unit(self, name: str) -> str:
+        """A property of the service, as systemd has it."""
+        return self.host.run(["systemctl", "show", "--value", "--property", name, SERVICE]).stdout.strip()
+
+    def process(self) -> str:
+        return self.unit("MainPID")
+
+    def has_true_address(self) -> bool:
+        addresses = json.loads(self.host.run(["ip", "-json", "address", "show", "dev", "lo"]).stdout)[0]["addr_info"]
+        return IMDS in [address["local"] for address in addresses]
+
+    def installed(self) -> list[str]:
+        return self.host.run(["find", "/etc/systemd/system", "/opt", "-name", "*imds*", "-print"]).stdout.split()
+
+
+@pytest.fixture(scope="module")
+def site(vm1: Host, folder: Path) -> Site:
+    return Site(vm1, ansible_on({vm1.name: vm1}, folder), folder)
+
+
+def test_check_mode_on_a_fresh_host_changes_nothing(site: Site) -> None:
+    before = site.installed()
+    check = site.apply("--check", "--diff")
+    assert check.status == 0, check.text
+    assert check.changed > 0
+    assert site.installed() == before == []
+
+
+def test_first_run_installs_and_starts(site: Site) -> None:
+    first = site.apply(install_packages=True)
+    assert first.status == 0, first.text
+    assert first.changed > 0
+    assert (site.unit("ActiveState"), site.unit("UnitFileState")) == ("active", "enabled")
+    assert site.descriptions(endpoint=ENDPOINT) == ["first scenario"]
+
+
+def test_second_run_changes_nothing(site: Site) -> None:
+    process = site.process()
+    second = site.apply(install_packages=True)
+    assert (second.status, second.changed_tasks, second.changed) == (0, [], 0), second.text
+    assert site.process() == process
+
+
+def test_service_is_sandboxed(site: Site) -> None:
+    assert [site.unit(name) for name in ("DynamicUser", "NoNewPrivileges", "ProtectSystem")] == ["yes", "yes", "strict"]
+    assert site.host.run(["ps", "-o", "user=", "-p", site.process()]).stdout.strip() != "root"
+    assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
+
+
+def test_bad_scenario_is_refused_with_its_line_and_the_service_goes_on(site: Site) -> None:
+    process = site.process()
+    refused = site.apply(content=BAD_SCENARIO)
+    assert refused.status != 0
+    assert f"{site.scenario}:{BAD_LINE}: events[0].type: 'Rebuut' is not one of" in refused.text, refused.text
+    assert site.process() == process
+    assert site.descriptions(endpoint=ENDPOINT) == ["first scenario"]
+
+
+@pytest.mark.parametrize("variables, said", [
+    ({"state": "running"}, "value of imds_simulator_state must be one of: present, absent, got: running"),
+    ({"scenario": "live-migration", "vm": "vm1", "scenario_content": {"title": "two"}}, "Give one of imds_simulator_scenario (a shipped name)"),
+    ({"scenario": "life-migration"}, "life-migration: no such file, and no shipped scenario of that name"),
+])
+def test_what_cannot_be_is_said_and_the_service_goes_on(site: Site, variables: dict[str, Any], said: str) -> None:
+    process = site.process()
+    refused = site.apply(**variables)
+    assert refused.status != 0
+    assert said in " ".join(refused.text.split()), refused.text
+    assert site.process() == process
+
+
+def test_changed_scenario_restarts(site: Site) -> None:
+    process = site.process()
+    changed = site.apply(content=SCENARIO.replace("first", "second"))
+    assert changed.changed_tasks == ["Copy the scenario", "Restart the simulator"], changed.text
+    assert site.process() != process
+    assert site.descriptions(endpoint=ENDPOINT) == ["second scenario"]
+
+
+def test_true_address_is_taken(site: Site) -> None:
+    changed = site.apply(content=SCENARIO.replace("first", "second"), alias_address=True, listen=f"{IMDS}:80")
+    assert changed.changed_tasks == ["Describe the service", "Stop the simulator as it was described before", "Start the simulator"], changed.text
+    assert site.has_true_address()
+    assert site.descriptions() == ["second scenario"]
+
+
+def test_true_address_is_there_again_after_a_reboot_and_a_crash(site: Site) -> None:
+    site.host.reboot()
+    assert site.descriptions() == ["second scenario"]
+    site.host.crash()
+    site.host.boot()
+    assert site.descriptions() == ["second scenario"]
+
+
+def test_killed_simulator_comes_back(site: Site) -> None:
+    site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
+    end = time.monotonic() + 10
+    while (site.unit("SubState"), site.unit("NRestarts")) != ("running", "1") and time.monotonic() < end:
+        time.sleep(0.1)
+    assert site.descriptions() == ["second scenario"]
+
+
+def test_simulator_that_ends_at_once_is_a_failure_of_the_role(site: Site) -> None:
+    failed = site.apply(knobs={"no_such_knob": 1})
+    assert failed.status != 0
+    said = failed.text.partition("The simulator does not answer at http://127.0.0.1:8168. It said: ")[2]
+    assert "no_such_knob" in said, failed.text
+
+
+def test_true_address_is_given_back_when_it_is_no_longer_asked_for(site: Site) -> None:
+    assert not site.has_true_address()
+
+
+def test_absent_leaves_nothing(site: Site) -> None:
+    check = site.apply("--check", state="absent")
+    assert check.status == 0 and site.installed() != [], check.text
+    gone = site.apply(state="absent")
+    assert gone.status == 0, gone.text
+    assert gone.changed_tasks == ["Stop the simulator", "Remove the service", "Remove the simulator"]
+    assert site.installed() == []
+    assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
+
+
+def test_absent_twice_changes_nothing(site: Site) -> None:
+    again = site.apply(state="absent")
+    assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What the lab promises to the tests that use it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable
+
+import pytest
+import simulator_process
+
+from hosts.entrance import HostIsDown
+from hosts.fabric import IMDS
+from hosts.host import Host
+from hosts.lab import Lab
+
+ASK = f"""
+import json, urllib.request
+request = urllib.request.Request("http://{IMDS}/metadata/instance?api-version=2021-02-01", headers={{"Metadata": "true"}})
+print(json.dumps(json.load(urllib.request.urlopen(request, timeout=5))))
+"""
+
+
+@pytest.fixture(scope="module")
+def vm2(lab: Lab) -> Host:
+    return lab.host("vm2")
+
+
+def instance_seen_by(host: Host) -> Any:
+    return json.loads(host.run(["python3", "-c", ASK]).stdout)
+
+
+def test_imds_of_the_fabric_tells_hosts_apart_by_their_address(vm1: Host, vm2: Host) -> None:
+    scenario = {"groups": {"set": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}}
+    sources = [word for host in (vm1, vm2) for word in ("--source", f"{host.name}={host.address}")]
+    with simulator_process.start(scenario, sources, listen=f"{IMDS}:80"):
+        assert [instance_seen_by(host)["compute"]["name"] for host in (vm1, vm2)] == ["vm1", "vm2"]
+
+
+def test_services_are_all_up(vm2: Host) -> None:
+    assert vm2.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
+
+
+@pytest.mark.parametrize("ways", [[Host.reboot], [Host.power_off, Host.boot], [Host.crash, Host.boot]], ids=["reboot", "power off", "crash"])
+def test_files_outlive_a_restart_and_memory_does_not(vm2: Host, ways: list[Callable[[Host], None]]) -> None:
+    before = vm2.boot_id
+    vm2.run(["sh", "-c", "echo kept >/var/lib/kept; echo lost >/run/lost"])
+    for way in ways:
+        way(vm2)
+    assert vm2.boot_id != before
+    assert vm2.run(["cat", "/var/lib/kept"]).stdout == "kept\n"
+    assert vm2.run(["test", "-e", "/run/lost"], check=False).returncode == 1
+
+
+def test_host_that_is_down_says_so(vm2: Host) -> None:
+    vm2.crash()
+    try:
+        assert not vm2.is_up
+        with pytest.raises(HostIsDown):
+            vm2.run(["true"])
+    finally:
+        vm2.boot()
+
+
+def test_hosts_do_not_see_each_others_files(vm1: Host, vm2: Host) -> None:
+    vm1.run(["touch", "/etc/of-vm1"])
+    assert vm2.run(["test", "-e", "/etc/of-vm1"], check=False).returncode == 1
