@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -21,23 +22,36 @@ SPEED = ["--speed", "300"]
 FREEZE: dict[str, Any] = {"type": "Freeze", "resources": ["vm1", "vm2"], "started_for": "10m"}
 
 
+def variables(azure: Simulator, folder: Path, name: str) -> dict[str, Any]:
+    return {"maintenance_endpoint": azure.endpoints[name], "maintenance_receipts": str(folder / name)}
+
+
 class Fleet:
     """vm1 and vm2 of one availability set, whose drain and undrain scripts note that they ran."""
 
     def __init__(self, azure: Simulator, folder: Path, names: tuple[str, ...] = ("vm1", "vm2"), **more: dict[str, Any]) -> None:
         self.azure = azure
         self._folder = folder
-        own = {name: {"maintenance_endpoint": azure.endpoints[name], "maintenance_receipts": str(folder / name)} for name in names}
-        self._hosts = Hosts(folder, {**own, **more})
+        self._hosts = Hosts(folder, {**{name: variables(azure, folder, name) for name in names}, **more})
 
-    def maintain(self, prepare: str) -> subprocess.CompletedProcess[str]:
+    @classmethod
+    def over_breaking_ssh(cls, azure: Simulator, folder: Path, down: Path) -> Fleet:
+        """A fleet whose connections break while there is a file of the host's name in the folder ``down``."""
+        ssh = folder / "ssh"
+        ssh.write_text('#!/bin/sh\nDOWN_FOLDER=%s exec %s %s "$@"\n' % (down, sys.executable, Path(__file__).with_name("breaking_ssh.py")))
+        ssh.chmod(0o755)
+        # pipelining, so that no file has to be brought over the stand-in
+        connection = {"ansible_connection": "ansible.builtin.ssh", "ansible_ssh_executable": str(ssh), "ansible_pipelining": True}
+        return cls(azure, folder, (), **{name: {**connection, **variables(azure, folder, name)} for name in azure.endpoints})
+
+    def maintain(self, prepare: str, *options: str) -> subprocess.CompletedProcess[str]:
         """Run the playbook; ``prepare`` is the shell command that prepares a host."""
-        variables: dict[str, Any] = {"maintenance_patience": 60}
+        steps: dict[str, Any] = {"maintenance_patience": 60}
         for step, command in (("prepare", prepare), ("recover", "true")):
             tasks = self._folder / (step + ".yml")
             tasks.write_text('- ansible.builtin.shell: "%s && echo {{ inventory_hostname }} >> %s"\n' % (command, self._folder / (step + ".done")))
-            variables["maintenance_" + step] = str(tasks)
-        return self._hosts.playbook(PLAYBOOK, variables)
+            steps["maintenance_" + step] = str(tasks)
+        return self._hosts.playbook(PLAYBOOK, steps, *options)
 
     def did(self, step: str) -> set[str]:
         done = self._folder / (step + ".done")
@@ -123,3 +137,39 @@ def test_a_sick_imds_in_the_middle_ends_nothing(azure: Simulator, tmp_path: Path
     ran = fleet.maintain("true")
     assert ran.returncode == 0, ran.stdout
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
+
+
+def test_hosts_that_reboot_come_back_and_recover(tmp_path: Path) -> None:
+    down = tmp_path / "down"
+    down.mkdir()
+    command = {phase: ["sh", "-c", "%s %s/$VM_NAME" % (program, down)] for phase, program in (("start", "touch"), ("end", "rm -f"))}
+    scenario = {
+        "groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
+        "events": [{"type": "Reboot", "resources": ["vm1", "vm2"], "notice": "4h", "impact_for": "2m", "started_for": "5m"}],
+        "impact": {"Reboot": command},
+        "knobs": {"rate_limit": 0},
+    }
+    with simulator_process.start(scenario, args=["--speed", "60"]) as azure:
+        fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+        ran = fleet.maintain("true")
+        assert "UNREACHABLE" in ran.stdout, "the reboot interrupted nothing, so that this test shows nothing"
+        assert fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
+        assert ran.returncode == 0, ran.stdout
+        assert len(fleet.approvals()) == 1
+
+
+def test_an_approval_that_is_refused_fails_the_host_but_not_its_recovery(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "resources": ["vm1"]})
+    azure.post("/faults", {"kind": "status", "status": 403, "method": "POST"})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain("true")
+    assert failed(ran) == {"vm1"} and "403" in ran.stdout
+    assert fleet.did("recover") == {"vm1"}
+
+
+def test_check_mode_changes_nothing_and_fails_nobody(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "notice": "4h"})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain("true", "--check")
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == set()
