@@ -7,8 +7,14 @@ RUN := $(VENV)/bin/python tests/run.py
 WITH_SOURCES := PYTHONPATH=plugins/module_utils:roles/imds_simulator/files:tests
 SIMULATOR := $(WITH_SOURCES) $(VENV)/bin/python -m imds_simulator
 
-# Nothing is left behind in the user's home.
+# Ansible keeps its own things below .cache, and is told nothing by the user's settings and locale.
+unexport $(filter ANSIBLE_%,$(.VARIABLES))
 export ANSIBLE_HOME := $(CURDIR)/.cache/home/.ansible
+export LC_ALL := C.UTF-8
+
+# The collection as it is published: built, and installed.
+COLLECTIONS := .cache/collections
+PUBLISHED := galaxy.yml README.md $(shell find plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
 .PHONY: help venv rehearsal test test-list bench changelog collection clean
@@ -19,11 +25,9 @@ help:  ## list these targets
 
 venv: $(VENV)/for-tests  ## make .venv with everything that running and testing need
 
-# the rehearsal uses the collection as it is published, built and installed, and free ports
-rehearsal: collection  ## walk two simulated VMs through a maintenance event with ansible-playbook
-	@$(VENV)/bin/ansible-galaxy collection install --force --offline --collections-path .cache/collections .cache/collection/*.tar.gz >/dev/null
-	@ANSIBLE_COLLECTIONS_PATH=.cache/collections ANSIBLE_LOCALHOST_WARNING=false ANSIBLE_INVENTORY_UNPARSED_WARNING=false \
-	    ANSIBLE_CALLBACK_RESULT_FORMAT=yaml \
+rehearsal: $(COLLECTIONS)/installed  ## walk two simulated VMs through a maintenance event with ansible-playbook
+	@mkdir -p .cache/tmp
+	@TMPDIR='$(CURDIR)/.cache/tmp' ANSIBLE_CONFIG=playbooks/rehearsal.cfg ANSIBLE_COLLECTIONS_PATH=$(COLLECTIONS) \
 	    $(SIMULATOR) exec --scenario live-migration --speed 60 --listen 127.0.0.1:0 --control 127.0.0.1:0 -- \
 	    $(VENV)/bin/ansible-playbook azure_imds.scheduled_events.rehearsal
 
@@ -45,6 +49,12 @@ changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the
 collection: $(VENV)/for-rehearsal  ## build the collection's archive in .cache/collection
 	@rm -f .cache/collection/*.tar.gz
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path .cache/collection
+
+$(COLLECTIONS)/installed: $(VENV)/for-rehearsal $(PUBLISHED)
+	@$(MAKE) --no-print-directory collection
+	@ANSIBLE_COLLECTIONS_PATH=$(COLLECTIONS) $(VENV)/bin/ansible-galaxy collection install --force --offline \
+	    --collections-path $(COLLECTIONS) .cache/collection/*.tar.gz >/dev/null
+	@touch $@
 
 clean:  ## remove .venv and .cache
 	rm -rf $(VENV) .cache

@@ -33,6 +33,7 @@ class Hosts:
         inventory = {"all": {"hosts": {name: dict(own) for name, own in variables.items()}, "vars": common}}
         self._inventory = folder / "inventory.json"
         self._inventory.write_text(json.dumps(inventory))
+        self.warned = ""
         self.environment = {
             **os.environ,
             "ANSIBLE_COLLECTIONS_PATH": str(collections),
@@ -46,9 +47,11 @@ class Hosts:
         return self._run("ansible-playbook", *given, *words, playbook)
 
     def module(self, host: str, name: str, *words: str, **options: Any) -> dict[str, Any]:
-        """Run one module of this collection on a host; its result, also when it fails."""
+        """Run one module of this collection on a host; its result, also when it fails. Warnings are then in ``warned``."""
         given = ["-a", json.dumps(options)] if options else []
         ran = self._run("ansible", host, "-m", COLLECTION + name, *given, *words)
+        # Ansible breaks lines where it likes
+        self.warned = " ".join(ran.stderr.split())
         match = re.search(r"^\w+ \| \w+!? => (\{.*\})", ran.stdout, re.DOTALL | re.MULTILINE)
         if match is None:
             raise AssertionError(ran.stdout + ran.stderr)

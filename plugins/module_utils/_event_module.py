@@ -8,6 +8,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EVENT_SOURCES,
+    EVENT_STATUSES,
+    EVENT_TYPES,
     EventDocument,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
@@ -24,6 +27,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     DEFAULT_ENDPOINT,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import one_of
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
 )
@@ -71,7 +75,15 @@ def event_module(
 
 
 def selection(module: AnsibleModule) -> Selection:
-    """The selection that the module's options describe."""
+    """The selection that the module's options describe. A misspelt word would select nothing, which looks like peace."""
+    for option, known in (("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES), ("types", EVENT_TYPES)):
+        for word in module.params[option] or ():
+            try:
+                one_of(word, known, "word")
+            except ValueError as error:
+                if option != "types":
+                    module.fail_json(msg="%s: %s" % (option, error))
+                module.warn("types: %s" % error)  # and yet Azure may have types that are not known here
     words = ("event_ids", "types", "statuses", "sources", "affects")
     return Selection.of(**{word: module.params[word] for word in words})
 

@@ -297,6 +297,9 @@ def main() -> None:
             module.warn(text)
         if document.complete:
             receipts.forget_all_but(event.event_id for event in document.events)
+    for item in items:
+        if item.outcome == OTHERS_AFFECTED:
+            module.warn("%s was not approved: %s" % (displayable(item.event_id), item.reason))
     approved = [displayable(item.event_id) for item in items if item.outcome in (APPROVE, APPROVED)]
     result = dict(
         changed=bool(approved),

@@ -102,14 +102,23 @@ def _planned(
     if approved_at is not None:
         reason = "this host approved it at %s; it waits for Azure to start it" % approved_at
         return Outcome(event.event_id, ALREADY_APPROVED, reason, event)
+    obstacle, reason = _wish(event, document, grounds, api_version)
+    if obstacle is not None:
+        return Outcome(event.event_id, NOT_DUE, obstacle, event)
     if not grounds.release_others and not concerns_only(event, grounds.own_name):
-        reason = "an approval would release other VMs too (%s), which needs release_others" % displayable(", ".join(event.resources))
-        return Outcome(event.event_id, OTHERS_AFFECTED, reason, event)
+        names = displayable(", ".join(event.resources))
+        return Outcome(
+            event.event_id, OTHERS_AFFECTED, "an approval would release other VMs too (%s), which needs release_others" % names, event
+        )
+    return Outcome(event.event_id, APPROVE, reason, event)
+
+
+def _wish(event: ScheduledEvent, document: EventDocument, grounds: Grounds, api_version: str) -> tuple[Optional[str], str]:
+    """Whether the caller wants the event approved: (what keeps it back or None, the reason)."""
     if grounds.policy is None:
         if event.event_type not in EVENT_TYPES and not (grounds.selection.event_ids or grounds.selection.types):
-            reason = "its type %r is unknown, and neither its type nor its id was asked for" % event.event_type
-            return Outcome(event.event_id, NOT_DUE, reason, event)
-        return Outcome(event.event_id, APPROVE, "selected", event)
+            return "its type %r is unknown, and neither its type nor its id was asked for" % event.event_type, ""
+        return None, "selected"
     situation = Situation(
         now=document.server_time or datetime.now(timezone.utc),
         own_name=grounds.own_name,
@@ -118,7 +127,7 @@ def _planned(
         gates=grounds.gates,
     )
     decision = grounds.policy.decide(event, situation)
-    return Outcome(event.event_id, APPROVE if decision.due else NOT_DUE, decision.reason, event)
+    return None if decision.due else decision.reason, decision.reason
 
 
 def send_approvals(pacer: Pacer, plan: Sequence[Outcome], receipts: Receipts, within: float) -> tuple[list[Outcome], list[str]]:
