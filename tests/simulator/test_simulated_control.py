@@ -68,6 +68,8 @@ def test_approve_as_control_plane_other_tenants_and_vm(still):
     still.advance(5)
     assert shown(still)[0]["EventStatus"] == "Scheduled"
     still.post("/events/%s/approve" % held, {"as": "other-tenants"})
+    assert shown(still)[0]["EventStatus"] == "Scheduled"
+    still.advance(1)
     assert shown(still)[0]["EventStatus"] == "Started"
     assert "not Scheduled" in refused(409, still.post, "/events/%s/approve" % held)
     other = schedule(still)["id"]

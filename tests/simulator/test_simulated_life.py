@@ -81,16 +81,18 @@ def test_other_tenants_hold_an_approved_event_until_released():
     approve(world, "e", "vm1", 20)
     assert statuses(world, "vm1", 500) == ["Scheduled"]
     actions.change(world, event(world), Change(0, action="release"), T0 + 500)
-    assert statuses(world, "vm1", 500) == ["Started"]
+    assert statuses(world, "vm1", 500.9) == ["Scheduled"]
+    actions.change(world, event(world), Change(0, action="release"), T0 + 500.9)
+    assert statuses(world, "vm1", 501) == ["Started"], "a second release delays nothing"
 
 
 def test_other_tenants_hold_for_a_time_or_at_most_until_not_before():
     world = make_world({**FREEZE, "hold": "4m"}, {**FREEZE, "name": "long", "hold": True})
     approve(world, "e", "vm1", 20)
     approve(world, "long", "vm1", 20)
-    world.settle(T0 + 249.9)
+    world.settle(T0 + 250.9)
     assert event(world).status == "Scheduled"
-    world.settle(T0 + 250)
+    world.settle(T0 + 251)
     assert event(world).status == "Started" and event(world, "long").status == "Scheduled"
     world.settle(T0 + 910)
     assert event(world, "long").status == "Started"

@@ -27,7 +27,8 @@ class Scope:
 
     def changed(self, step: int) -> None:
         """Count one visible change (spec 2.5.1)."""
-        self.incarnation += step
+        # a step may go back (spec 2.5.6), but not below 0
+        self.incarnation = max(0, self.incarnation + step)
         self.revision += 1
 
     def idle(self, now: float, knobs: Knobs, speed: float) -> bool:

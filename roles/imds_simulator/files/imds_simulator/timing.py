@@ -31,9 +31,9 @@ def start_moment(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, spe
     """
     if not knobs.approval_shortens:
         return float(event.not_before)
-    ready = event.released_at
+    agreed = event.released_at
     for each in chain((event,), (mate for mate in batch if mate is not event and mate.status == SCHEDULED)):
         if each.approved_at is None:
             return float(event.not_before)
-        ready = max(ready, each.approved_at + knobs.start_delay / speed)
-    return min(ready, float(event.not_before))
+        agreed = max(agreed, each.approved_at)
+    return min(agreed + knobs.start_delay / speed, float(event.not_before))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Optional
 
 from .happening import Happening
+from .journal import iso
 from .life import (
     CONTROL_PLANE, GONE, PLANNED, SCHEDULED, STARTED, Due, LiveEvent, impact_of, notice_of, started_for, whole_second,
 )
@@ -43,7 +44,7 @@ def appear(world: World, event: LiveEvent, moment: float) -> list[Happening]:
     if unwatched and knobs.disabled_service == "unannounced":
         return start(world, event, moment, "nobody has enabled the service")
     world.changed(world.scopes_seeing(event))
-    return [tell(event, moment, "scheduled", not_before=event.not_before)]
+    return [tell(event, moment, "scheduled", not_before=iso(event.not_before))]
 
 
 def start(world: World, event: LiveEvent, moment: float, why: str) -> list[Happening]:
@@ -75,7 +76,8 @@ def change(world: World, event: LiveEvent, what: Change, moment: float) -> list[
     if what.action == "approve":
         return approve(world, event, CONTROL_PLANE, moment)
     if what.action == "release":
-        event.released_at = moment
+        # who has let go already does not do so again
+        event.released_at = min(event.released_at, moment)
         return [tell(event, moment, "released")]
     if what.action == "impact":
         kind = what.type or event.plan.actual or event.content.type
@@ -129,7 +131,8 @@ def _edit(world: World, event: LiveEvent, what: Change, moment: float) -> list[H
     if event.visible and before != _shown(world, event):
         scopes += [scope for scope in world.scopes_seeing(event) if scope not in scopes]
         world.changed(scopes)
-    return [tell(event, moment, "changed", status=event.status, not_before=event.not_before)]
+    return [tell(event, moment, "changed", status=event.status,
+                 not_before=iso(event.not_before) if event.not_before else None)]
 
 
 def _shown(world: World, event: LiveEvent) -> tuple[Any, ...]:
