@@ -252,12 +252,18 @@ def test_date_skew_moves_the_date_header_only(still, vm1, skew, seconds):
 
 
 def test_close_idle_ends_a_kept_connection_unannounced(still, vm1):
-    inject(still, "close-idle", idle=0.05)
+    inject(still, "close-idle", idle=90)
     with connected(vm1) as connection:
         connection.sendall(request_bytes(more=""))
         answer = one_answer(connection)
         assert answer.startswith(b"HTTP/1.1 200") and b"Connection: close" not in answer
-        assert connection.recv(1) == b""
+        still.advance(89)
+        connection.settimeout(0.1)
+        with pytest.raises(socket.timeout):
+            connection.recv(1)
+        connection.settimeout(5)
+        still.advance(1)
+        assert connection.recv(1) == b"", "idle goes by simulated time"
 
 
 def test_other_routes_and_clients_go_on(still, vm1):

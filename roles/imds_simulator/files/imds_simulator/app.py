@@ -35,11 +35,12 @@ class Imds:
         self._default = engine.world.vms.get(engine.scenario.default_vm or "")
         self._date: tuple[int, str] = (0, "")
         self._strangers: set[str] = set()
+        self._closing: set[asyncio.Task[None]] = set()
 
     def listener(self, vm: Optional[Vm]) -> web.Server:
         """The protocol factory of one listening address: of ``vm``, or shared and told apart by source address."""
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return await self._handle(request, vm or self._by_source.get(request.remote or "", self._default))
+            return await self._handle(request, vm or self._by_source.get(_source(request), self._default))
         return web.Server(handle, access_log=None)
 
     async def _handle(self, request: web.BaseRequest, vm: Optional[Vm]) -> web.StreamResponse:
@@ -48,7 +49,7 @@ class Imds:
         target = parse_target(request.raw_path)
         fault = None
         if vm is None:
-            reply = self._stranger(request.remote or "?")
+            reply = self._stranger(_source(request) or "?")
         elif not self._within_rate(vm, target):
             reply = too_many_requests()
         else:
@@ -138,15 +139,18 @@ class Imds:
         elif fault.action == "oversized":
             reply = replace(reply, body=reply.body.ljust(int(_number(options["size"]))))
         elif fault.action == "close-idle":
-            self._close_soon(request, _number(options["idle"]))
+            self._close_at(request, now + engine.world.wall(_number(options["idle"])))
         skew = _number(options["skew"]) if fault.action == "date-skew" else 0.0
         return self._finish(request, vm, target, reply, active, skew)
 
-    @staticmethod
-    def _close_soon(request: web.BaseRequest, idle: float) -> None:
-        transport = request.transport
-        if transport is not None:
-            asyncio.get_running_loop().call_later(idle, transport.close)
+    def _close_at(self, request: web.BaseRequest, moment: float) -> None:
+        async def close() -> None:
+            await self._engine.clock.wait_until(moment)
+            if request.transport is not None:
+                request.transport.close()
+        task = asyncio.get_running_loop().create_task(close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     # -- the answer on its way
 
@@ -160,7 +164,7 @@ class Imds:
         method = request.method if request.method in _METHODS else "other"
         self._engine.journal.asked(
             self._engine.clock.now(), vm.name if vm else "", method, target.route, (target.version or "")[:32], status,
-            active.fault.kind if active else "", request.remote or "")
+            active.fault.kind if active else "", _source(request))
 
     def _headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
         """The headers of spec 1.4.14."""
@@ -182,6 +186,12 @@ def _unconditional(headers: Mapping[str, str]) -> Mapping[str, str]:
     kept: CIMultiDict[str] = CIMultiDict(headers)
     kept.popall("If-None-Match", None)
     return kept
+
+
+def _source(request: web.BaseRequest) -> str:
+    """Who asks: at an IPv6 address that takes IPv4 too, 10.0.0.1 arrives as ::ffff:10.0.0.1."""
+    remote = request.remote or ""
+    return remote[7:] if remote.startswith("::ffff:") else remote
 
 
 async def read_body(request: web.BaseRequest, limit: int) -> bytes:

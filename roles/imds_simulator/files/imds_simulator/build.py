@@ -3,13 +3,12 @@
 """From checked scenario data to plans; whatever is left out gets its default here."""
 from __future__ import annotations
 
-import ipaddress
 import math
 from typing import Any, Iterable, Mapping, Optional
 
 from .duration import parse_duration
 from .fault_kinds import fault_from
-from .groups import Group, Vm, parse_address
+from .groups import Group, Vm, parse_address, source_address
 from .knobs import Knobs, change_knobs
 from .plans import Change, EventPlan, ImpactCommands, IncarnationStep, Scenario
 
@@ -95,7 +94,7 @@ def _vm(name: str, group: str, data: Mapping[str, Any]) -> Vm:
         group=group,
         resource_name=data.get("resource_name", name),
         listen=parse_address(data["listen"]) if "listen" in data else None,
-        source=str(ipaddress.ip_address(data["source"])) if "source" in data else None,
+        source=source_address(data["source"]) if "source" in data else None,
         zone=str(data.get("zone", "")),
         fault_domain=data.get("fault_domain", 0),
         update_domain=data.get("update_domain", 0),

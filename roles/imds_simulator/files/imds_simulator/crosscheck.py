@@ -3,11 +3,10 @@
 """What a schema cannot see: names that nothing has, addresses that two have, faults that cannot be."""
 from __future__ import annotations
 
-import ipaddress
 from typing import Any, Iterator, Mapping, Optional
 
 from .fault_kinds import FaultError, fault_from
-from .groups import parse_address
+from .groups import parse_address, source_address
 from .knobs import KnobError, Knobs, change_knobs
 from .spelling import nearest
 from .yaml_lines import Path
@@ -116,7 +115,7 @@ def _addresses(vm: Mapping[str, Any], here: Path, name: str, taken: dict[str, st
         if key not in vm:
             continue
         try:
-            address = str(parse_address(vm[key]) if key == "listen" else ipaddress.ip_address(vm[key]))
+            address = str(parse_address(vm[key])) if key == "listen" else source_address(vm[key])
         except ValueError as error:
             yield here + (key,), str(error)
             continue

@@ -13,6 +13,12 @@ _WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+|\d+(?:\.\d+)?")
 _LONGEST = 100 * 365 * 86400.0
 
 
+def parse_signed_duration(value: Union[int, float, str]) -> float:
+    """As parse_duration, for lengths of time that may begin with a minus sign."""
+    text = str(value)
+    return -parse_duration(text[1:]) if text.startswith("-") else parse_duration(value)
+
+
 def parse_duration(value: Union[int, float, str]) -> float:
     """Simulated seconds for ``value``; ValueError for anything that is not a length of time."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):

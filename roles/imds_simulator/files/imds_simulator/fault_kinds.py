@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional
 
-from .duration import parse_duration
+from .duration import parse_duration, parse_signed_duration
 from .faults import Fault
 
 
@@ -22,6 +23,9 @@ class Kind:
 
 
 _ANSWER = ("headers", "body", "body_base64", "content_type", "retry_after", "retry_after_format")
+# what RFC 9110 allows in the name of a header, and what ends or spoils a value
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BREAK = re.compile(r"[\r\n\0]")
 _HTML = "<html><head><title>Sign in</title></head><body><h1>Proxy</h1></body></html>"
 
 
@@ -116,8 +120,8 @@ def _read_options(options: dict[str, Any]) -> None:
         if name in options:
             options[name] = parse_duration(options[name])
     if "skew" in options:
-        text = str(options["skew"])
-        options["skew"] = -parse_duration(text[1:]) if text.startswith("-") else parse_duration(text)
+        options["skew"] = parse_signed_duration(options["skew"])
+    _insist_on_one_line(options)
     if "body_base64" in options:
         try:
             options["body"] = base64.b64decode(options.pop("body_base64"), validate=True)
@@ -125,6 +129,18 @@ def _read_options(options: dict[str, Any]) -> None:
             raise FaultError("body_base64", "this is not base64") from None
     elif isinstance(options.get("body"), str):
         options["body"] = options["body"].encode()
+
+
+def _insist_on_one_line(options: Mapping[str, Any]) -> None:
+    """A line break would end the header, and what follows it would be another one."""
+    for name, value in options.get("headers", {}).items():
+        if not _TOKEN.fullmatch(name):
+            raise FaultError("headers", "%r is not the name of a header" % name)
+        if _BREAK.search(str(value)):
+            raise FaultError("headers", "the value of %s is more than one line" % name)
+    for key in ("location", "content_type"):
+        if _BREAK.search(str(options.get(key, ""))):
+            raise FaultError(key, "%s is more than one line" % key)
 
 
 def _window(requests: str) -> tuple[int, Optional[int]]:

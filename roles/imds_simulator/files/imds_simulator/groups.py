@@ -3,6 +3,7 @@
 """VMs and the groups that share a document (spec 3.1)."""
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 from typing import Any, Mapping, NamedTuple, Optional
 
@@ -26,6 +27,12 @@ def parse_address(text: str) -> Address:
     if not colon or not host or not port.isdigit() or int(port) > 65535:
         raise ValueError("%r is not HOST:PORT" % text)
     return Address(host, int(port))
+
+
+def source_address(text: str) -> str:
+    """An IP address in its one spelling, an IPv4 address as such; ValueError when it is none."""
+    address = ipaddress.ip_address(text)
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 @dataclass(frozen=True)

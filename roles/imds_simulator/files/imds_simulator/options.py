@@ -8,7 +8,7 @@ import ipaddress
 from typing import Any, Callable, Sequence
 
 from . import __version__
-from .groups import Address, parse_address
+from .groups import Address, parse_address, source_address
 
 DEFAULT_LISTEN = Address("127.0.0.1", 8169)
 DEFAULT_CONTROL = Address("127.0.0.1", 8168)
@@ -25,7 +25,7 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
     """Options of ``serve`` (no verb) and ``exec``."""
     parser = argparse.ArgumentParser(
         prog=prog, description="A local stand-in for Azure Scheduled Events (IMDS). Serves in the foreground until "
-        "SIGTERM or SIGINT.", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+        "SIGTERM, SIGINT or SIGHUP.", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenario", metavar="FILE", help="scenario file, or the name of a shipped scenario")
     parser.add_argument("--listen", metavar="HOST:PORT", type=_address, default=DEFAULT_LISTEN,
                         help="address of the first VM, and of all VMs that are known by source address; further VMs "
@@ -82,7 +82,7 @@ def _read_pair(text: str) -> Sequence[str]:
 
 def _read_source(text: str) -> Sequence[str]:
     name, address = _read_pair(text)
-    return (name, str(ipaddress.ip_address(address)))
+    return (name, source_address(address))
 
 
 def _read_speed(text: str) -> float:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import lru_cache
 from pathlib import Path as File
 from typing import Any, Iterator, Optional
 
 import jsonschema
 
-from .duration import parse_duration
+from .duration import parse_duration, parse_signed_duration
 from .spelling import nearest
 from .yaml_lines import Path
 
@@ -26,6 +27,16 @@ _TYPE_NAMES = {"object": "a mapping", "array": "a list", "string": "text", "inte
 def _is_duration(value: Any) -> bool:
     """Within the bounds of parse_duration; text or number is the schema's own business."""
     return isinstance(value, (bool, list, dict)) or value is None or parse_duration(value) >= 0
+
+
+@_formats.checks("signed-duration", raises=ValueError)
+def _is_signed_duration(value: Any) -> bool:
+    return isinstance(value, (bool, list, dict)) or value is None or math.isfinite(parse_signed_duration(value))
+
+
+@_formats.checks("finite")
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 @lru_cache(maxsize=1)
@@ -61,6 +72,8 @@ def _explain(error: Any) -> Iterator[tuple[Path, str]]:
         yield path, "%r is not one of %s%s" % (value, ", ".join(choices), nearest(str(value), choices))
     elif kind in ("pattern", "type", "format") and "description" in error.schema:
         yield path, "%r is not %s" % (value, error.schema["description"])
+    elif kind == "format":
+        yield path, "%r is not a %s number" % (value, error.validator_value)
     elif kind == "type":
         types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
         yield path, "%r is not %s" % (value, " or ".join(_TYPE_NAMES[each] for each in types))
