@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -48,7 +49,7 @@ def test_the_default_name_is_vm1(start_simulator):
     assert list(start_simulator().endpoints) == ["vm1"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_it_within_a_second_even_with_hanging_requests(start_simulator, how):
     sim = start_simulator(args=["--knob", "enable_delay=2h"])
     waiting = [connected(sim.endpoints["vm1"]) for _each in range(3)]
@@ -82,10 +83,32 @@ def test_an_address_in_use_is_one_clear_line_and_exit_2(option):
     (["--scenario", "live-migration", "--source", "vm9=10.0.0.1"], "there is no VM vm9; there are vm1, vm2"),
     (["--source", "vm1=here"], "does not appear to be an IPv4 or IPv6 address"), (["--frobnicate"], "unrecognized arguments"),
     (["exec", "--scenario", "live-migration"], "exec needs a command"), (["exec", "--"], "there is no command behind --"),
-    (["exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", "/nonexistent/command"], "cannot run /nonexistent/command")])
+    (["aprove", "e"], "there is no verb aprove (did you mean approve?)"), (["zzz"], "there is no verb zzz; --help lists them"),
+    (["--knob", "nosuch=1"], "there is no knob 'nosuch'; --list-knobs lists them"), (["--scenario", "/tmp"], "/tmp: is a directory"),
+    (["schedule", "--json", "[1]"], "'[1]' is not a JSON object"), (["schedule", "--json", "{"], "'{' is not JSON"),
+    (["--scenario", "live-migration", "--source", "vm1=::1", "--source", "vm2=0:0:0:0:0:0:0:1"],
+     "vm1 and vm2 cannot both have the source address ::1"),
+    (["--knob", "xff_status=200"], "'200' is not an error status from 400 to 599")])
 def test_bad_options_are_one_clear_line_and_exit_2(arguments, text, capsys):
     code, said = refused_here(capsys, *arguments)
     assert code == 2 and text in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command, code, text", [("/nonexistent/command", 127, "No such file or directory"),
+                                                  ("/etc/passwd", 126, "Permission denied")])
+def test_exec_of_what_does_not_run_is_the_exit_code_of_a_shell(command, code, text, capsys):
+    found, said = refused_here(capsys, "exec", "--quiet", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", command)
+    assert (found, said) == (code, "imds_simulator: cannot run %s: %s\n" % (command, text))
+
+
+@pytest.mark.parametrize("library, arguments", [
+    ("aiohttp", ["--quiet"]), ("yaml", ["--check", "terminate"]), ("jsonschema", ["exec", "--", "true"])])
+def test_a_missing_library_is_one_clear_line(library, arguments, tmp_path):
+    (tmp_path / (library + ".py")).write_text("raise ModuleNotFoundError('No module named %s')" % library)
+    done = run(*arguments, PYTHONPATH="%s:%s" % (tmp_path, simulator_process.PACKAGE_ROOT))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "imds_simulator: cannot serve with %s: No module named %s; it needs aiohttp, PyYAML and jsonschema\n" % (
+        sys.executable, library)
 
 
 def test_a_refused_option_is_the_exit_code_of_the_process():
@@ -201,13 +224,43 @@ def test_exec_reports_a_signal_as_a_shell_does():
     assert done.returncode == 137 and done.stderr == ""
 
 
-def test_exec_passes_signals_on():
+def started_beside(*command):
+    """``exec`` without a terminal, in a process group of its own, once its command said that it is up."""
     process = subprocess.Popen([sys.executable, "-m", "imds_simulator", "exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--",
-                                "sh", "-c", "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done"], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, text=True, env=simulator_process.environment())
+                                *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                               start_new_session=True, env=simulator_process.environment())
     assert process.stdout.readline() == "up\n"
-    process.terminate()
+    return process
+
+
+@pytest.mark.parametrize("how, name", [(signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP")])
+def test_exec_passes_signals_on(how, name):
+    process = started_beside("sh", "-c", "trap 'exit 5' %s; echo up; while :; do sleep 0.05; done" % name)
+    process.send_signal(how)
     assert process.wait(5) == 5
+    process.stdout.close()
+
+
+COUNT_INTERRUPTS = """
+import signal, sys, time
+counted = []
+signal.signal(signal.SIGINT, lambda *_: counted.append(time.monotonic()))
+print("up", flush=True)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    time.sleep(0.02)
+sys.exit(len(counted))
+"""
+
+
+@pytest.mark.parametrize("lives, group, count", [("0.4", True, 1), ("1.4", True, 2), ("1.4", False, 1)])
+def test_exec_sends_an_interrupt_only_to_a_command_that_still_runs_a_second_later(lives, group, count):
+    process = started_beside(sys.executable, "-c", COUNT_INTERRUPTS, lives)
+    if group:
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.send_signal(signal.SIGINT)
+    assert process.wait(5) == count
     process.stdout.close()
 
 

@@ -68,6 +68,7 @@ def test_every_statement_that_the_code_cites_is_listed():
 
 
 def test_the_example_scenarios_are_good():
+    assert len(blocks("yaml")) >= 2
     for text in blocks("yaml"):
         parse(text if "groups:" in text else "groups: {web: {vms: {vm1: }}}\n" + text, "docs")
 
@@ -79,7 +80,9 @@ def test_the_examples_run(start_simulator):
     known = {"http://127.0.0.1:8169": sim.endpoints["vm1"], "http://127.0.0.1:8170": sim.endpoints["vm2"], "http://127.0.0.1:8168": sim.control}
     environment = dict(simulator_process.environment(), IMDS_SIMULATOR_CONTROL=sim.control)
     environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment["PATH"]
-    for line in "".join(blocks("bash")).splitlines():
+    lines = "".join(blocks("bash")).splitlines()
+    assert len(lines) >= 20
+    for line in lines:
         for address, real in known.items():
             line = line.replace(address, real)
         line = re.sub(r"^python3 ", sys.executable + " ", line)

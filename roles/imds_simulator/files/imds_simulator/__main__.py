@@ -8,6 +8,7 @@ import sys
 from typing import Optional, Sequence
 
 from .options import serve_parser
+from .spelling import nearest
 from .verbs import VERBS, speak
 
 
@@ -19,12 +20,18 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return speak(argv)
     if argv and argv[0] == "exec":
         return _exec(argv[1:])
+    if argv and not argv[0].startswith("-"):
+        hint = nearest(argv[0], [*VERBS, "exec"]) or "; --help lists them"
+        return _complain("there is no verb %s%s" % (argv[0], hint))
     return _serve_or_tell(serve_parser().parse_args(argv))
 
 
 def _serve_or_tell(options: argparse.Namespace) -> int:
-    from . import telling
-    from .serving import run
+    try:
+        from . import telling
+        from .serving import run
+    except ImportError as error:
+        return _lacks(error)
     if options.list_scenarios:
         return telling.scenarios()
     if options.list_faults:
@@ -39,7 +46,10 @@ def _serve_or_tell(options: argparse.Namespace) -> int:
 
 
 def _exec(argv: list[str]) -> int:
-    from .serving import run
+    try:
+        from .serving import run
+    except ImportError as error:
+        return _lacks(error)
     parser = serve_parser("imds_simulator exec")
     if "--" not in argv:
         parser.parse_args(argv)
@@ -49,6 +59,16 @@ def _exec(argv: list[str]) -> int:
     if not argv[cut + 1:]:
         parser.error("there is no command behind --")
     return run(options, argv[cut + 1:])
+
+
+def _lacks(error: ImportError) -> int:
+    """Serving takes libraries that may not be there, verbs do not."""
+    return _complain("cannot serve with %s: %s; it needs aiohttp, PyYAML and jsonschema" % (sys.executable, error))
+
+
+def _complain(text: str) -> int:
+    print("imds_simulator: %s" % text, file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -137,7 +137,8 @@ def change_knobs(knobs: Knobs, changes: Mapping[str, Any]) -> Knobs:
     values = {}
     for name, value in changes.items():
         if name not in fields:
-            raise KnobError("there is no knob %r%s" % (name, nearest(name, fields)))
+            hint = nearest(name, fields) or "; --list-knobs lists them"
+            raise KnobError("there is no knob %r%s" % (name, hint))
         values[name] = _accept(fields[name], value, getattr(knobs, name))
     return dataclasses.replace(knobs, **values)
 

@@ -50,6 +50,8 @@ def find(name_or_file: str) -> File:
     if "/" not in name_or_file and shipped.is_file():
         return shipped
     file = File(name_or_file)
+    if file.is_dir():
+        raise ScenarioError("%s: is a directory, not a scenario file" % name_or_file)
     if not file.is_file():
         raise ScenarioError("%s: no such file, and no shipped scenario of that name%s" % (
             name_or_file, nearest(name_or_file, names())))

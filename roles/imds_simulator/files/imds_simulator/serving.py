@@ -25,6 +25,8 @@ from .running import Running, Setup, running, with_sources
 from .scenario import ScenarioError, default_scenario, load
 
 
+# so long a command that got an interrupt itself has for its end, in real seconds
+_SECOND_INTERRUPT = 1.0
 _lines: "queue.Queue[tuple[int, bytes]]" = queue.Queue(maxsize=10_000)
 
 
@@ -68,8 +70,16 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
     return moved
 
 
+class CannotRun(Exception):
+    """A command that did not even start; ``status`` is what a shell returns for it."""
+
+    def __init__(self, command: str, error: OSError) -> None:
+        super().__init__("cannot run %s: %s" % (command, error.strerror))
+        self.status = 127 if isinstance(error, FileNotFoundError) else 126
+
+
 async def serve(setup: Setup, quiet: bool) -> int:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve until SIGTERM, SIGINT or SIGHUP."""
     stop = asyncio.Event()
     _on_signals(lambda _number: stop.set())
     _allow_many_connections()
@@ -106,14 +116,22 @@ async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
             return
         if process is None:
             early.append(number)
-        elif process.returncode is None:
+        elif number == signal.SIGINT:
+            # an interrupt mostly reaches the whole process group (CI does so too), and a second one right behind it
+            # makes ansible-playbook die without ending its workers
+            asyncio.get_running_loop().call_later(_SECOND_INTERRUPT, send, number)
+        else:
+            send(number)
+
+    def send(number: int) -> None:
+        if process is not None and process.returncode is None:
             process.send_signal(number)
     # before the command starts: a signal in that moment must reach it too
     _on_signals(pass_on)
     try:
         process = await asyncio.create_subprocess_exec(*command, env=environment)
     except OSError as error:
-        raise Unusable("cannot run %s: %s" % (command[0], error.strerror)) from None
+        raise CannotRun(command[0], error) from None
     for number in early:
         pass_on(number)
     return await process.wait()
@@ -141,6 +159,9 @@ def run(options: argparse.Namespace, command: Sequence[str]) -> int:
         print(error, file=sys.stderr)
     except (Unusable, CannotListen) as error:
         print("imds_simulator: %s" % error, file=sys.stderr)
+    except CannotRun as error:
+        print("imds_simulator: %s" % error, file=sys.stderr)
+        return error.status
     except KeyboardInterrupt:
         return 130
     finally:
@@ -159,6 +180,9 @@ def _on_signals(react: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, react, number)
+    # nohup means that it goes on
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, react, signal.SIGHUP)
 
 
 def _allow_many_connections() -> None:

@@ -22,7 +22,7 @@ def speak(argv: Sequence[str]) -> int:
     except ValueError as error:
         print("imds_simulator: %s" % error, file=sys.stderr)
         return 2
-    status, answer = request(options.control.rstrip("/"), call)
+    status, answer = request(_url(options.control), call)
     if status != 200 and status != 201:
         print("imds_simulator: %s" % answer, file=sys.stderr)
         return 1
@@ -35,12 +35,17 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     for name, (add, call) in VERBS.items():
         verb = verbs.add_parser(name, help=call.__doc__, description=call.__doc__)
-        verb.add_argument("--control", metavar="URL",
+        verb.add_argument("--control", metavar="HOST:PORT|URL",
                           default=os.environ.get("IMDS_SIMULATOR_CONTROL", "http://%s" % (DEFAULT_CONTROL,)),
                           help="the control API (default $IMDS_SIMULATOR_CONTROL, else http://%s)" % (DEFAULT_CONTROL,))
         add(verb)
         verb.set_defaults(call=call)
     return parser
+
+
+def _url(control: str) -> str:
+    """The control API as a URL; HOST:PORT, as ``--control`` of the simulator has it, is one too."""
+    return (control if "://" in control else "http://" + control).rstrip("/")
 
 
 def _given(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
@@ -61,7 +66,17 @@ def _add_schedule(verb: argparse.ArgumentParser) -> None:
     for name in ("name", "at", "id", "started_for", "batch", "starts", "cancel_after"):
         verb.add_argument("--" + name.replace("_", "-"), metavar="VALUE")
     verb.add_argument("--hold", action="store_true", default=None, help="other tenants hold it until released or NotBefore")
-    verb.add_argument("--json", metavar="JSON", type=json.loads, default={}, help="further keys of the event, as a JSON object")
+    verb.add_argument("--json", metavar="JSON", type=_json_object, default={}, help="further keys of the event, as a JSON object")
+
+
+def _json_object(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise argparse.ArgumentTypeError("%r is not JSON: %s" % (text, error)) from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError("%r is not a JSON object such as {\"impact_for\": 3}" % text)
+    return value
 
 
 def _schedule(options: argparse.Namespace) -> Call:
