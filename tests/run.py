@@ -11,7 +11,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from tools import ansible_test, publishing
+from tools import ansible_test, old_requests, publishing
 from tools.core import newest_core, oldest_core, own_core
 from tools.hosts import hosts
 from tools.namespace import namespace
@@ -64,6 +64,7 @@ STAGES = (
     Stage("namespace", "the modules against 169.254.169.254 itself, in a network namespace", namespace),
     Stage("simulator", "the simulator against the description of the service", partial(pytest_folder, folder="simulator")),
     Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
+    Stage("transport-oldest", "the same with the requests of Debian 11 and RHEL 9", old_requests.transport),
     Stage("unit", "tests/unit by pytest", partial(pytest_folder, folder="unit")),
     Stage("lint", "yamllint and ansible-lint", publishing.lint),
     Stage("galaxy", "the archive is built, and Galaxy's importer takes it", publishing.galaxy),

@@ -11,13 +11,16 @@ from tools.stage import Job, Outcome, Skip
 NO_TESTS_COLLECTED = 5
 
 
-def pytest_folder(job: Job, folder: str, *options: str, prefix: tuple[str, ...] = ()) -> Outcome:
-    """Run the tests of tests/FOLDER; `prefix` is a command that runs the rest of its words, such as unshare."""
+def pytest_folder(job: Job, folder: str, *options: str, prefix: tuple[str, ...] = (), results: str = "") -> Outcome:
+    """Run the tests of tests/FOLDER.
+
+    `prefix` is a command that runs the rest of its words, such as unshare; `results` names what a second run leaves.
+    """
     if not (job.workshop.repository / "tests" / folder).is_dir():
         raise Skip(f"there is no tests/{folder}")
-    results = job.workshop.cache / "results" / f"{folder}.xml"
-    results.unlink(missing_ok=True)
-    status = job.run(*prefix, job.workshop.python, "-m", "pytest", f"tests/{folder}", "-q", "-rs", f"--junitxml={results}", *options)
+    report = job.workshop.cache / "results" / f"{results or folder}.xml"
+    report.unlink(missing_ok=True)
+    status = job.run(*prefix, job.workshop.python, "-m", "pytest", f"tests/{folder}", "-q", "-rs", f"--junitxml={report}", *options)
     if status == NO_TESTS_COLLECTED:
         raise Skip(f"tests/{folder} has no tests")
-    return read_junit(results, status)
+    return read_junit(report, status)
