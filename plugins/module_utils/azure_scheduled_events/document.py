@@ -22,9 +22,15 @@ RESOURCE_TYPES = ("VirtualMachine",)
 
 
 @overload
-def displayable(text: str) -> str: ...
+def displayable(text: str) -> str:
+    ...
+
+
 @overload
-def displayable(text: None) -> None: ...
+def displayable(text: None) -> None:
+    ...
+
+
 def displayable(text: Optional[str]) -> Optional[str]:
     """The text with escapes for half characters, which JSON allows and neither terminals nor Ansible take."""
     return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")

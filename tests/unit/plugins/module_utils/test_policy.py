@@ -70,7 +70,13 @@ def test_the_observe_preset_approves_nothing():
 
 @pytest.mark.parametrize(
     "values, strange",
-    [({"event_type": "Hibernate"}, "Hibernate"), ({"status": "Paused"}, "Paused"), ({"source": "Robot"}, "Robot"), ({"event_type": ""}, "type"), ({"resource_type": "Rack"}, "Rack")],
+    [
+        ({"event_type": "Hibernate"}, "Hibernate"),
+        ({"event_type": ""}, "type"),
+        ({"status": "Paused"}, "Paused"),
+        ({"source": "Robot"}, "Robot"),
+        ({"resource_type": "Rack"}, "Rack"),
+    ],
 )
 def test_an_unknown_word_never_matches_a_rule_that_approves(values, strange):
     decision = approving(found=event(**values))
