@@ -3,6 +3,8 @@
 """The command line as real processes: serving, checking, verbs, exec, impact commands."""
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import os
 import signal
@@ -11,11 +13,12 @@ import subprocess
 import sys
 import threading
 import time
+from urllib.parse import urlsplit
 
 import pytest
 import simulator_process
 from imds_simulator.__main__ import main
-from simulated_http import ask, connected, request_bytes
+from simulated_http import EVENTS, ask, connected, request_bytes
 
 
 def run(*arguments, timeout=15, **env):
@@ -43,6 +46,63 @@ def test_one_vm_without_any_configuration(start_simulator):
     assert list(sim.endpoints) == ["me"]
     assert ask(sim.endpoints["me"]).json == {"DocumentIncarnation": 1, "Events": []}
     assert sim.output[:2] == ["listening %s for me\n" % sim.endpoints["me"], "control %s\n" % sim.control]
+
+
+def test_the_addresses_come_before_whatever_happens_at_once(start_simulator):
+    sim = start_simulator({"groups": {"web": {"vms": {"vm1": {}}}}, "events": [{"type": "Freeze", "resources": ["vm1"], "at": 0}]},
+                          args=["--clock", "manual"])
+    assert [line.split()[0] for line in sim.output[:2]] == ["listening", "control"]
+    assert sim.get("/log?what=scheduled")["lines"]
+
+
+def refused_posts(endpoint, count):
+    """How many of ``count`` POSTs without the header were answered with 400, on one connection."""
+    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=5)
+    statuses = []
+    for _each in range(count):
+        connection.request("POST", EVENTS, body=b"{}")
+        answer = connection.getresponse()
+        answer.read()
+        statuses.append(answer.status)
+    connection.close()
+    return statuses.count(400)
+
+
+def test_a_stdout_that_nobody_reads_or_that_is_closed_holds_nobody_up():
+    process = subprocess.Popen([sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--knob",
+                                "rate_limit=off"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=simulator_process.environment())
+    try:
+        endpoint = process.stdout.readline().split()[1]
+        assert refused_posts(endpoint, 1500) == 1500
+        process.stdout.close()
+        assert refused_posts(endpoint, 20) == 20
+        process.terminate()
+        assert process.wait(5) == 0
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.stderr.close()
+
+
+def test_it_serves_without_any_stdout():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:%d" % port,
+                                "--control", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               env=simulator_process.environment())
+    try:
+        end = time.monotonic() + 8
+        while time.monotonic() < end and process.poll() is None:
+            with contextlib.suppress(ConnectionRefusedError):
+                assert refused_posts("http://127.0.0.1:%d" % port, 1) == 1
+                break
+            time.sleep(0.02)
+        process.terminate()
+        assert (process.wait(5), process.stderr.read()) == (0, "")
+    finally:
+        process.kill()
+        process.stderr.close()
 
 
 def test_the_default_name_is_vm1(start_simulator):
@@ -94,8 +154,8 @@ def test_bad_options_are_one_clear_line_and_exit_2(arguments, text, capsys):
     assert code == 2 and text in said.splitlines()[-1]
 
 
-@pytest.mark.parametrize("command, code, text", [("/nonexistent/command", 127, "No such file or directory"),
-                                                  ("/etc/passwd", 126, "Permission denied")])
+@pytest.mark.parametrize("command, code, text", [
+    ("/nonexistent/command", 127, "No such file or directory"), ("/etc/passwd", 126, "Permission denied")])
 def test_exec_of_what_does_not_run_is_the_exit_code_of_a_shell(command, code, text, capsys):
     found, said = refused_here(capsys, "exec", "--quiet", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", command)
     assert (found, said) == (code, "imds_simulator: cannot run %s: %s\n" % (command, text))
@@ -179,6 +239,25 @@ def test_verbs_speak_to_the_control_api(still):
     assert verb(still, "fail", "vm1", "--type", "Redeploy")["status"] == "Started"
     assert verb(still, "events")["events"] and verb(still, "state")["vms"] and verb(still, "log", "--what", "started")["lines"]
     assert verb(still, "requests", "--vm", "vm1")["counts"] is not None
+
+
+def test_verbs_find_the_control_api_by_its_address_alone(still):
+    address = urlsplit(still.control).netloc
+    assert json.loads(run("knob", "--control", address).stdout) == still.get("/knobs")
+    assert json.loads(run("knob", IMDS_SIMULATOR_CONTROL=address + "/").stdout) == still.get("/knobs")
+
+
+def test_verbs_quote_what_goes_into_a_path(still):
+    verb(still, "schedule", "--type", "Freeze", "--resources", "vm1", "--name", "a/b?c#d %2F")
+    assert verb(still, "cancel", "a/b?c#d %2F")["name"] == "a/b?c#d %2F"
+    assert "there is no fault 1/2" in verb(still, "fault", "clear", "1/2", code=1)
+
+
+def test_options_of_a_fault_have_their_types(still):
+    verb(still, "fault", "inject", "status", "--set", "status=418", "--set", "body=123", "--set", 'headers={"X-A": "b=c"}', "--set", "retry_after=1.5m")
+    answer = ask(still.endpoints["vm1"])
+    assert (answer.status, answer.body, answer.headers["X-A"], answer.headers["Retry-After"]) == (418, b"123", "b=c", "90")
+    assert "status: '4x' is not a whole number" in verb(still, "fault", "inject", "status", "--set", "status=4x", code=1)
 
 
 def test_verbs_for_faults_knobs_and_groups(still):

@@ -208,3 +208,40 @@ def test_bodies_that_are_no_json_are_400(still):
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request)
     assert caught.value.code == 400 and "not JSON" in json.loads(caught.value.read())["error"]
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize("method, path, body", [
+    ("GET", "/log?after=%C2%B2", None), ("GET", "/log?after=" + NINES, None), ("GET", "/requests?after=-1", None),
+    ("DELETE", "/faults/%C2%B2", None), ("DELETE", "/faults/" + NINES, None), ("POST", "/faults", {"kind": "gone", "requests": NINES}),
+    ("POST", "/faults", {"kind": "gone", "from": float("nan")}), ("POST", "/faults", {"kind": "empty", "headers": {"X": "a\r\nb"}}),
+    ("POST", "/faults", {"kind": "trickle", "bytes_per_second": float("inf")}), ("POST", "/faults", {"kind": []}),
+    ("POST", "/disable", {"group": ["web"]}), ("POST", "/incarnation", {"group": {}, "to": 1}), ("POST", "/incarnation", {"group": "web", "to": -1}),
+    ("POST", "/knobs", {"xff_status": 200}), ("POST", "/knobs", {"max_body": "\u00b2"}), ("POST", "/knobs", {"notice_overrides": {"Freeze": []}}),
+    ("POST", "/advance", {"seconds": float("inf")}), ("POST", "/advance", {"seconds": None}), ("POST", "/advance", {"seconds": "9999999d"}),
+    ("POST", "/events", {"type": "Freeze", "resources": ["vm1"], "at": "40000d"}), ("POST", "/events", {"type": "Freeze", "resources": [[]]}),
+    ("POST", "/fail", {"resources": 5}), ("POST", "/fail", {"vm": ["vm1"]})])
+def test_odd_input_is_400(still, method, path, body):
+    refused(400, still.call, method, path, body)
+    assert still.get("/health")["ok"]
+
+
+@pytest.mark.parametrize("body, kind", [(b"[" * 100000, "application/json"), (b"{}", "application/json; charset=nonsense"),
+                                        (b"\xff\xfe", "application/json"), (b'{"seconds": %s}' % NINES.encode(), "application/json")])
+def test_bodies_that_cannot_be_decoded_are_400(still, body, kind):
+    assert ask(still.control, "/advance", "POST", {"Content-Type": kind}, body).status == 400
+
+
+def test_what_has_not_appeared_cannot_change_its_notice(still):
+    schedule(still, name="not-yet", at=60)
+    for body in ({"notice": 60}, {"status": "Started"}, {"action": "impact", "impact_for": 5}):
+        assert "has not appeared yet" in refused(409, still.post, "/events/not-yet/change", body)
+    assert still.post("/events/not-yet/change", {"description": "new"})["description"] == "new"
+
+
+def test_the_log_has_dates(still):
+    made = schedule(still, name="dated", notice="5m")
+    (line,) = [line for line in still.get("/log?what=scheduled")["lines"] if line["id"] == made["id"]]
+    assert line["not_before"] == made["not_before"]

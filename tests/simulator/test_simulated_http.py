@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import socket
 
 import pytest
 from simulated_http import EVENTS, HEADER, approve, ask, connected, one_answer, request_bytes
@@ -268,6 +270,40 @@ def test_malformed_bodies_are_400_and_change_nothing(still, body):
     assert still.get("/events") == before
 
 
+@pytest.mark.parametrize("body, headers", [
+    (json.dumps({"StartRequests": [{"EventId": "\ud800"}]}).encode(), HEADER),
+    (b"this is no gzip", {**HEADER, "Content-Encoding": "gzip"}), (b"", {**HEADER, "Content-Encoding": "deflate"})])
+def test_bodies_that_cannot_be_read_are_400(still, body, headers):
+    answer = ask(still.endpoints["vm1"], EVENTS, "POST", headers, body)
+    assert answer.status == 400 and answer.body
+    assert ask(still.endpoints["vm1"]).status == 200
+
+
+def test_a_lone_surrogate_in_a_description_is_written_as_an_escape(still):
+    schedule(still, description="half \ud800")
+    answer = ask(still.endpoints["vm1"])
+    assert answer.status == 200 and answer.json["Events"][0]["Description"] == "half \ud800"
+
+
+def test_expect_100_continue_is_answered_before_the_body_comes(still):
+    body = json.dumps({"StartRequests": [{"EventId": schedule(still)}]}).encode()
+    head = "POST %s HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (EVENTS, len(body))
+    with connected(still.endpoints["vm1"]) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert one_answer(connection).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_the_log_keeps_the_beginning_of_long_and_many_ids(still):
+    last = still.get("/log")["lines"][-1]["number"]
+    approve(still.endpoints["vm1"], "x" * 60000)
+    approve(still.endpoints["vm1"], *("y%d" % number for number in range(1000)))
+    long, many = still.get("/log?what=approval&after=%d" % last)["lines"]
+    assert long["ids"] == ["x" * 64] and len(long["refused"]) == 200
+    assert many["ids"] == ["y%d" % number for number in range(20)]
+
+
 def test_a_body_over_64_kib_is_400(still):
     event_id = schedule(still)
     body = json.dumps({"StartRequests": [{"EventId": event_id}]}).encode()
@@ -338,6 +374,17 @@ def test_vms_behind_one_address_are_told_apart_by_source_address(start_simulator
     status, body = ask_from("127.0.1.3", sim.endpoints["vm1"])
     assert status == 404 and "127.0.1.3" in json.loads(body)["error"]
     assert any(line["what"] == "unknown-client" and line["address"] == "127.0.1.3" for line in sim.get("/log")["lines"])
+
+
+@pytest.mark.skipif(not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"), reason="no IPv6 here")
+def test_ipv4_clients_of_an_ipv6_address_are_told_apart_as_well(start_simulator):
+    sim = start_simulator(by_source(), listen="[::]:0")
+    endpoint = sim.endpoints["vm1"].replace("[::]", "127.0.0.1")
+    assert ask_from("127.0.1.1", endpoint) == (200, "vm1")
+    assert ask_from("127.0.1.2", endpoint) == (200, "vm2")
+    status, body = ask_from("127.0.1.3", endpoint)
+    assert status == 404 and "source address 127.0.1.3" in json.loads(body)["error"]
+    assert {each["address"] for each in sim.get("/requests")["requests"]} == {"127.0.1.1", "127.0.1.2", "127.0.1.3"}
 
 
 def test_a_default_vm_takes_unknown_sources_and_source_can_come_from_the_command_line(start_simulator):

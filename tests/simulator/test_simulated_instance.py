@@ -53,7 +53,7 @@ def test_a_leaf_without_format_text_is_400(still, path):
 
 
 @pytest.mark.parametrize("path", ["/compute/nothing", "/nothing", "/network/interface/7", "/network/interface/x", "/compute/name/deeper",
-                                  "/network/interface/-1", "/network/interface/%C2%B2"])
+                                  "/network/interface/-1", "/network/interface/%C2%B2", "/network/interface/" + "1" * 5000])
 def test_unknown_elements_are_404(still, path):
     answer = get(still, path + "?format=text&" + V)
     assert answer.status == 404 and list(answer.json) == ["error"]

@@ -128,11 +128,16 @@ class Service:
         if knobs.started_event_status != 200 and any(event.status == "Started" for event in events):
             return _refused(error(knobs.started_event_status, "Bad request. The event has already started"), ids)
         happened = actions.approve(self.world, events, vm.name, now)
-        note = {"ids": ids[:20], "new": [line.event for line in happened]}
+        note = {"ids": _loggable(ids), "new": [line.event for line in happened]}
         if knobs.post_body == "document":
             return Answer(self.events(Ask("GET", ask.target, {}), vm), happened, note)
         return Answer(Reply(200, b"", JSON_TYPE), happened, note)
 
 
 def _refused(reply: Reply, ids: list[str]) -> Answer:
-    return Answer(reply, [], {"ids": ids[:20], "refused": reply.body.decode()})
+    return Answer(reply, [], {"ids": _loggable(ids), "refused": reply.body.decode()[:200]})
+
+
+def _loggable(ids: list[str]) -> list[str]:
+    """As much of ``ids`` as the log keeps: clients may send 64 KiB of them, ten thousand times."""
+    return [each[:64] for each in ids[:20]]

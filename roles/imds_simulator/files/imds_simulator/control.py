@@ -137,6 +137,6 @@ class _Doors:
 
 
 def _number(text: str) -> int:
-    if not text.isdecimal() or not text.isascii():
+    if not text.isdecimal() or not text.isascii() or len(text) > 18:
         raise BadInput("after is a number, not %r" % text)
     return int(text)

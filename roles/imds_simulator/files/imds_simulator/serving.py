@@ -201,8 +201,11 @@ def _murmur(text: str) -> None:
     _tell(sys.stderr, text)
 
 
-def _tell(stream: TextIO, text: str) -> None:
+def _tell(stream: Optional[TextIO], text: str) -> None:
     """Queue a line for the writer; whoever does not read misses lines, but never stops the service."""
+    if stream is None:
+        # started with a closed stdout (>&-)
+        return
     try:
         descriptor = stream.fileno()
     except OSError:

@@ -66,7 +66,8 @@ def _add_schedule(verb: argparse.ArgumentParser) -> None:
     for name in ("name", "at", "id", "started_for", "batch", "starts", "cancel_after"):
         verb.add_argument("--" + name.replace("_", "-"), metavar="VALUE")
     verb.add_argument("--hold", action="store_true", default=None, help="other tenants hold it until released or NotBefore")
-    verb.add_argument("--json", metavar="JSON", type=_json_object, default={}, help="further keys of the event, as a JSON object")
+    verb.add_argument("--json", metavar="JSON", type=_json_object, default={},
+                      help="further keys of the event, as a JSON object")
 
 
 def _json_object(text: str) -> Mapping[str, Any]:
@@ -147,7 +148,7 @@ def _fault(options: argparse.Namespace) -> Call:
     if options.what in ("list", "kinds"):
         return Call("GET", "/faults" if options.what == "list" else "/fault-kinds")
     if options.what == "clear":
-        return Call("DELETE", "/faults/%s" % quote(options.which) if options.which else "/faults")
+        return Call("DELETE", "/faults/%s" % quote(options.which, safe="") if options.which else "/faults")
     if not options.which:
         raise ValueError("fault inject needs a kind; 'fault kinds' lists them")
     body = {"kind": options.which, **_given(options, ("vm", "route", "method", "requests", "from", "to", "for"))}
