@@ -12,7 +12,7 @@ import pytest
 from imds_simulator.apiversions import SCHEDULED_EVENTS_VERSIONS
 from imds_simulator.knobs import change_knobs
 from imds_simulator.model import new_event_id
-from imds_simulator.render import Documents
+from imds_simulator.render import Documents, document, http_date
 from simulated_world import T0, make_world, seen
 
 ALL_TYPES = [{"name": kind, "type": kind, "resources": ["vm1"], "at": 0}
@@ -130,3 +130,11 @@ def test_ids_are_upper_case_guids_and_never_repeat():
 def test_usual_descriptions_and_durations(plan, description, duration):
     shown = seen(make_world({"resources": ["vm1"], **plan}), "vm1", 1)["Events"][0]
     assert (shown["Description"], shown["DurationInSeconds"]) == (description, duration)
+
+
+def test_dates_beyond_the_year_9999_stay_dates():
+    assert http_date(3e11) == http_date(253402300799) == "Fri, 31 Dec 9999 23:59:59 GMT"
+    world = make_world({**ALL_TYPES[0], "notice": "36500d"}, begin=253402300000.0)
+    world.settle(253402300001.0)
+    (event,) = document(world, world.scope_for(world.vms["vm1"]), "2020-07-01")["Events"]
+    assert event["NotBefore"] == "Fri, 31 Dec 9999 23:59:59 GMT"

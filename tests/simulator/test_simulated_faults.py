@@ -94,7 +94,12 @@ def test_a_slow_first_answer_is_about_the_first_request():
     ({"kind": "gone", "to": 5, "for": 5}, "for", "either to or for"),
     ({"kind": "gone", "from": 6, "to": 5}, "to", "ends before it begins"),
     ({"kind": "gone", "requests": "5-3"}, "requests", "before the first"),
-    ({"kind": "body", "body_base64": "?"}, "body_base64", "not base64")])
+    ({"kind": "body", "body_base64": "?"}, "body_base64", "not base64"),
+    ({"kind": "empty", "headers": {"X-A": "1\r\nX-B: 2"}}, "headers", "X-A is more than one line"),
+    ({"kind": "empty", "headers": {"X-A: 1\r\nX-B": "2"}}, "headers", "is not the name of a header"),
+    ({"kind": "empty", "headers": {"": "2"}}, "headers", "is not the name of a header"),
+    ({"kind": "redirect", "location": "http://a/\nX-B: 2"}, "location", "location is more than one line"),
+    ({"kind": "body", "content_type": "text/plain\r"}, "content_type", "content_type is more than one line")])
 def test_faults_that_cannot_be(fault, key, text):
     with pytest.raises(FaultError, match=text) as caught:
         fault_from(fault)

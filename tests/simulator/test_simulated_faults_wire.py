@@ -66,6 +66,12 @@ def test_any_status_with_any_body_and_headers(still, vm1):
     assert (answer.status, answer.body, answer.headers["X-Pot"], answer.headers["Retry-After"]) == (418, b"tea", "1", "120")
 
 
+def test_headers_of_a_fault_replace_those_of_the_service(still, vm1):
+    inject(still, "empty", headers={"server": "nginx", "CONTENT-TYPE": "text/plain", "Date": "never"})
+    headers = ask(vm1).headers
+    assert [headers.get_all(name) for name in ("Server", "Content-Type", "Date")] == [["nginx"], ["text/plain"], ["never"]]
+
+
 def test_retry_after_as_date(still, vm1):
     inject(still, "too-many-requests", retry_after=30, retry_after_format="date")
     answer = ask(vm1)

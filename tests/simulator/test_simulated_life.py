@@ -8,6 +8,7 @@ import math
 import pytest
 from imds_simulator import actions
 from imds_simulator.plans import Change
+from imds_simulator.timing import start_moment
 from simulated_world import T0, approve, make_world, seen, statuses
 
 FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"], "at": 10}
@@ -321,3 +322,45 @@ def test_a_thousand_finished_events_do_not_pile_up():
     world = make_world(*[{**FREEZE, "name": "e%d" % number, "at": number, "notice": 0, "started_for": 0} for number in range(1200)])
     world.settle(T0 + 5000)
     assert len(world.gone) == 1000 and world.events == []
+
+
+def test_a_large_batch_is_judged_by_the_first_that_has_not_agreed():
+    names = ["vm%d" % number for number in range(300)]
+    world = make_world(*({"name": name, "type": "Terminate", "resources": [name], "batch": "all"} for name in names), vms=names)
+    world.settle(T0 + 1)
+    looked_at = []
+    mates = (looked_at.append(mate) or mate for mate in world.events)
+    assert start_moment(event(world, "vm0"), mates, world.knobs, 1.0) == T0 + 300 and looked_at == []
+    approve(world, "vm0", "vm0", 2)
+    mates = (looked_at.append(mate) or mate for mate in world.events)
+    assert start_moment(event(world, "vm0"), mates, world.knobs, 1.0) == T0 + 300 and len(looked_at) == 2
+    world.settle(T0 + 300)
+    assert {each.status for each in world.events} == {"Started"} and len(world.events) == 300
+    world.settle(T0 + 400)
+    assert world.events == [] and world.next_due() == math.inf
+
+
+def test_what_has_not_appeared_has_nothing_to_change():
+    world = make_world(FREEZE)
+    for change in (Change(0, notice=60.0), Change(0, status="Started"), Change(0, action="impact", impact_for=5.0)):
+        with pytest.raises(actions.Impossible, match="has not appeared yet"):
+            actions.change(world, event(world), change, T0)
+    actions.change(world, event(world), Change(0, description="new"), T0)
+    assert seen(world, "vm1", 10)["Events"][0]["Description"] == "new"
+
+
+def test_a_start_comes_start_delay_after_the_release_in_simulated_time():
+    world = make_world({**FREEZE, "hold": True}, knobs={"start_delay": "1m"}, speed=60)
+    approve(world, "e", "vm1", 1)
+    actions.change(world, event(world), Change(0, action="release"), T0 + 5)
+    assert [statuses(world, "vm1", now) for now in (5.9, 6)] == [["Scheduled"], ["Started"]]
+
+
+def test_the_log_gives_not_before_as_a_date():
+    world = make_world(FREEZE)
+    (scheduled,) = world.settle(T0 + 10)
+    (changed,) = actions.change(world, event(world), Change(0, notice=60.0), T0 + 10)
+    assert (scheduled.detail["not_before"], changed.detail["not_before"]) == ("2027-01-15T08:15:10.000Z", "2027-01-15T08:01:10.000Z")
+    early = make_world(FREEZE)
+    (planned,) = actions.change(early, event(early), Change(0, description="x"), T0)
+    assert planned.detail["not_before"] is None

@@ -131,6 +131,49 @@ def test_nonsense_is_an_error_with_a_line(text):
     assert re.match(r"f\.yaml:\d+: ", errors(text)[0])
 
 
+@pytest.mark.parametrize("change, expected", [
+    (("events:\n  - {name: e, type: Freeze, resources: [vm1], at: 1h30m}", "events:"), ["f.yaml:8: events: None is not a list"]),
+    (("at: 1h30m", "at: 40000d"), ["f.yaml:9: events[0].at: '40000d' is not a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"]),
+    (("at: 1h30m", "at: .nan"), ["f.yaml:9: events[0].at: nan is not a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"]),
+    (("at: 1h30m", "hold: .inf"), ["f.yaml:9: events[0].hold: inf is not a duration, or true for 'until released or NotBefore'"]),
+    (("at: 1h30m", "at: \x07"), ["f.yaml:1: not YAML: unacceptable character #x0007: special characters are not allowed"]),
+    (("at: 1h30m", "at: !!int abc"), ["f.yaml:9: events[0].at: not YAML: invalid literal for int() with base 10: 'abc'"]),
+    (("groups:", "speed: .inf\ngroups:"), ["f.yaml:2: speed: inf is not a finite number"]),
+    (("groups:", "speed: .nan\ngroups:"), ["f.yaml:2: speed: nan is not a finite number"]),
+    (("groups:", "faults: [{kind: trickle, bytes_per_second: .inf}]\ngroups:"),
+     ["f.yaml:2: faults[0].bytes_per_second: inf is not a finite number"]),
+    (("groups:", "faults: [{kind: date-skew, skew: .nan}]\ngroups:"), ["f.yaml:2: faults[0].skew: nan is not a duration that may begin with a minus sign"]),
+    (("- {name: e, type: Freeze, resources: [vm1], at: 1h30m}", "- {name: a, at: 10s, typ: Freeze, resource: [vm1]}"),
+     ["f.yaml:9: events[0]: the key resources is missing", "f.yaml:9: events[0].resource: unknown key (did you mean resources?)",
+      "f.yaml:9: events[0].typ: unknown key (did you mean type?)"])])
+def test_odd_values_have_their_line(change, expected):
+    found = errors(GOOD.replace(*change))
+    assert [line for line in expected if line not in found] == [], found
+    assert all(re.match(r"f\.yaml:\d+: ", line) for line in found)
+
+
+def test_a_directory_is_no_scenario(tmp_path):
+    with pytest.raises(ScenarioError, match="^%s: is a directory, not a scenario file$" % re.escape(str(tmp_path))):
+        load(str(tmp_path))
+
+
+@pytest.mark.parametrize("written, meant", [("0:0:0:0:0:0:0:1", "::1"), ("::FFFF:10.0.0.1", "10.0.0.1"), ("10.0.0.1", "10.0.0.1")])
+def test_a_source_address_has_one_spelling(written, meant):
+    scenario = parse(GOOD.replace("{zone: 1}", "{source: '%s'}" % written), "f.yaml")
+    assert scenario.groups[0].vms[1].source == meant
+    twice = GOOD.replace("      vm1:\n", "      vm1: {source: '%s'}\n" % meant).replace("{zone: 1}", "{source: '%s'}" % written)
+    assert errors(twice) == ["f.yaml:7: groups.web.vms.vm2.source: vm1 has the address %s already" % meant]
+
+
+@pytest.mark.parametrize("status, good", [(399, False), (400, True), (403, True), (599, True), (600, False), (-1, False), ("503", True), (True, False)])
+def test_xff_status_is_an_error_status(status, good):
+    if good:
+        assert change_knobs(Knobs(), {"xff_status": status}).xff_status == int(status)
+    else:
+        with pytest.raises(KnobError, match="knob xff_status: "):
+            change_knobs(Knobs(), {"xff_status": status})
+
+
 def test_a_missing_file_and_a_misspelt_name():
     with pytest.raises(ScenarioError, match=r"no such file, and no shipped scenario of that name \(did you mean live-migration\?\)"):
         load("live-migratoin")

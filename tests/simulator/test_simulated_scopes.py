@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from imds_simulator import actions
 from imds_simulator.groups import scope_key
+from imds_simulator.knobs import change_knobs
+from imds_simulator.plans import Change
 from simulated_world import T0, approve, make_world, seen
 
 FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"], "at": 10}
@@ -58,7 +61,6 @@ def test_zones_share_a_document_unless_split():
 
 
 def test_zone_split_can_be_turned_on_while_running():
-    from imds_simulator.knobs import change_knobs
     world = make_world({**FREEZE, "resources": ["pool_0"]}, groups=ZONES)
     assert seen(world, "pool_2", 10)["Events"]
     world.turn(change_knobs(world.knobs, {"zone_split": True}))
@@ -123,7 +125,6 @@ def test_events_delay_withholds_events_after_enabling():
 
 
 def test_withheld_events_show_in_time_even_when_the_knob_is_turned_meanwhile():
-    from imds_simulator.knobs import change_knobs
     world = make_world(FREEZE, knobs={"events_delay": "5m"})
     asked(world, "vm1", 20)
     world.turn(change_knobs(world.knobs, {"events_delay": 0}))
@@ -167,3 +168,38 @@ def test_simulated_time_can_begin_later():
     assert world.next_due() == float("inf")
     world.begin(T0 + 1000)
     assert [len(seen(world, "vm1", now)["Events"]) for now in (1009, 1010)] == [0, 1]
+
+
+def test_what_happens_behind_the_veil_keeps_the_incarnation_until_the_events_show():
+    world = make_world(FREEZE, {**FREEZE, "name": "later", "at": 100}, knobs={"events_delay": "5m"})
+    asked(world, "vm1", 0)
+    assert [incarnation(world, "vm1", now) for now in (1, 10, 100, 299.9)] == [1, 1, 1, 1]
+    assert incarnation(world, "vm1", 300) == 2
+
+
+def test_a_new_notice_of_a_started_event_changes_nothing_that_anybody_sees():
+    world = make_world(FREEZE)
+    before = seen(world, "vm1", 920)
+    actions.change(world, world.find("e"), Change(0, notice=60.0), T0 + 920)
+    assert seen(world, "vm1", 920) == before and before["DocumentIncarnation"] == 3
+    kept = make_world(FREEZE, knobs={"started_not_before": "kept"})
+    kept.settle(T0 + 920)
+    actions.change(kept, kept.find("e"), Change(0, notice=60.0), T0 + 920)
+    assert incarnation(kept, "vm1", 920) == 4
+
+
+def test_turning_zone_split_is_a_visible_change():
+    world = make_world({**FREEZE, "resources": ["pool_0"]}, groups=ZONES)
+    before = incarnation(world, "pool_0", 20)
+    world.turn(change_knobs(world.knobs, {"zone_split": True}))
+    split = incarnation(world, "pool_0", 20)
+    world.turn(change_knobs(world.knobs, {"etag": False}))
+    assert incarnation(world, "pool_0", 20) == split, "other knobs are no change"
+    world.turn(change_knobs(world.knobs, {"zone_split": False}))
+    assert incarnation(world, "pool_0", 20) > before
+
+
+def test_the_incarnation_never_falls_below_0():
+    world = make_world(FREEZE, incarnations=[{"group": "web", "at": 1, "add": -500}])
+    assert incarnation(world, "vm1", 1) == 0
+    assert incarnation(world, "vm1", 10) == 1
