@@ -173,3 +173,12 @@ def test_check_mode_changes_nothing_and_fails_nobody(azure: Simulator, tmp_path:
     ran = fleet.maintain("true", "--check")
     assert ran.returncode == 0, ran.stdout
     assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == set()
+
+
+def test_a_vm_that_comes_to_the_event_during_preparation_keeps_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
+    grows = [{"after": "5m", "resources": ["vm1", "vm2"]}]
+    azure.post("/events", {**FREEZE, "resources": ["vm1"], "notice": "20m", "changes": grows})
+    fleet = Fleet(azure, tmp_path, names=("vm1",))
+    ran = fleet.maintain("sleep 2")
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm1"} and fleet.approvals() == []
