@@ -320,6 +320,18 @@ def test_exec_passes_signals_on(how, name):
     process.stdout.close()
 
 
+def test_nohup_means_that_it_goes_on():
+    process = subprocess.Popen(["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:0",
+                                "--control", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                               env=simulator_process.environment())
+    endpoint = process.stdout.readline().split()[1]
+    process.send_signal(signal.SIGHUP)
+    assert ask(endpoint).status == 200 and process.poll() is None
+    process.terminate()
+    assert process.wait(5) == 0
+    process.stdout.close()
+
+
 COUNT_INTERRUPTS = """
 import signal, sys, time
 counted = []
