@@ -54,12 +54,12 @@ def integration_oldest(job: Job) -> Outcome:
 STAGES = (
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
     Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
+    Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
     Stage("hosts", "the role imds_simulator on real systemd hosts, through reboots and crashes", hosts),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
     Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
     Stage("units", "tests/unit by ansible-test, on every Python that is there", units),
-    Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
     Stage("readme", "every command that the README shows", partial(pytest_folder, folder="readme")),
     Stage("namespace", "the modules against 169.254.169.254 itself, in a network namespace", namespace),
     Stage("simulator", "the simulator against the description of the service", partial(pytest_folder, folder="simulator")),
