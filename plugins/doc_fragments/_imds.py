@@ -33,6 +33,9 @@ options:
     type: str
 requirements:
   - requests
+notes:
+  - The first request of a VM switches Scheduled Events on for its deployment. From then on a restart or redeploy that a
+    user asks for waits up to 15 minutes for an approval. After 24 hours without a request Azure switches it off again.
 """
 
     SELECTION = r"""

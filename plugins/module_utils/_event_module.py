@@ -132,9 +132,7 @@ class Conversation:
         and None where IMDS does not tell it. Raises ImdsError.
         """
         if self.known_name is None and name_required:
-            self.known_name = own_name(self.ask(self.imds.instance))
-            if self.known_name is None:
-                raise OwnNameUnknown()
+            self._learn_name(self.ask(self.imds.instance))
         document = self.ask(self.imds.events)
         if self.known_name is None:
             try:
@@ -149,12 +147,15 @@ class Conversation:
         def once(within: float) -> EventDocument:
             ends = self.pacer.clock() + within
             if self.known_name is None and name_required:
-                self.known_name = own_name(self.pacer.call(self.imds.instance, within=within))
-                if self.known_name is None:
-                    raise OwnNameUnknown()
+                self._learn_name(self.pacer.call(self.imds.instance, within=within))
             return self.pacer.call(self.imds.events, within=max(0.1, ends - self.pacer.clock()))
 
         return once
+
+    def _learn_name(self, instance: dict[str, t.Any]) -> None:
+        self.known_name = own_name(instance)
+        if self.known_name is None:
+            raise OwnNameUnknown()
 
 
 def warn_of(module: AnsibleModule, document: EventDocument | None) -> None:

@@ -15,8 +15,6 @@ description:
   - Made to stand in C(facts_modules), in front of every play, for hosts of any kind. It never fails a host, and never
     costs it more than O(timeout) seconds (a host without IMDS no more than 3). Where nothing can be known the fact says
     so in RV(ansible_facts.azure_scheduled_events.available) and RV(ansible_facts.azure_scheduled_events.reason).
-  - The first request of a VM switches Scheduled Events on for its deployment. From then on a restart or redeploy that a
-    user asks for waits up to 15 minutes for an approval. After 24 hours without a request Azure switches it off again.
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection

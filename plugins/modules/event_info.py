@@ -14,8 +14,6 @@ description:
   - Asks the Instance Metadata Service of the VM on which it runs for the maintenance that Azure has scheduled.
   - The module fails where IMDS gives no good answer. An error page, an empty body or a time-out is never taken for
     "no events".
-  - The first request of a VM switches Scheduled Events on for its deployment. From then on a restart or redeploy that a
-    user asks for waits up to 15 minutes for an approval. After 24 hours without a request Azure switches it off again.
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection

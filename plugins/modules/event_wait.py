@@ -15,8 +15,6 @@ description:
     are in the wanted state.
   - An IMDS that gives no good answer does not end the wait, and is never taken for "no events". The module polls more
     slowly meanwhile, and tells in its result what it saw.
-  - The first request of a VM switches Scheduled Events on for its deployment. From then on a restart or redeploy that a
-    user asks for waits up to 15 minutes for an approval. After 24 hours without a request Azure switches it off again.
 notes:
   - In check mode the module asks IMDS once, for 10 seconds at the most, and returns at once what it saw.
   - The module may run under C(async).

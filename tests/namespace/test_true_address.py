@@ -122,3 +122,66 @@ def test_auto_prefers_the_usual_address(azure: Simulator, tmp_path: Path) -> Non
     script.write_text(AUTO % str(REPOSITORY / "plugins/module_utils"))
     found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=30, check=True).stdout.split()
     assert found == ["0", "http://" + IMDS]
+
+
+SECOND_LOOK = """
+import sys
+sys.path.insert(0, %r)
+from azure_scheduled_events import Imds, ImdsRefused
+imds = Imds("auto")
+try:
+    imds.events()
+except ImdsRefused:
+    print(imds.endpoint, flush=True)
+sys.stdin.readline()
+print(len(imds.events().events), imds.endpoint)
+"""
+
+
+def test_auto_leaves_a_server_that_is_not_imds(tmp_path: Path) -> None:
+    script = tmp_path / "auto.py"
+    script.write_text(SECOND_LOOK % str(REPOSITORY / "plugins/module_utils"))
+    lease = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
+    for address in (IMDS, "168.63.129.16"):
+        ip("address", "add", address + "/32", "dev", "lo")
+    try:
+        with start(listen="168.63.129.16:80") as other:
+            other.post("/faults", {"kind": "not-found"})
+            command = ["unshare", "--mount", "sh", "-c", "%s && exec %s %s" % (lease, sys.executable, script)]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+                assert asking.stdout is not None
+                assert asking.stdout.readline().strip() == "http://168.63.129.16"
+                with start(listen=IMDS + ":80"):
+                    said, _errors = asking.communicate("\n", timeout=30)
+    finally:
+        for address in (IMDS, "168.63.129.16"):
+            ip("address", "delete", address + "/32", "dev", "lo")
+    assert said.split() == ["0", "http://" + IMDS]
+
+
+FULL = """
+import os, sys
+sys.path.insert(0, %r)
+from azure_scheduled_events.receipts import Receipts
+folder = sys.argv[1]
+with open(os.path.join(folder, "ballast"), "wb") as ballast:
+    try:
+        ballast.write(b"x" * 1000000)
+        ballast.flush()
+    except OSError:
+        pass
+try:
+    Receipts(folder, "http://127.0.0.1").write("A", "2026-11-21T12:00:00Z")
+except OSError as error:
+    print(error.strerror, sorted(os.listdir(folder)), Receipts(folder, "http://127.0.0.1").find("A"))
+os._exit(0)
+"""
+
+
+def test_a_full_disk_leaves_no_half_receipt(tmp_path: Path) -> None:
+    script, folder = tmp_path / "full.py", tmp_path / "full"
+    folder.mkdir()
+    script.write_text(FULL % str(REPOSITORY / "plugins/module_utils"))
+    mount = "mount -t tmpfs -o size=64k tmpfs %s && exec %s %s %s" % (folder, sys.executable, script, folder)
+    said = subprocess.run(["unshare", "--mount", "sh", "-c", mount], capture_output=True, text=True, timeout=30, check=True).stdout
+    assert said.strip() == "No space left on device ['ballast'] None"

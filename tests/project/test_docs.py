@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import simulator_process
 import yaml
 from azure_scheduled_events.policy import ACTIONS, PRESETS
 from azure_scheduled_events.policy_file import parse_policy
@@ -41,6 +44,17 @@ def test_the_mistake_that_is_shown_is_what_one_gets() -> None:
     (shown,) = blocks(POLICIES, "text")
     with pytest.raises(ValueError, match=re.escape(shown.strip())):
         parse_policy("rules:\n- when:\n    tipe: Freeze\n  do: log\n", "policy.yml")
+
+
+def test_the_program_of_the_helper_runs() -> None:
+    (program,) = blocks((DOCS / "helper.md").read_text(encoding="utf-8"), "python")
+    event = {"type": "Freeze", "resources": ["vm1"]}
+    scenario = {"groups": {"one": {"kind": "standalone", "vms": {"vm1": {}}}}, "events": [event]}
+    with simulator_process.start(scenario) as azure:
+        text = program.replace("Imds()", "Imds(%r)" % azure.endpoints["vm1"]).replace("time.sleep(", "time.sleep(0 * ")
+        environment = {"PYTHONPATH": str(DOCS.parent / "plugins" / "module_utils")}
+        ran = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.stdout.splitlines() == ["appeared Freeze ('vm1',)"], ran.stderr
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)

@@ -249,6 +249,7 @@ def test_an_answer_in_a_coding_that_was_not_asked_for_is_unknown(azure: Simulato
     "head",
     [
         "HTTP/1.1 200 OK\r\nContent-Length: \xb2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\n" % ("9" * 5000),
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         "HTTP/1.1 429 No\r\nRetry-After: \xb2\r\nContent-Length: 0\r\n\r\n",
