@@ -10,10 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.ansible_test import counted, sanity_outcome
+import pytest
+from tools.ansible_test import counted, failures_in, sanity_outcome
 from tools.junit import read_junit
 from tools.pythons import clean_path, find_interpreters, real_interpreter
-from tools.stage import Outcome
+from tools.runner import Report, summary
+from tools.stage import Outcome, Stage
 from tools.tree import INSIDE, copy_tree
 
 THIS_MINOR = sys.version_info.minor
@@ -92,6 +94,33 @@ FATAL: The 1 integration test(s) listed below (out of 2) failed. See error outpu
     assert counted(1, output, "integration") == Outcome(1, 1)
 
 
+def test_a_failed_target_is_told_with_the_task_that_failed() -> None:
+    output = """TASK [event_info : Wait in vain] ***
+fatal: [testhost]: FAILED! => {"msg": "expected"}
+...ignoring
+
+TASK [event_info : Read] ***
+ok: [testhost]
+failed: [testhost] (item=1) => {"msg": "refused"}
+
+PLAY RECAP ***
+FATAL: The 2 integration test(s) listed below (out of 2) failed. See error output above for details:
+event_info
+runme
+"""
+    assert list(failures_in(output, "integration")) == ['event_info: Read: [testhost] (item=1) => {"msg": "refused"}', "runme"]
+
+
+def test_a_failed_check_is_told_with_its_first_issue() -> None:
+    output = """ERROR: Found 2 pep8 issue(s) which need to be resolved:
+ERROR: a.py:1:2: E301: expected 1 blank line
+ERROR: b.py:1:2: E301: expected 1 blank line
+FATAL: The 1 sanity test(s) listed below (out of 2) failed. See error output above for details.
+pep8
+"""
+    assert list(failures_in(output, "sanity")) == ["pep8: a.py:1:2: E301: expected 1 blank line"]
+
+
 def test_sanity_that_ran_nothing_has_failed() -> None:
     assert sanity_outcome(0, "WARNING: All targets skipped.\n").failed == 1
 
@@ -107,3 +136,29 @@ def test_junit_counts_and_reasons(tmp_path: Path) -> None:
         "</testsuite></testsuites>"
     )
     assert read_junit(file, 1) == Outcome(1, 1, 1, ("needs root",))
+
+
+def test_junit_names_what_failed_and_the_first_line_of_why(tmp_path: Path) -> None:
+    file = tmp_path / "result.xml"
+    file.write_text(
+        '<testsuite tests="2" failures="1" errors="1" skipped="0">'
+        '<testcase classname="tests.scenarios.test_life" name="test_a[1]"><failure message="assert 1 == 2&#10; +  where">long</failure></testcase>'
+        '<testcase classname="tests.scenarios.test_life" name="test_b"><error>\nno such fixture\nmore</error></testcase></testsuite>'
+    )
+    assert read_junit(file, 1).failures == ("test_life::test_a[1]: assert 1 == 2", "test_life::test_b: no such fixture")
+
+
+def test_the_last_thousand_characters_tell_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log"
+    log.write_text("error: found\n\nFound 1 error in 2 files\n")
+
+    def report(name: str, *failures: str) -> Report:
+        return Report(Stage(name, "", lambda job: Outcome()), Outcome(3, max(1, len(failures)), 0, (), failures), 1.0, log)
+
+    reports = [report("scenarios", *("test_life::test_%d: %s" % (number, "x" * 300) for number in range(20))), report("mypy"), report("unit", "one: a\nb")]
+    assert summary(reports, 5) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "9 passed, 22 failed, 0 skipped"
+    told = lines[lines.index("5 s in all") + 2 : -1]
+    assert told[0].startswith("scenarios: test_life::test_0: xxx") and told[1:3] == ["mypy: error: found", "unit: one: a b"]
+    assert len(told) == 11 and max(map(len, told)) <= 200 and told[-1] == "and 13 more"

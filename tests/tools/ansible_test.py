@@ -11,6 +11,7 @@ import re
 import shutil
 import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from tools.core import Core, path_for
@@ -41,7 +42,18 @@ def counted(status: int, output: str, kind: str) -> Outcome:
     ran = len(re.findall(rf"^Running (?:{kind} test .+|\S+ {kind} test (?:role|script))$", output, re.MULTILINE))
     said = re.search(rf"The (\d+) {kind} test\(s\) listed below", output)
     failed = int(said[1]) if said else int(bool(status) or not ran)
-    return Outcome(max(0, ran - failed), failed)
+    return Outcome(max(0, ran - failed), failed, failures=tuple(failures_in(output, kind)))
+
+
+def failures_in(output: str, kind: str) -> Iterator[str]:
+    """What ansible-test lists at its end, each with the first that it said of it: an issue, or the task that failed and how."""
+    listed = re.search(rf"The (\d+) {kind} test\(s\) listed below.*\n((?:\S.*\n?)*)", output)
+    for name in listed[2].splitlines()[: int(listed[1])] if listed else []:
+        word = re.escape(name)
+        task = rf"^TASK \[{word} : (.+)\] \*+\n(?:(?!TASK ).*\n)*?(?:fatal|failed): (.+)\n(?!\.\.\.ignoring)"
+        issue = rf"^ERROR: Found \d+ {word} issue.*\nERROR: (.+)"
+        said = re.search(task, output, re.MULTILINE) or re.search(issue, output, re.MULTILINE)
+        yield ": ".join([name, *(said.groups() if said else ())])
 
 
 def units(job: Job, core: Core) -> Outcome:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,4 +25,14 @@ def suite_outcome(suite: ElementTree.Element) -> Outcome:
     total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
     reasons = [mark.get("message", "") for mark in suite.iter("skipped")]
-    return Outcome(max(0, total - skipped - failed), failed, skipped, tuple(dict.fromkeys(filter(None, reasons))))
+    return Outcome(max(0, total - skipped - failed), failed, skipped, tuple(dict.fromkeys(filter(None, reasons))), tuple(failures_in(suite)))
+
+
+def failures_in(suite: ElementTree.Element) -> Iterator[str]:
+    for case in suite.iter("testcase"):
+        for mark in case:
+            if mark.tag in ("failure", "error"):
+                # the module without its packages, and the first line of what went wrong
+                where = case.get("classname", "").rpartition(".")[2]
+                reason = (mark.get("message") or mark.text or "").strip().partition("\n")[0]
+                yield f"{where}::{case.get('name')}: {reason}"

@@ -21,6 +21,8 @@ from tools.stage import Job, Outcome, Skip, Stage, StageFailed
 from tools.workshop import Workshop
 
 SHOWN_OF_A_FAILED_LOG = 200
+# what is kept of a long output is often its end alone, so that has to tell what failed
+FAILURES_IN_SUMMARY, LONGEST_FAILURE = 10, 200
 NOT_WORTH_SHOWING = re.compile(r"Running sanity test |Installing requirements |Using cached pip |WARNING: Using locale |WARNING: Reviewing previous ")
 
 
@@ -74,10 +76,10 @@ def run_stage(workshop: Workshop, stage: Stage, path: Path, jobs: list[Job]) -> 
             outcome = Outcome(skipped=1, notes=(str(reason),))
         except StageFailed as reason:
             job.say(f"failed: {reason}")
-            outcome = Outcome(failed=1)
-        except Exception:  # pylint: disable=broad-exception-caught  # one stage's accident must not hide the others' results
+            outcome = Outcome(failed=1, failures=(str(reason),))
+        except Exception as error:  # pylint: disable=broad-exception-caught  # one stage's accident must not hide the others' results
             job.say(traceback.format_exc())
-            outcome = Outcome(failed=1)
+            outcome = Outcome(failed=1, failures=(f"{type(error).__name__}: {error}",))
     return Report(stage, outcome, time.monotonic() - start, path)
 
 
@@ -126,8 +128,27 @@ def summary(reports: list[Report], seconds: float) -> int:
             say(f"skipped in {report.stage.name}: {note}")
     say(f"{seconds:.0f} s in all")
     say("")
+    for line in failures(reports):
+        say(line)
     say(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0
+
+
+def failures(reports: Sequence[Report]) -> list[str]:
+    """The tests that failed, those of all stages by turns, so that none hides another's."""
+    found = []
+    for report in reports:
+        if report.outcome.failed:
+            told = report.outcome.failures or last_words(report.log)
+            found += [(turn, f"{report.stage.name}: {' '.join(failure.split())}"[:LONGEST_FAILURE]) for turn, failure in enumerate(told)]
+    lines = [line for _turn, line in sorted(found, key=lambda item: item[0])]
+    more = len(lines) - FAILURES_IN_SUMMARY
+    return [*lines[:FAILURES_IN_SUMMARY], f"and {more} more"] if more > 0 else lines
+
+
+def last_words(log: Path) -> list[str]:
+    """The end of a log, for a stage that cannot name what failed."""
+    return [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-2:]
 
 
 def versions(workshop: Workshop) -> str:

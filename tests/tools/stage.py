@@ -19,12 +19,13 @@ from tools.workshop import Workshop
 
 @dataclass(frozen=True)
 class Outcome:
-    """Counts of tests, and what a reader has to know about those that did not run."""
+    """Counts of tests, what a reader has to know about those that did not run, and which failed: their names, each with its reason."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     notes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, exit_status: int) -> Outcome:
@@ -33,7 +34,7 @@ class Outcome:
 
     def __add__(self, other: Outcome) -> Outcome:
         notes = tuple(dict.fromkeys(self.notes + other.notes))
-        return Outcome(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped, notes)
+        return Outcome(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped, notes, self.failures + other.failures)
 
 
 class Skip(Exception):
