@@ -9,13 +9,17 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
-from typing import Any, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional
 
 from tools.tree import copy_tree
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 COLLECTION = "azure_imds.scheduled_events."
+# seconds; only what hangs takes so long, however busy the machine is
+LONGEST = 600
 
 
 class Hosts:
@@ -41,15 +45,43 @@ class Hosts:
             "ANSIBLE_NOCOLOR": "1",
         }
 
-    def playbook(self, playbook: str, variables: Optional[Mapping[str, Any]] = None, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a playbook: a file, or a name in this collection. `words` are further ones for the command line, such as --check."""
+    def playbook(
+        self, playbook: str, variables: Optional[Mapping[str, Any]] = None, *words: str, at: Optional[Mapping[str, Callable[[], object]]] = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a playbook: a file, or a name in this collection.
+
+        Args:
+            words: further ones for the command line, such as --check.
+            at: name of a task -> what to do when it begins for the first time, on all hosts at once. Tasks before it are over by then,
+                so that a test needs no time to be right.
+        """
         given = ["-e", json.dumps(variables)] if variables else []
-        return self._run("ansible-playbook", *given, *words, playbook)
+        command = self._command("ansible-playbook", *given, *words, playbook)
+        due = dict(at or {})
+        said: list[str] = []
+        with tempfile.TemporaryFile("w+") as errors:
+            with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+                limit = threading.Timer(LONGEST, process.kill)
+                limit.start()
+                try:
+                    for line in process.stdout or ():
+                        said.append(line)
+                        begins = re.match(r"TASK \[(.*)\] \*", line)
+                        if begins and begins[1] in due:
+                            due.pop(begins[1])()
+                except BaseException:
+                    process.kill()
+                    raise
+                finally:
+                    limit.cancel()
+            errors.seek(0)
+            return subprocess.CompletedProcess(command, process.returncode, "".join(said), errors.read())
 
     def module(self, host: str, name: str, *words: str, **options: Any) -> dict[str, Any]:
         """Run one module of this collection on a host; its result, also when it fails. Warnings are then in ``warned``."""
         given = ["-a", json.dumps(options)] if options else []
-        ran = self._run("ansible", host, "-m", COLLECTION + name, *given, *words)
+        command = self._command("ansible", host, "-m", COLLECTION + name, *given, *words)
+        ran = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=LONGEST, check=False)
         # Ansible breaks lines where it likes
         self.warned = " ".join(ran.stderr.split())
         match = re.search(r"^\w+ \| \w+!? => (\{.*\})", ran.stdout, re.DOTALL | re.MULTILINE)
@@ -58,6 +90,5 @@ class Hosts:
         result: dict[str, Any] = json.loads(match.group(1))
         return result
 
-    def _run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [str(Path(sys.executable).with_name(program)), "-i", str(self._inventory), *words]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=180, check=False)
+    def _command(self, program: str, *words: str) -> list[str]:
+        return [str(Path(sys.executable).with_name(program)), "-i", str(self._inventory), *words]
