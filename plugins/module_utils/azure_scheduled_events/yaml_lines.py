@@ -1,0 +1,78 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""YAML files whose errors name file and line, also those that are found later in the data."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+
+class YamlError(ValueError):
+    """A file that cannot be read, or is no YAML of plain data; the text names the file, and the line where there is one."""
+
+
+class Located(NamedTuple):
+    """What a file says.
+
+    Attributes:
+        data: plain data.
+        lines: the line of every key and item, counted from 1, by its path of keys and indexes.
+    """
+
+    data: Any
+    lines: dict[tuple[object, ...], int]
+
+
+def read_text(path: str, kind: str) -> str:
+    """The text of a file; ``kind`` says in the error what file it is. Raises YamlError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise YamlError("%s %s cannot be read: %s" % (kind, path, error)) from error
+
+
+def locate(text: str, name: str, kind: str) -> Optional[Located]:
+    """The data of YAML text, None where it is empty; ``name`` and ``kind`` say in errors what file it is. Raises YamlError."""
+    try:
+        import yaml  # only who reads a file needs PyYAML
+    except ImportError as error:
+        raise YamlError("%s %s: the Python library PyYAML is not installed on this host" % (kind, name)) from error
+    lines: dict[tuple[object, ...], int] = {}
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        return None if node is None else Located(_plain(node, (), lines, yaml.SafeLoader(""), name), lines)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = ":%d" % (mark.line + 1) if mark is not None else ""
+        problem = getattr(error, "problem", None) or error
+        raise YamlError("%s%s: not YAML: %s" % (name, line, problem)) from None
+    except RecursionError:
+        raise YamlError("%s: nested too deeply, or an anchor that refers to itself" % name) from None
+
+
+def _plain(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], int], loader: Any, name: str) -> Any:
+    """The node as plain data; the line of every part goes into ``lines``. A key that stands twice is an error."""
+    lines.setdefault(path, node.start_mark.line + 1)
+    if node.id == "sequence":
+        return [_plain(child, path + (index,), lines, loader, name) for index, child in enumerate(node.value)]
+    if node.id != "mapping":
+        return _scalar(node, loader, name)
+    data: dict[object, Any] = {}
+    for key_node, child in node.value:
+        line = key_node.start_mark.line + 1
+        if key_node.id != "scalar":
+            raise YamlError("%s:%d: a key has to be a plain word" % (name, line))
+        key = _scalar(key_node, loader, name)
+        if key in data:
+            raise YamlError("%s:%d: the key %r stands twice" % (name, line, key))
+        lines[path + (key,)] = line
+        data[key] = _plain(child, path + (key,), lines, loader, name)
+    return data
+
+
+def _scalar(node: Any, loader: Any, name: str) -> Any:
+    try:
+        return loader.construct_object(node)
+    except ValueError as error:
+        raise YamlError("%s:%d: %r is not what it looks like: %s" % (name, node.start_mark.line + 1, node.value, error)) from None
