@@ -147,6 +147,10 @@ class Policy:
                 raise PolicyError("%s: %s" % (places.of(("preset",)), error)) from None
         return cls.from_rules(data["rules"], places, str(data.get("name", "rules")))
 
+    def may_approve(self) -> bool:
+        """Whether any rule approves events without a person."""
+        return any(rule.approves() for rule in self._rules)
+
     def decide(self, event: ScheduledEvent, situation: Situation) -> Decision:
         """What to do about the event now. Raises OwnNameUnknown where a rule depends on a name that is not known."""
         strange = _unknown_value(event)

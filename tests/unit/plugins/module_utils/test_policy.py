@@ -90,6 +90,12 @@ def test_an_unknown_word_still_reaches_a_rule_that_does_not_approve():
     assert (decision.rule, decision.actions, decision.due) == ("rest", ("notify", "prepare"), False)
 
 
+@pytest.mark.parametrize("setting, may", [("now", True), ("after_prepare", True), ("manual", False), ("never", False)])
+def test_a_policy_knows_whether_it_approves_anything_by_itself(setting, may):
+    assert Policy.from_rules([{"name": "it", "do": [{"approve": setting}]}]).may_approve() is may
+    assert Policy.preset("documented").may_approve() and not Policy.preset("observe").may_approve()
+
+
 def test_where_no_rule_matches_nothing_is_approved():
     policy = Policy.from_rules([{"when": {"type": "Reboot"}, "do": "approve"}])
     decision = policy.decide(event(), situation())
