@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""When an event is approved, and that it is not lost: by the policy, by a person, once."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, NamedTuple, Optional
+
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
+from azure_scheduled_events.identity import concerns_only
+from azure_scheduled_events.policy import NEVER, Decision
+from azure_scheduled_events.predicates import Situation
+
+from hook_runner import leadership
+from hook_runner.configuration import Settings
+from hook_runner.records import ACCEPTED, SENT, Record
+from hook_runner.server_clock import ServerClock
+
+# what the policy judges by: when one of these changes, an earlier word of a person does not hold any more
+JUDGED_BY = ("event_type", "resources", "resource_type", "source", "duration")
+
+_LONGEST_PAUSE = 10.0
+_PAUSE_AFTER_REFUSAL = 30.0
+
+
+class Asked(NamedTuple):
+    """What became of a person's wish to approve.
+
+    Attributes:
+        accepted: whether the event is, or will be, approved.
+        text: one sentence.
+    """
+
+    accepted: bool
+    text: str
+
+
+class Approvals:
+    """Decides, for one record after the other, whether an approval is to be sent now.
+
+    Args:
+        settings: as configured; replace the attribute to change them.
+        clock: the server's clock.
+        send: hands (record, event) to whoever talks to IMDS; the answer comes back by `answered`.
+        durable: whether the journal can keep what is decided; nothing is approved that would be forgotten.
+        keep: notes (record, word, sentence, level) in the timeline and saves the record.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: ServerClock,
+        send: Callable[[Record, ScheduledEvent], None],
+        durable: Callable[[], bool],
+        keep: Callable[[Record, str, str, str], bool],
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._send = send
+        self._durable = durable
+        self._keep = keep
+        self._in_flight: set[int] = set()
+        self._not_before: dict[int, float] = {}
+        self._errors_in_a_row: dict[int, int] = {}
+        self._forced: set[int] = set()
+        self.explained: dict[int, str] = {}
+
+    def decide(self, record: Record, own_name: Optional[str], prepared: str) -> Decision:
+        """What the policy says about the event at this moment."""
+        situation = Situation(
+            now=self._clock.now(),
+            own_name=own_name,
+            api_version=_text(self.settings.api_version),
+            first_seen=record.first_seen,
+            seen_started=record.seen_started,
+            approved_by_us=record.approval == ACCEPTED,
+            previous_type=record.first_type if record.first_type != record.event.event_type else None,
+            prepared=prepared,
+            gates={name: os.path.exists(path) for name, path in self.settings.gates.items()},
+        )
+        try:
+            return self.settings.policy.decide(record.event, situation)
+        except OwnNameUnknown as error:
+            return Decision(NEVER, False, ("hold",), None, str(error))
+
+    def consider(self, record: Record, decision: Decision, own_name: Optional[str], prepared: str) -> None:
+        """Send an approval if it is due, permitted, and not on its way already."""
+        reason, obstacle = self._wish(record, decision, prepared)
+        if obstacle is None:
+            obstacle = self._obstacle(record, own_name)
+        self.explained[record.id] = reason if obstacle is None else "%s; but not now: %s" % (reason, obstacle)
+        if obstacle is not None or record.id in self._in_flight or self._clock.monotonic() < self._not_before.get(record.id, 0.0):
+            return
+        if self.settings.dry_run:
+            if record.approval_reason != reason:
+                record.approval_reason = reason
+                self._keep(record, "dry-run", "it would be approved now: " + reason, "notice")
+            return
+        record.approval, record.approval_reason = SENT, reason
+        record.approval_attempts += 1
+        if self._keep(record, "approval-sent", reason, "notice"):
+            self._in_flight.add(record.id)
+            self._send(record, record.event)
+
+    def answered(self, record: Record, error: Optional[ImdsError]) -> None:
+        """IMDS took the approval, or gave this error instead."""
+        self._in_flight.discard(record.id)
+        if error is None:
+            record.approval = ACCEPTED
+            self.forget(record)
+            self._keep(record, "approved", "IMDS took the approval; Azure starts the event when it can", "notice")
+            return
+        count = self._errors_in_a_row[record.id] = self._errors_in_a_row.get(record.id, 0) + 1
+        pause = min(2.0 ** min(count - 1, 10), _LONGEST_PAUSE) if error.retryable else _PAUSE_AFTER_REFUSAL
+        if error.retryable and error.retry_after is not None:
+            pause = max(1.0, min(error.retry_after, _LONGEST_PAUSE))
+        self._not_before[record.id] = self._clock.monotonic() + pause
+        self._keep(record, "approval-failed", "%s; it is looked at again, and sent again if it still waits" % error, "warning")
+
+    def ask(self, record: Record, who: str, own_name: Optional[str], prepared: str, force: bool, release_others: bool) -> Asked:
+        """A person wants the event approved."""
+        event = record.event
+        if record.approval == ACCEPTED:
+            return Asked(True, "this host has approved it already; it waits for Azure to start it")
+        if event.status != "Scheduled" or record.seen_started:
+            return Asked(False, "it has started, so there is nothing left to approve")
+        try:
+            if not release_others and not concerns_only(event, own_name):
+                return Asked(False, "an approval would release other VMs too (%s), which needs --release-others" % ", ".join(event.resources))
+        except OwnNameUnknown as error:
+            if not release_others:
+                return Asked(False, str(error))
+        if prepared == "failed" and not force:
+            return Asked(False, "its preparation failed, which needs --force")
+        if not self._durable() and not force:
+            return Asked(False, "the journal cannot be written, so that the approval would be forgotten, which needs --force")
+        record.approval_asked_by = who
+        if force:
+            self._forced.add(record.id)
+        self._keep(record, "approval-asked", "by %s%s" % (who, ", forced" if force else ""), "notice")
+        if prepared != "ok" and not force:
+            return Asked(True, "it will be approved when its preparation is done")
+        return Asked(True, "it is approved now")
+
+    def changed(self, record: Record, fields: tuple[str, ...]) -> None:
+        """The event is not what it was when somebody judged it."""
+        if record.approval != ACCEPTED and (record.approval or record.approval_asked_by) and set(fields) & set(JUDGED_BY):
+            record.approval = record.approval_asked_by = record.approval_reason = ""
+            self.forget(record)
+            self._keep(record, "approval-withdrawn", "the event changed before IMDS had taken the approval", "warning")
+
+    def forget(self, record: Record) -> None:
+        """Drop what is only needed while an approval is on its way."""
+        for memory in (self._not_before, self._errors_in_a_row):
+            memory.pop(record.id, None)
+        self._forced.discard(record.id)
+
+    def _wish(self, record: Record, decision: Decision, prepared: str) -> tuple[str, Optional[str]]:
+        """Who wants the approval and why; and what keeps them back."""
+        if not record.approval_asked_by:
+            return decision.reason, None if decision.due else "the policy does not ask for it"
+        reason = "asked for by %s" % record.approval_asked_by
+        if record.id in self._forced or prepared == "ok":
+            return reason, None
+        return reason, "its preparation failed" if prepared == "failed" else "its preparation is not done"
+
+    def _obstacle(self, record: Record, own_name: Optional[str]) -> Optional[str]:
+        event = record.event
+        if record.approval == ACCEPTED:
+            return "it has been approved already"
+        if event.status != "Scheduled" or record.seen_started:
+            return "it has started already"
+        now = self._clock.now()
+        if record.approval_attempts and event.not_before is not None and event.seconds_left(now) <= 0:
+            return "its time has come, so that Azure starts it anyhow"
+        if not self._durable() and record.id not in self._forced:
+            return "the journal cannot be written, so that the approval would be forgotten"
+        if record.approval_asked_by:
+            return None
+        age = max(0.0, (now - record.first_seen).total_seconds())
+        try:
+            return leadership.obstacle(event, own_name, self.settings.leader, self.settings.takeover_after, age)
+        except OwnNameUnknown as error:
+            return str(error)
+
+
+def _text(api_version: object) -> str:
+    """The api-version for comparisons; of several that may be fallen back to, the first."""
+    return api_version if isinstance(api_version, str) else str(list(api_version)[0])  # type: ignore[call-overload]

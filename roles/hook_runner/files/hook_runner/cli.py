@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The command azure-scheduled-events.
+
+Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does not run; 4 no such event;
+77 not permitted; 78 the configuration cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import Any, Optional, Sequence
+
+from hook_runner.logs import harmless
+
+DEFAULT_CONFIG = "/etc/azure-scheduled-events/config.yml"
+
+GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run the command; returns its exit status."""
+    options = parser().parse_args(arguments)
+    from hook_runner.configuration import ConfigError
+    from hook_runner.instance import AlreadyRunning
+
+    try:
+        status: int = options.verb(options)
+        sys.stdout.flush()
+        return status
+    except ConfigError as error:
+        return complain(BAD_CONFIG, str(error))
+    except PermissionError as error:
+        return complain(NOT_PERMITTED, "%s; this needs root, or the group of control_group" % error)
+    except BrokenPipeError:
+        # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return GOOD
+    except (AlreadyRunning, OSError) as error:
+        return complain(WRONG, str(error))
+
+
+def parser() -> argparse.ArgumentParser:
+    """All verbs and options."""
+    made = argparse.ArgumentParser(prog="azure-scheduled-events", description="Prepare this VM for Azure Scheduled Events, and recover from them.")
+    verbs = made.add_subparsers(metavar="VERB", required=True)
+
+    def verb(name: str, function: Any, about: str, prints_data: bool = True) -> argparse.ArgumentParser:
+        added = verbs.add_parser(name, help=about, description=about)
+        added.set_defaults(verb=function)
+        added.add_argument("--config", default=DEFAULT_CONFIG, metavar="FILE", help="configuration (default: %(default)s)")
+        if prints_data:
+            added.add_argument("--json", action="store_true", help="print JSON")
+        return added
+
+    run = verb("run", run_service, "watch IMDS and act, until a signal ends it", prints_data=False)
+    run.add_argument("--dry-run", action="store_true", help="run hooks, but approve nothing")
+
+    verb("status", show_status, "what is known now, and what is being done about it")
+
+    history = verb("history", show_history, "what happened to earlier events, newest last")
+    history.add_argument("event_id", nargs="?", help="only this event")
+    history.add_argument("--limit", type=positive, default=20, metavar="N", help="how many events at most (default: %(default)s)")
+
+    approve = verb("approve", approve_event, "approve an event by hand, as soon as this VM is prepared for it")
+    approve.add_argument("event_id", help="which event")
+    approve.add_argument("--force", action="store_true", help="now, even if the preparation failed or goes on")
+    approve.add_argument("--release-others", action="store_true", help="even if the event hits other VMs too, which the approval releases as well")
+
+    check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
+    check.add_argument("--offline", action="store_true", help="do not ask IMDS")
+    check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
+    return made
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("at least 1")
+    return number
+
+
+def complain(status: int, text: str) -> int:
+    print("azure-scheduled-events: %s" % harmless(text), file=sys.stderr)
+    return status
+
+
+def show(data: Any, text: str, as_json: bool) -> None:
+    """Print what a verb found; names from IMDS may hold what a terminal or an old locale cannot take."""
+    shown = json.dumps(data, indent=2) if as_json else text
+    encoding = sys.stdout.encoding or "ascii"
+    print(shown.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def settings_of(path: str) -> Any:
+    """The settings of a file that need not be trusted, since nothing is run by them; the defaults where it is not there."""
+    from hook_runner.configuration import load_settings
+
+    return load_settings(path)
+
+
+def run_service(options: argparse.Namespace) -> int:
+    from hook_runner.configuration import load_settings
+    from hook_runner.logs import Log
+    from hook_runner.service import Service
+    from hook_runner.trust import trusted_owners
+
+    owners = trusted_owners()
+    Service(lambda: load_settings(options.config, owners), owners, Log(), options.dry_run).run()
+    return GOOD
+
+
+def show_status(options: argparse.Namespace) -> int:
+    from hook_runner import status
+    from hook_runner.control import ask
+
+    try:
+        data = ask(settings_of(options.config).run_directory, {"ask": "status"})
+    except (FileNotFoundError, ConnectionRefusedError):
+        show({"running": False}, "the service does not run", options.json)
+        return NOT_RUNNING
+    show({"running": True, **data}, status.as_text(data), options.json)
+    return GOOD if status.is_good(data) else WRONG
+
+
+def show_history(options: argparse.Namespace) -> int:
+    from hook_runner import history
+    from hook_runner.journal import Journal
+
+    path = settings_of(options.config).journal
+    if not os.path.exists(path):
+        return complain(WRONG, "there is no journal at %s: nothing has happened yet, or the service never ran" % path)
+    journal = Journal.read_only(path)
+    records = journal.records(options.limit, options.event_id)[::-1]
+    journal.close()
+    if options.event_id and not records:
+        return complain(NO_SUCH_EVENT, "the journal has no event %s" % options.event_id)
+    show(history.as_data(records), history.as_text(records), options.json)
+    return GOOD
+
+
+def approve_event(options: argparse.Namespace) -> int:
+    from hook_runner.control import ask
+
+    question = {"ask": "approve", "event_id": options.event_id, "force": options.force, "release_others": options.release_others}
+    try:
+        answer = ask(settings_of(options.config).run_directory, question)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return complain(NOT_RUNNING, "the service does not run, and it is the one that approves")
+    if not answer.get("found"):
+        return complain(NO_SUCH_EVENT, "there is no event %s now; `azure-scheduled-events status` lists them" % options.event_id)
+    show(answer, answer["text"], options.json)
+    return GOOD if answer["accepted"] else WRONG
+
+
+def check_host(options: argparse.Namespace) -> int:
+    from hook_runner import checking
+
+    report = checking.check(options.config, options.hooks_directory, options.offline)
+    show(report.as_data(), report.as_text(), options.json)
+    return WRONG if report.has_errors() else GOOD

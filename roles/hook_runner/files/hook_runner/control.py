@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The local socket by which the command talks to the running daemon: one line of JSON there, one back.
+
+Who may connect is the business of the file's owner, group and mode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import socket
+import struct
+from typing import Any, Callable, Mapping, Optional
+
+NAME = "control.sock"
+LONGEST_QUESTION = 65536
+# a client that stalls holds up the daemon no longer than this
+_PATIENCE = 0.5
+_CREDENTIALS = struct.Struct("3i")
+
+
+class Control:
+    """The daemon's end.
+
+    Args:
+        directory: where the socket is made.
+        group: gid that may connect beside root, or None.
+        answer: takes (question, name of the asking user) and returns the answer.
+    """
+
+    def __init__(self, directory: str, group: Optional[int], answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]]) -> None:
+        self._answer = answer
+        self.path = os.path.join(directory, NAME)
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            pass
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        before = os.umask(0o177)
+        try:
+            self._socket.bind(self.path)
+        finally:
+            os.umask(before)
+        if group is not None:
+            os.chown(self.path, -1, group)
+            os.chmod(self.path, 0o660)
+        self._socket.listen(8)
+        self._socket.setblocking(False)
+
+    def fileno(self) -> int:
+        """For select: readable when somebody wants to connect."""
+        return self._socket.fileno()
+
+    def serve(self) -> None:
+        """Answer one client, if there is one."""
+        try:
+            client, _address = self._socket.accept()
+        except OSError:
+            return
+        with client:
+            client.settimeout(_PATIENCE)
+            try:
+                question = json.loads(_line(client, LONGEST_QUESTION))
+                if not isinstance(question, dict):
+                    raise ValueError("not an object")
+                answer = self._answer(question, _user_of(client))
+                client.sendall(json.dumps(answer).encode("ascii") + b"\n")
+            except (OSError, ValueError):
+                return  # it went away, or speaks another language
+
+    def close(self) -> None:
+        """Nobody can connect any more."""
+        self._socket.close()
+        try:
+            os.unlink(self.path)
+        except OSError:
+            pass
+
+
+def ask(directory: str, question: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
+    """The client's end: the daemon's answer.
+
+    Raises FileNotFoundError or ConnectionRefusedError where no daemon runs, PermissionError where this user may not ask,
+    other OSErrors where it does not answer.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as channel:
+        channel.settimeout(timeout)
+        channel.connect(os.path.join(directory, NAME))
+        channel.sendall(json.dumps(question).encode("ascii") + b"\n")
+        try:
+            answer = json.loads(_line(channel, 1 << 26))
+        except ValueError as error:
+            raise OSError("the service gave no answer: %s" % error) from None
+    return answer if isinstance(answer, dict) else {}
+
+
+def _line(channel: socket.socket, longest: int) -> bytes:
+    data = bytearray()
+    while not data.endswith(b"\n") and len(data) < longest:
+        piece = channel.recv(65536)
+        if not piece:
+            break
+        data += piece
+    return bytes(data)
+
+
+def _user_of(client: socket.socket) -> str:
+    _pid, uid, _gid = _CREDENTIALS.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return "uid %d" % uid

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""One daemon at a time: two would prepare and approve the same events side by side."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+
+class AlreadyRunning(Exception):
+    """Another process works in the same directory."""
+
+
+def claim(directory: str) -> int:
+    """Hold the directory until this process ends; returns the descriptor that holds it. Raises AlreadyRunning, OSError."""
+    path = os.path.join(directory, "lock")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise AlreadyRunning("another azure-scheduled-events holds %s" % path) from None
+    return descriptor

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Who of an event's VMs approves it, since one approval releases all of them (spec 2.2.4, 2.2.5)."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from azure_scheduled_events.document import ScheduledEvent, displayable
+from azure_scheduled_events.identity import concerns_only, leader_rank
+
+SELF_ONLY = "self-only"
+FIRST = "first"
+EXTERNAL = "external"
+STRATEGIES = (SELF_ONLY, FIRST, EXTERNAL)
+
+
+def obstacle(event: ScheduledEvent, own_name: Optional[str], strategy: str, takeover_after: float, age: float) -> Optional[str]:
+    """What keeps this VM from approving the event, as half a sentence; None where it may.
+
+    takeover_after: seconds after which the next VM in Resources leads, where the strategy is "first".
+    age: seconds since the event was first seen.
+    Raises OwnNameUnknown where the name is not known.
+    """
+    if concerns_only(event, own_name):
+        return None
+    others = displayable(", ".join(event.resources))
+    if strategy == SELF_ONLY:
+        return "it would release other VMs too (%s), and leader is self-only" % others
+    if strategy == EXTERNAL:
+        return "somebody else approves it for all its VMs (%s), as leader is external" % others
+    rank = leader_rank(event, own_name)
+    if rank is None:
+        return "this VM is not one of its VMs (%s), so it cannot lead them" % others
+    wait = rank * takeover_after - age
+    if wait > 0:
+        return "%s leads; this VM takes over in %.0f s" % (displayable(event.resources[0]), wait)
+    return None

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The daemon's log: journald's own fields where journald listens, lines of text elsewhere."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+from typing import Optional, TextIO
+
+from azure_scheduled_events.document import displayable
+
+PRIORITIES = {"debug": 7, "info": 6, "notice": 5, "warning": 4, "error": 3}
+JOURNAL = "/run/systemd/journal/socket"
+
+
+def harmless(text: str) -> str:
+    """The text without anything that could steer a terminal or begin another line."""
+    return "".join(character if character.isprintable() else "?" for character in displayable(text))
+
+
+class Log:
+    """Says one line at a time.
+
+    Args:
+        threshold: the least level that is said, one of PRIORITIES.
+        stream: where lines go when journald does not listen; standard error by default.
+    """
+
+    def __init__(self, threshold: str = "info", stream: Optional[TextIO] = None) -> None:
+        self.threshold = threshold
+        self._stream = stream
+        self._journal = _journal() if stream is None else None
+
+    def say(self, level: str, text: str, **fields: object) -> None:
+        """Say a line; ``fields`` are searchable in journald (``journalctl AZURE_EVENT_ID=...``) and follow the text elsewhere."""
+        if PRIORITIES[level] > PRIORITIES[self.threshold]:
+            return
+        text = harmless(text)
+        named = {name.upper(): harmless(str(value)) for name, value in fields.items()}
+        if self._journal is not None:
+            entry = {"MESSAGE": text, "PRIORITY": str(PRIORITIES[level]), "SYSLOG_IDENTIFIER": "azure-scheduled-events", **named}
+            try:
+                self._journal.send(b"".join(_field(name, value) for name, value in entry.items()))
+                return
+            except OSError:
+                pass  # journald restarts, or the line is too long for it: the stream reaches it all the same
+        line = " ".join([text] + ["%s=%s" % (name, value) for name, value in named.items()])
+        try:
+            print("%-7s %s" % (level, line), file=self._stream or sys.stderr, flush=True)
+        except (OSError, ValueError):
+            pass  # nobody listens any more, which must not stop the work
+
+
+def _field(name: str, value: str) -> bytes:
+    data = value.encode("utf-8", "backslashreplace")
+    return name.encode("ascii") + b"\n" + struct.pack("<Q", len(data)) + data + b"\n"
+
+
+def _journal() -> Optional[socket.socket]:
+    """A socket to journald, when that is what standard error leads to."""
+    try:
+        device, inode = os.environ.get("JOURNAL_STREAM", "").split(":")
+        found = os.fstat(2)
+        if (int(device), int(inode)) != (found.st_dev, found.st_ino):
+            return None
+        journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        journal.connect(JOURNAL)
+    except (OSError, ValueError):
+        return None
+    return journal

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Figures for node_exporter's textfile collector, written by prometheus_client where that is installed."""
+
+from __future__ import annotations
+
+import collections
+import os
+from typing import Any
+
+from hook_runner.engine import Engine
+from hook_runner.health import Health
+from hook_runner.records import PREPARE, Record, Step
+from hook_runner.server_clock import ServerClock
+from hook_runner.status import stage_of
+
+PREFIX = "azure_scheduled_events_"
+# seconds; hooks take from a moment to a quarter of an hour
+BUCKETS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 900)
+
+
+class Metrics:
+    """Collects figures and writes them to a file.
+
+    Raises ImportError where prometheus_client is not installed.
+    """
+
+    def __init__(self, path: str) -> None:
+        import prometheus_client  # only where somebody asked for metrics: it costs 10 MB
+
+        self._path = path
+        self._client: Any = prometheus_client
+        registry = self._registry = prometheus_client.CollectorRegistry()
+        self._events = prometheus_client.Gauge(PREFIX + "events", "Events known now", ["type", "stage"], registry=registry)
+        self._last_good = prometheus_client.Gauge(
+            PREFIX + "last_good_poll_timestamp_seconds", "When IMDS gave its last good answer, in Unix time", registry=registry
+        )
+        self._errors = prometheus_client.Counter(PREFIX + "imds_errors", "Polls without a good answer", ["kind"], registry=registry)
+        self._durations = prometheus_client.Histogram(
+            PREFIX + "hook_duration_seconds", "How long hooks ran", ["stage", "hook"], buckets=BUCKETS, registry=registry
+        )
+        self._results = prometheus_client.Counter(PREFIX + "hook_runs", "Hook runs by result", ["stage", "hook", "result"], registry=registry)
+        self._left = prometheus_client.Gauge(
+            PREFIX + "prepare_end_seconds_left", "Seconds that were left when the latest preparation ended", registry=registry
+        )
+        self._degraded = prometheus_client.Gauge(PREFIX + "journal_degraded", "1 while the journal cannot be written", registry=registry)
+        self._told: collections.Counter[str] = collections.Counter()
+
+    def step_ended(self, record: Record, step: Step, clock: ServerClock) -> None:
+        """A hook run has ended."""
+        self._results.labels(step.stage, step.hook, step.state).inc()
+        if step.started_at is not None and step.ended_at is not None:
+            self._durations.labels(step.stage, step.hook).observe(max(0.0, (step.ended_at - step.started_at).total_seconds()))
+        if step.stage == PREPARE:
+            self._left.set(record.event.seconds_left(clock.now()))
+
+    def write(self, engine: Engine, health: Health, degraded: bool) -> None:
+        """Write the file, whole or not at all. Raises OSError."""
+        self._events.clear()
+        for (kind, stage), count in collections.Counter((record.event.event_type, stage_of(engine, record)) for record in engine.records).items():
+            self._events.labels(kind, stage).set(count)
+        if health.last_good is not None:
+            self._last_good.set(health.last_good.timestamp())
+        for kind, count in health.errors.items():
+            self._errors.labels(kind).inc(count - self._told[kind])
+            self._told[kind] = count
+        self._degraded.set(int(degraded))
+        self._client.write_to_textfile(self._path, self._registry)
+        os.chmod(self._path, 0o644)  # node_exporter is another user

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What the daemon remembers of an event: the record that the engine changes and the journal keeps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple, Optional
+
+from azure_scheduled_events.document import ScheduledEvent
+
+PREPARE = "prepare"
+EMERGENCY = "emergency"
+STARTED = "started"
+RECOVER = "recover"
+STAGES = (PREPARE, EMERGENCY, STARTED, RECOVER)
+
+# states of a step
+RUNNING = "running"
+OK = "ok"
+FAILED = "failed"  # exit status other than 0, ended by a signal of its own, or could not be started
+TIMEOUT = "timeout"  # ended by the daemon, because its time was up
+STOPPED = "stopped"  # ended by the daemon, because the event had gone on meanwhile
+INTERRUPTED = "interrupted"  # the host or its keeper went away, so that nobody knows how it ended
+SKIPPED = "skipped"  # not run, for the reason that stands beside it
+STEP_STATES = (RUNNING, OK, FAILED, TIMEOUT, STOPPED, INTERRUPTED, SKIPPED)
+
+# outcomes of an event
+COMPLETED = "completed"
+CANCELLED_OR_MISSED = "cancelled-or-missed"
+
+# states of the approval of an event
+SENT = "sent"  # on its way: written before the request, so that a lost answer leads to another one
+ACCEPTED = "accepted"
+
+
+class Step:
+    """One run of one hook for one event.
+
+    Attributes:
+        id: number of the run, never used again; names the run's folder.
+        stage: one of STAGES.
+        hook: file name of the hook.
+        attempt: 1 for the first run for this event, and so on.
+        state: one of STEP_STATES.
+        reason: one sentence, where the state needs one.
+        started_at, ended_at: aware UTC times, or None.
+        exit_status: exit status, minus the signal number where a signal ended it, or None.
+        output: the last part of what the hook printed.
+    """
+
+    __slots__ = ("id", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output")
+
+    def __init__(self, id: int, stage: str, hook: str, attempt: int, state: str, started_at: Optional[datetime]) -> None:
+        self.id = id
+        self.stage = stage
+        self.hook = hook
+        self.attempt = attempt
+        self.state = state
+        self.reason = ""
+        self.started_at = started_at
+        self.ended_at: Optional[datetime] = None
+        self.exit_status: Optional[int] = None
+        self.output = ""
+
+
+class Entry(NamedTuple):
+    """One line of an event's timeline.
+
+    Attributes:
+        at: aware UTC time.
+        what: one word, such as "appeared", "approval-sent" or "hook-ended".
+        detail: one sentence for people, or "".
+    """
+
+    at: datetime
+    what: str
+    detail: str
+
+
+class Record:
+    """All that is known of one life of one event; an id that comes back after its end begins another life.
+
+    Attributes:
+        id: number of the record, never used again.
+        life: 1 for the first life of this EventId, and so on.
+        event: the event as it was seen last.
+        first_seen: aware UTC time by the server's clock.
+        first_type: event type at the first sight.
+        first_status: status at the first sight.
+        concerned: whether it ever concerned this VM.
+        seen_started: whether it was ever seen Started.
+        gone_at: when a good document came without it, or when it ceased to concern this VM; None before that.
+        outcome: COMPLETED or CANCELLED_OR_MISSED once it is gone, else "".
+        approval: "", SENT or ACCEPTED.
+        approval_reason: why it was approved: the sentence of the policy, or who asked for it.
+        approval_attempts: how many requests were sent.
+        approval_asked_by: who asked for an approval by hand; "" where nobody did.
+        closed_at: when everything that it needed had been done; None before that.
+        steps: every run of a hook, in the order of their beginning.
+        timeline: entries in the order in which they came. The journal writes those that it does not have yet.
+    """
+
+    __slots__ = (
+        "id", "life", "event", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
+        "approval", "approval_reason", "approval_attempts", "approval_asked_by", "closed_at", "steps", "timeline",
+    )  # fmt: skip
+
+    def __init__(self, id: int, life: int, event: ScheduledEvent, first_seen: datetime) -> None:
+        self.id = id
+        self.life = life
+        self.event = event
+        self.first_seen = first_seen
+        self.first_type = event.event_type
+        self.first_status = event.status
+        self.concerned = False
+        self.seen_started = event.status == "Started"
+        self.gone_at: Optional[datetime] = None
+        self.outcome = ""
+        self.approval = ""
+        self.approval_reason = ""
+        self.approval_attempts = 0
+        self.approval_asked_by = ""
+        self.closed_at: Optional[datetime] = None
+        self.steps: list[Step] = []
+        self.timeline: list[Entry] = []
+
+    @property
+    def key(self) -> str:
+        """The identity of the event: its id with letter case folded."""
+        return self.event.key
+
+    def of_stage(self, stage: str) -> list[Step]:
+        """The runs of one stage."""
+        return [step for step in self.steps if step.stage == stage]
+
+    def latest(self, stage: str, hook: str) -> Optional[Step]:
+        """The last run of one hook in one stage, or None."""
+        return next((step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook)), None)

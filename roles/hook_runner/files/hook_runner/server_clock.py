@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What time it is by the server's clock, which is the one that NotBefore is meant by."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, timezone
+from typing import Callable, Optional
+
+
+def wall_clock() -> datetime:
+    """This host's own idea of the time, aware and in UTC."""
+    return datetime.now(timezone.utc)
+
+
+class ServerClock:
+    """The server's clock, carried on by this host's monotonic one from one answer to the next.
+
+    So a host whose own clock is wrong, or is set meanwhile, still knows how much time is left. Before the first answer
+    with a date it is this host's own clock.
+
+    Args:
+        monotonic: seconds that never go back.
+        wall: the host's own clock.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], datetime] = wall_clock) -> None:
+        self.monotonic = monotonic
+        self._wall = wall
+        self._heard: Optional[datetime] = None
+        self._heard_at = 0.0
+
+    def heard(self, server_time: Optional[datetime], at: float) -> None:
+        """An answer said so; ``at``: when it came, by the monotonic clock. None changes nothing."""
+        if server_time is not None:
+            self._heard = server_time
+            self._heard_at = at
+
+    def at(self, monotonic: float) -> datetime:
+        """The time at a moment of the monotonic clock, aware and in UTC."""
+        if self._heard is None:
+            return self._wall() - timedelta(seconds=self.monotonic() - monotonic)
+        return self._heard + timedelta(seconds=monotonic - self._heard_at)
+
+    def now(self) -> datetime:
+        """The time now, aware and in UTC."""
+        return self.at(self.monotonic())

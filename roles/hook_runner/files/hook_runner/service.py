@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The running daemon: one loop that hears from IMDS, hooks, people and systemd, and lets the engine act."""
+
+from __future__ import annotations
+
+import collections
+import grp
+import os
+import select
+import signal
+import socket
+import time
+from typing import Any, Callable, Mapping, Optional
+
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.imds import Imds
+
+from hook_runner import status
+from hook_runner.configuration import ConfigError, Settings
+from hook_runner.control import Control
+from hook_runner.engine import Engine
+from hook_runner.health import Health
+from hook_runner.hooks import find_hooks
+from hook_runner.instance import claim
+from hook_runner.journal import Journal
+from hook_runner.logs import Log
+from hook_runner.metrics import Metrics
+from hook_runner.notify import Notifier
+from hook_runner.poller import Answered, Looked, Missed, Named, Nameless, News, Poller
+from hook_runner.records import Record, Step
+from hook_runner.runs import Runs
+from hook_runner.server_clock import ServerClock
+from hook_runner.stages import Hooks
+
+# how soon a deadline or the end of an adopted hook is noticed
+WHILE_BUSY = 0.1
+WHILE_IDLE = 15.0
+METRICS_EVERY = 15.0
+# systemd is not told "ready" before the first good document, but boots on without one after this
+READY_AFTER = 150.0
+CONNECT_TIMEOUT = 3.0
+
+WAITING_RESTARTS = (
+    "Nothing will be approved by the policy %r. While this service watches, each restart or redeploy that a user asks for waits up to 15 minutes"
+    " for an approval. `policy: documented` approves those and short freezes of this VM at once."
+)
+
+
+class Service:
+    """Makes the parts, connects them, and runs until it is told to stop.
+
+    Raises ConfigError, AlreadyRunning, and OSError where it cannot work at all.
+
+    Args:
+        load: reads the settings anew; raises ConfigError.
+        owners: uids that may own hooks.
+        log: where lines go.
+        dry_run: approve nothing, whatever the settings say.
+    """
+
+    def __init__(self, load: Callable[[], Settings], owners: frozenset[int], log: Log, dry_run: bool = False) -> None:
+        self._load, self._owners, self._log, self._dry_run = load, owners, log, dry_run
+        self._notifier = Notifier()
+        self._settings = self._loaded()
+        log.threshold = self._settings.log_level
+        self._clock = ServerClock()
+        self._health = Health(log)
+        self._metrics = self._make_metrics()
+        self._metrics_at = 0.0
+        self._metrics_error = ""
+        self._inbox: collections.deque[News] = collections.deque()
+        self._waker, self._woken = socket.socketpair()
+        for end in (self._waker, self._woken):
+            end.setblocking(False)
+        self._signals: collections.deque[int] = collections.deque()
+        os.makedirs(self._settings.run_directory, mode=0o755, exist_ok=True)
+        self._claim = claim(self._settings.run_directory)
+        self._journal = Journal.open(self._settings.journal, lambda text: log.say("error", text))
+        runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
+        self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended)
+        self._control = Control(self._settings.run_directory, self._group(), self._answer)
+        self._poller = self._make_poller()
+        self._began = time.monotonic()
+        self._is_ready = False
+
+    def run(self) -> None:
+        """Work until SIGTERM or SIGINT."""
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda number, _frame: self._signals.append(number))
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        self._say_hello()
+        self._poller.start()
+        waiting = select.poll()
+        waiting.register(self._woken, select.POLLIN)
+        waiting.register(self._control, select.POLLIN)
+        try:
+            while not self._stops():
+                ready = {descriptor for descriptor, _event in waiting.poll(self._pause() * 1000)}
+                self._drain()
+                self._hear()
+                if self._control.fileno() in ready:
+                    self._control.serve()
+                self._engine.tick()
+                self._poller.attentive = bool(self._engine.records) or self._engine.own_name is None
+                self._tell()
+        finally:
+            self._notifier.tell("STOPPING=1")
+            self._control.close()
+            self._journal.close()
+        self._log.say("info", "stopped%s" % ("; hooks that run go on, and are taken over at the next start" if self._engine.work.is_busy() else ""))
+
+    def _loaded(self) -> Settings:
+        settings = self._load()
+        return settings._replace(dry_run=True) if self._dry_run else settings
+
+    def _hooks(self) -> Hooks:
+        found, notes = find_hooks(self._settings.hooks_directory, self._settings, self._owners)
+        for note in notes:
+            self._log.say("info", note)
+        for hooks in found.values():
+            for hook in hooks:
+                if hook.refusal is not None:
+                    self._log.say("error", "hook %s/%s will not be run, and counts as failed: %s" % (hook.stage, hook.name, hook.refusal))
+        return found
+
+    def _make_metrics(self) -> Optional[Metrics]:
+        if not self._settings.metrics_file:
+            return None
+        try:
+            return Metrics(self._settings.metrics_file)
+        except ImportError:
+            self._log.say("error", "metrics_file is set, but the Python library prometheus_client is not installed, so that nothing is written there")
+            return None
+
+    def _make_poller(self) -> Poller:
+        settings = self._settings
+        imds = Imds(settings.endpoint, settings.api_version, settings.timeout, settings.first_timeout)
+        # a call may be repeated once, on a connection that the server had closed
+        longest = 2 * (CONNECT_TIMEOUT + settings.first_timeout + settings.timeout)
+        return Poller(imds, settings.interval, longest, self._deliver, not settings.resource_name)
+
+    def _group(self) -> Optional[int]:
+        name = self._settings.control_group
+        try:
+            return grp.getgrnam(name).gr_gid if name else None
+        except KeyError:
+            self._log.say("error", "control_group: there is no group %r, so that only root may approve" % name)
+            return None
+
+    def _deliver(self, news: News) -> None:
+        """In the poller's thread: hand something to the loop."""
+        self._inbox.append(news)
+        try:
+            self._waker.send(b"\0")
+        except BlockingIOError:
+            pass  # it is awake already
+
+    def _send_approval(self, record: Record, event: ScheduledEvent) -> None:
+        self._poller.approve(record.id, event.event_id)
+
+    def _step_ended(self, record: Record, step: Step) -> None:
+        if self._metrics is not None:
+            self._metrics.step_ended(record, step, self._clock)
+            self._metrics_at = 0.0
+
+    def _stops(self) -> bool:
+        while self._signals:
+            number = self._signals.popleft()
+            if number != signal.SIGHUP:
+                return True
+            self._reload()
+        return False
+
+    def _pause(self) -> float:
+        if self._engine.work.is_busy():
+            return WHILE_BUSY
+        pauses = [WHILE_IDLE]
+        if self._notifier.watchdog is not None:
+            pauses.append(self._notifier.watchdog / 3)
+        return min(pauses)
+
+    def _drain(self) -> None:
+        try:
+            while self._woken.recv(4096):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _hear(self) -> None:
+        while self._inbox:
+            news = self._inbox.popleft()
+            if isinstance(news, Looked):
+                self._clock.heard(news.document.server_time, news.at)
+                self._health.good(news.document, self._clock.now())
+                self._engine.observe(news.document)
+            elif isinstance(news, Missed):
+                self._health.bad(news.error, news.outage, self._clock.now())
+            elif isinstance(news, Named):
+                self._engine.own_name = self._settings.resource_name or news.name
+                self._log.say("info", "this VM is %s" % self._engine.own_name)
+            elif isinstance(news, Nameless):
+                self._health.nameless(news.reason)
+            elif isinstance(news, Answered):
+                self._engine.approval_answered(news.record_id, news.error)
+
+    def _tell(self) -> None:
+        """Tell systemd and the metrics file how things are."""
+        now = time.monotonic()
+        if not self._is_ready:
+            if self._health.last_good is not None or now - self._began >= READY_AFTER:
+                self._is_ready = True
+                self._notifier.tell("READY=1")
+            else:
+                self._notifier.tell("EXTEND_TIMEOUT_USEC=%d" % (2 * WHILE_IDLE * 1e6))
+        if not self._poller.is_stuck():
+            self._notifier.tell("WATCHDOG=1")
+        self._notifier.status(status.one_line(self._engine, self._health))
+        if self._metrics is not None and now - self._metrics_at >= METRICS_EVERY:
+            self._metrics_at = now
+            self._write_metrics(self._metrics)
+
+    def _write_metrics(self, metrics: Metrics) -> None:
+        error = ""
+        try:
+            self._catch_up()
+            metrics.write(self._engine, self._health, self._journal.degraded is not None)
+        except OSError as reason:
+            error = "metrics cannot be written: %s" % reason
+        if error and error != self._metrics_error:
+            self._log.say("warning", error)
+        self._metrics_error = error
+
+    def _catch_up(self) -> None:
+        """The poller does not wake this loop for what is not new: ask it when it last saw a good document."""
+        at = self._poller.last_good
+        if at is not None and not self._health.error:
+            self._health.seen(self._clock, at)
+
+    def _answer(self, question: Mapping[str, Any], who: str) -> Mapping[str, Any]:
+        """A line from the control socket."""
+        if question.get("ask") == "status":
+            self._catch_up()
+            return status.as_data(self._engine, self._health, self._clock, self._journal.degraded)
+        if question.get("ask") == "approve":
+            event_id = question.get("event_id")
+            asked = None
+            if isinstance(event_id, str):
+                force, others = question.get("force") is True, question.get("release_others") is True
+                asked = self._engine.approve_by_hand(event_id, who, force, others)
+            if asked is None:
+                return {"found": False}
+            return {"found": True, "accepted": asked.accepted, "text": asked.text}
+        return {"error": "unknown question"}
+
+    def _reload(self) -> None:
+        self._notifier.tell("RELOADING=1")
+        try:
+            settings = self._loaded()
+        except ConfigError as error:
+            self._log.say("error", "the configuration stays as it was: %s" % error)
+        else:
+            fixed = ("endpoint", "api_version", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "metrics_file", "output_tail")
+            changed = [name for name in fixed if getattr(settings, name) != getattr(self._settings, name)]
+            if changed:
+                self._log.say("warning", "these settings take effect with the next restart only: %s" % ", ".join(changed))
+            self._settings = settings._replace(**{name: getattr(self._settings, name) for name in fixed})
+            self._log.threshold = settings.log_level
+            self._engine.reconfigure(self._settings, self._hooks())
+            self._log.say("info", "configuration and hooks are read again; what runs goes on")
+        if self._is_ready:
+            self._notifier.tell("READY=1")
+
+    def _say_hello(self) -> None:
+        settings = self._settings
+        self._log.say("info", "watching %s, policy %s" % (settings.endpoint, settings.policy.name))
+        if not settings.policy.may_approve():
+            self._log.say("warning", WAITING_RESTARTS % settings.policy.name)
+        if settings.dry_run:
+            self._log.say("warning", "dry run: hooks run, but nothing is approved")

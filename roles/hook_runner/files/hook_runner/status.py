@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What the running daemon tells of itself: as data for `status --json`, as text, and in one line for systemd."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from azure_scheduled_events.document import displayable
+from azure_scheduled_events.timestamps import as_utc_text
+
+from hook_runner.engine import Engine
+from hook_runner.health import Health
+from hook_runner.logs import harmless
+from hook_runner.records import STAGES, Record
+from hook_runner.server_clock import ServerClock
+
+
+def as_data(engine: Engine, health: Health, clock: ServerClock, degraded: Optional[str]) -> dict[str, Any]:
+    """The state of the daemon as plain JSON values.
+
+    Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error, errors), journal (ok, error),
+    events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared, approval, reason,
+    outcome, waiting and hooks (the latest run of each hook).
+    """
+    return {
+        "resource_name": engine.own_name,
+        "policy": engine.settings.policy.name,
+        "leader": engine.settings.leader,
+        "dry_run": engine.settings.dry_run,
+        "imds": health.as_data(),
+        "journal": {"ok": degraded is None, "error": degraded},
+        "events": [_event(engine, record, clock) for record in engine.records],
+    }
+
+
+def is_good(data: dict[str, Any]) -> bool:
+    """Whether there is nothing that somebody should look at."""
+    sound = data["imds"]["ok"] and data["journal"]["ok"] and bool(data["resource_name"])
+    return sound and all(event["prepared"] != "failed" for event in data["events"])
+
+
+def stage_of(engine: Engine, record: Record) -> str:
+    """In which stage an event is for this VM: "watched" where nothing is done about it."""
+    if record.gone_at is not None:
+        return "recover"
+    if not record.concerned:
+        return "watched"
+    if record.seen_started:
+        return "emergency" if record.first_status == "Started" else "started"
+    return "prepare"
+
+
+def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]:
+    latest = {(step.stage, step.hook): step for step in record.steps}
+    return {
+        **record.event.as_dict(),
+        "concerns_me": record.concerned,
+        "first_seen": as_utc_text(record.first_seen),
+        "seconds_left": int(record.event.seconds_left(clock.now())),
+        "stage": stage_of(engine, record),
+        "prepared": engine.prepared(record),
+        "approval": record.approval or None,
+        "reason": displayable(engine.approvals.explained.get(record.id, "")) or None,
+        "outcome": record.outcome or None,
+        "waiting": displayable(engine.work.waiting.get(record.id, "")) or None,
+        "hooks": [
+            {"stage": stage, "name": name, "state": step.state, "attempt": step.attempt, "reason": displayable(step.reason) or None}
+            for (stage, name), step in sorted(latest.items(), key=lambda item: (STAGES.index(item[0][0]), item[0][1]))
+        ],
+    }
+
+
+def as_text(data: dict[str, Any]) -> str:
+    """The same for people."""
+    imds = data["imds"]
+    lines = [
+        "this VM    %s" % (data["resource_name"] or "not known yet: IMDS has not told its name"),
+        "policy     %s, leader %s%s" % (data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""),
+        "IMDS       %s" % ("good, last answer %s" % imds["last_good_poll"] if imds["ok"] else _trouble(imds)),
+    ]
+    if not data["journal"]["ok"]:
+        lines.append("journal    %s" % data["journal"]["error"])
+    for event in data["events"]:
+        lines += _lines(event)
+    if not data["events"]:
+        lines.append("events     none")
+    return "\n".join(harmless(line) for line in lines)
+
+
+def _trouble(imds: dict[str, Any]) -> str:
+    if imds["stale_since"] is None:
+        return "no answer yet; the first one may take two minutes"
+    return "stale since %s: %s" % (imds["stale_since"], imds["error"])
+
+
+def _lines(event: dict[str, Any]) -> list[str]:
+    about = "%s %s, %s" % (event["event_type"], event["status"], "hits this VM" if event["concerns_me"] else "hits others")
+    lines = ["event      %s" % event["event_id"], "           %s (%s)" % (about, ", ".join(event["resources"]))]
+    if event["status"] == "Scheduled" and event["not_before"]:
+        lines.append("           not before %s, in %d s" % (event["not_before"], event["seconds_left"]))
+    if event["concerns_me"]:
+        lines.append("           stage %s, prepared: %s, approval: %s" % (event["stage"], event["prepared"], event["approval"] or "none"))
+    lines += ["           " + event[word] for word in ("reason", "waiting") if event[word]]
+    for hook in event["hooks"]:
+        why = " (%s)" % hook["reason"] if hook["reason"] else ""
+        lines.append("           %s/%s %s%s" % (hook["stage"], hook["name"], hook["state"], why))
+    return lines
+
+
+def one_line(engine: Engine, health: Health) -> str:
+    """For systemd's status line; it changes only when something has happened."""
+    if health.last_good is None:
+        return "waiting for the first answer of IMDS" if not health.error else "no answer of IMDS yet: " + harmless(health.error)
+    if health.error:
+        return "IMDS gives no good answer: " + harmless(health.error)
+    if not engine.records:
+        return "watching as %s: no events" % harmless(engine.own_name or "?")
+    told = ["%s %s, %s" % (record.event.event_type, record.event.status, stage_of(engine, record)) for record in engine.records[:3]]
+    more = ", and %d more" % (len(engine.records) - 3) if len(engine.records) > 3 else ""
+    return "watching as %s: %s%s" % (harmless(engine.own_name or "?"), harmless("; ".join(told)), more)

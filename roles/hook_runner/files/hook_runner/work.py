@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Runs the hooks of one event's stage one after the other, within their time, and notes how each ended."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Callable, Optional, Sequence
+
+from azure_scheduled_events.document import ScheduledEvent
+
+from hook_runner.configuration import Settings
+from hook_runner.hooks import Hook
+from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Record, Step
+from hook_runner.runs import Result, Runs
+from hook_runner.server_clock import ServerClock
+from hook_runner.stages import Hooks, companions, held_back_by, next_hook, prepare_ends
+from hook_runner.variables import hook_input, hook_variables
+
+# the keeper's own limit counts only where no daemon lives to keep the time
+BACKSTOP = 5.0
+
+# how the reasons begin that another NotBefore can remove
+NO_TIME = "too little time is left"
+NEAR = "the event may start"
+
+
+class Work:
+    """The hook runs of all events.
+
+    Args:
+        settings, hooks: as configured; replace the attributes to change them.
+        runs: starts and ends the processes.
+        clock: the server's clock.
+        next_id: numbers for steps.
+        keep: notes (record, word, sentence, level) in the timeline and saves the record.
+        ended: told of each step that has ended.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        hooks: Hooks,
+        runs: Runs,
+        clock: ServerClock,
+        next_id: Callable[[], int],
+        keep: Callable[[Record, str, str, str], bool],
+        ended: Callable[[Record, Step], None],
+    ) -> None:
+        self.settings = settings
+        self.hooks = hooks
+        self.own_name = ""
+        self._runs = runs
+        self._clock = clock
+        self._next_id = next_id
+        self._keep = keep
+        self._ended = ended
+        self._active: dict[int, tuple[Record, Step, float]] = {}
+        self._stopping: dict[int, tuple[str, str]] = {}
+        self.waiting: dict[int, str] = {}
+
+    def is_busy(self) -> bool:
+        """Whether any hook runs."""
+        return bool(self._active)
+
+    def runs_for(self, record: Record, *stages: str) -> bool:
+        """Whether a hook of one of these stages runs for the event."""
+        return any(owner is record and step.stage in stages for owner, step, _limit in self._active.values())
+
+    def take_over(self, record: Record) -> None:
+        """After a start of the daemon: go on with the runs that outlived it, and note those that did not."""
+        for step in record.steps:
+            if step.state != RUNNING:
+                continue
+            if self._runs.adopt(step.id):
+                passed = (self._clock.now() - step.started_at).total_seconds() if step.started_at else 0.0
+                timeout = self.settings.hook(step.stage, step.hook).timeout
+                self._active[step.id] = (record, step, self._clock.monotonic() + max(0.0, timeout - max(0.0, passed)))
+                self._keep(record, "hook-adopted", "%s/%s runs on from before the daemon's start" % (step.stage, step.hook), "notice")
+            else:
+                self._close(record, step, INTERRUPTED, "the host went down while it ran, or it had not begun")
+
+    def collect(self) -> None:
+        """Note the runs that have ended since."""
+        for step_id, result in self._runs.poll():
+            if step_id in self._active:
+                record, step, _limit = self._active.pop(step_id)
+                self._note(record, step, result)
+            self._runs.forget(step_id)
+
+    def go_on(self, record: Record, stage: str, others: Sequence[Record]) -> bool:
+        """Begin the stage's next hook if none runs; True when the stage is finished."""
+        self.waiting.pop(record.id, None)
+        if self.runs_for(record, stage):
+            self._keep_time(record, stage)
+            return False
+        while True:
+            hook = next_hook(self.hooks, record, stage)
+            if hook is None:
+                return True
+            if not self._begin(record, hook, others):
+                return False
+
+    def stop(self, record: Record, reason: str, *stages: str) -> None:
+        """End the event's hooks of these stages."""
+        for owner, step, _limit in list(self._active.values()):
+            if owner is record and step.stage in stages:
+                self._stop(step, STOPPED, reason, self.settings.kill_after)
+
+    def rescheduled(self, record: Record, before: ScheduledEvent) -> None:
+        """NotBefore has moved: what only lacked time may have it now; what runs may have less."""
+        earlier, later = _order(before.not_before), _order(record.event.not_before)
+        if later > earlier:
+            for step in record.of_stage(PREPARE):
+                if step.state in (SKIPPED, TIMEOUT) and step.reason.startswith((NO_TIME, NEAR)) and step is record.latest(PREPARE, step.hook):
+                    step.state, step.reason = STOPPED, step.reason + "; NotBefore has moved, so that it is run again"
+        elif self.runs_for(record, PREPARE):
+            left = record.event.seconds_left(self._clock.now())
+            self._keep(record, "shortened", "NotBefore has come nearer: %.0f s are left" % left, "warning")
+
+    def _begin(self, record: Record, hook: Hook, others: Sequence[Record]) -> bool:
+        """Deal with one hook: True when the next one may follow at once, False when something runs or must be waited for."""
+        if any(step.hook == hook.name for _owner, step, _limit in self._active.values()):
+            self.waiting[record.id] = "%s/%s waits for the hook of the same name that runs for another event" % (hook.stage, hook.name)
+            return False
+        if hook.stage == RECOVER:
+            holder = held_back_by(hook, record, self.hooks, others)
+            if holder is not None:
+                self.waiting[record.id] = "%s/%s waits for the end of event %s, for which this VM is prepared as well" % (
+                    hook.stage, hook.name, holder.event.event_id,
+                )  # fmt: skip
+                return False
+        now = self._clock.now()
+        budget = self._budget(record, hook, now)
+        if hook.stage == PREPARE and (budget < 1 or budget < hook.settings.needs):
+            reason = "%s (%.0f s)" % (NO_TIME, max(0.0, budget))
+            if hook.settings.needs:
+                reason += ", and it needs %g s" % hook.settings.needs
+            self._without_run(record, hook, SKIPPED, reason, now)
+            return True
+        if hook.refusal is not None:
+            self._without_run(record, hook, FAILED, hook.refusal, now)
+            return True
+        if hook.stage == RECOVER:
+            for other in companions(hook, record, self.hooks, others):
+                self._without_run(other, hook, SKIPPED, "one run serves this event and %s" % record.event.event_id, now)
+        return self._start(record, hook, budget, now)
+
+    def _start(self, record: Record, hook: Hook, budget: float, now: datetime) -> bool:
+        """Run a hook; True when it could not be started, so that the next one may follow."""
+        step = self._add(record, hook, RUNNING, now)
+        limit = max(1, math.floor(budget))
+        self._keep(record, "hook-started", "%s/%s, for at most %d s" % (hook.stage, hook.name, limit), "info")
+        told = (record, hook.stage, self.own_name, now, limit)
+        timeout = hook.settings.timeout
+        try:
+            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), timeout + BACKSTOP)
+        except OSError as error:
+            self._close(record, step, FAILED, "it could not be started: %s" % error)
+            return True
+        self._active[step.id] = (record, step, self._clock.monotonic() + timeout)
+        return False
+
+    def _budget(self, record: Record, hook: Hook, now: datetime) -> float:
+        """Seconds that a hook may take: its time-out, and for preparation no more than NotBefore leaves."""
+        end = prepare_ends(record, self.settings.margin) if hook.stage == PREPARE else None
+        return hook.settings.timeout if end is None else min(hook.settings.timeout, (end - now).total_seconds())
+
+    def _keep_time(self, record: Record, stage: str) -> None:
+        """End the event's hook whose time is up, judged anew each time since NotBefore may move."""
+        for owner, step, limit in list(self._active.values()):
+            if owner is not record or step.stage != stage:
+                continue
+            if self._clock.monotonic() >= limit:
+                timeout = self.settings.hook(stage, step.hook).timeout
+                self._stop(step, TIMEOUT, "it took longer than its %g s" % timeout, self.settings.kill_after)
+            end = prepare_ends(record, self.settings.margin) if stage == PREPARE else None
+            if end is not None and self._clock.now() >= end:
+                left = record.event.seconds_left(self._clock.now())
+                self._stop(step, TIMEOUT, "%s in %.0f s" % (NEAR, left), min(self.settings.kill_after, left / 2))
+
+    def _stop(self, step: Step, state: str, reason: str, kill_after: float) -> None:
+        if step.id not in self._stopping:
+            self._stopping[step.id] = (state, reason)
+            self._runs.stop(step.id, kill_after)
+
+    def _note(self, record: Record, step: Step, result: Result) -> None:
+        state, reason = self._stopping.pop(step.id, ("", ""))
+        step.exit_status, step.output = result.exit_status, result.output
+        if result.exit_status == 0:
+            state, reason = OK, ""
+        elif result.exit_status is None and not state:
+            state, reason = INTERRUPTED if not result.error or "keeper" in result.error else FAILED, result.error
+        elif not state:
+            state, reason = FAILED, result.error or _how(result.exit_status)
+        self._close(record, step, state, reason)
+
+    def _without_run(self, record: Record, hook: Hook, state: str, reason: str, now: datetime) -> None:
+        self._close(record, self._add(record, hook, state, now), state, reason)
+
+    def _add(self, record: Record, hook: Hook, state: str, now: datetime) -> Step:
+        latest = record.latest(hook.stage, hook.name)
+        step = Step(self._next_id(), hook.stage, hook.name, latest.attempt + 1 if latest is not None else 1, state, now)
+        record.steps.append(step)
+        return step
+
+    def _close(self, record: Record, step: Step, state: str, reason: str) -> None:
+        step.state, step.reason, step.ended_at = state, reason, self._clock.now()
+        text = "%s/%s: %s%s" % (step.stage, step.hook, state, ", " + reason if reason else "")
+        self._keep(record, "hook-ended", text, "info" if state == OK else "warning")
+        self._ended(record, step)
+
+
+def _order(not_before: Optional[datetime]) -> float:
+    return 0.0 if not_before is None else not_before.timestamp()
+
+
+def _how(exit_status: Optional[int]) -> str:
+    if exit_status is None:
+        return "nobody knows how it ended"
+    return "signal %d ended it" % -exit_status if exit_status < 0 else "exit status %d" % exit_status
