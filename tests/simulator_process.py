@@ -65,7 +65,7 @@ class Simulator:
         request = urllib.request.Request(self.control + path, data=data, method=method,
                                          headers={"Content-Type": "application/json"})
         try:
-            with _DIRECT.open(request, timeout=10) as answer:
+            with _DIRECT.open(request, timeout=60) as answer:
                 return json.loads(answer.read())
         except urllib.error.HTTPError as error:
             text = error.read().decode(errors="replace")
@@ -76,12 +76,12 @@ class Simulator:
             raise ControlError(error.code, decoded) from error
 
     def stop(self, how: int = signal.SIGTERM) -> Optional[int]:
-        """End the process (bounded: 5 s, then it is killed) and return its exit code."""
+        """End the process (bounded: 30 s, then it is killed) and return its exit code."""
         atexit.unregister(self.stop)
         if self.process.poll() is None:
             self.process.send_signal(how)
             try:
-                self.process.wait(5)
+                self.process.wait(30)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait(5)
@@ -95,7 +95,7 @@ class Simulator:
 
 
 def start(scenario: Union[str, Path, Mapping[str, Any], None] = None, args: Sequence[str] = (), *,
-          listen: str = "127.0.0.1:0", python: str = sys.executable, timeout: float = 20.0) -> Simulator:
+          listen: str = "127.0.0.1:0", python: str = sys.executable, timeout: float = 60.0) -> Simulator:
     """Start ``python -m imds_simulator`` and return once it serves.
 
     ``scenario``: a shipped name, a file, or the content of a scenario file as a mapping; None is the

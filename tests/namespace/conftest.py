@@ -37,13 +37,15 @@ def azure() -> Iterator[Simulator]:
 
 @pytest.fixture
 def unroutable() -> Iterator[None]:
-    """A network that has a way to the address, but nobody there who answers."""
+    """A network that has a way to the address, but nobody there who answers, not even that there is nobody."""
     ip("link", "add", "here", "type", "veth", "peer", "name", "there")
     try:
         ip("link", "set", "there", "up")
         ip("link", "set", "here", "up")
         ip("address", "add", "10.0.0.4/24", "dev", "here")
         ip("route", "add", IMDS + "/32", "dev", "here")
+        # without a known neighbour the kernel itself would give up after three seconds
+        ip("neighbour", "add", IMDS, "lladdr", "02:00:00:00:00:01", "dev", "here")
         yield
     finally:
         ip("link", "delete", "here")

@@ -23,7 +23,7 @@ class Observer:
         self.azure = azure
         self.name = name
         self.slept: list[float] = []
-        self.imds = Imds(azure.endpoints[name], version, timeout=2, first_timeout=5)
+        self.imds = Imds(azure.endpoints[name], version, timeout=60)
         self.pacer = Pacer(self.imds, clock=lambda: sum(self.slept), sleep=self.slept.append, jitter=lambda: 0.0)
         self.known: Optional[EventDocument] = None
         self.notes: list[str] = []

@@ -25,7 +25,7 @@ class Got(NamedTuple):
 
 
 def ask(endpoint: str, path: str = EVENTS, method: str = "GET", headers: Mapping[str, str] = HEADER,
-        body: Optional[bytes] = None, timeout: float = 5.0) -> Got:
+        body: Optional[bytes] = None, timeout: float = 60.0) -> Got:
     """One request on a connection of its own."""
     connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=timeout)
     try:
@@ -41,7 +41,7 @@ def approve(endpoint: str, *ids: str, headers: Mapping[str, str] = HEADER, path:
     return ask(endpoint, path, "POST", headers, body)
 
 
-def raw(endpoint: str, data: bytes = b"", timeout: float = 5.0) -> bytes:
+def raw(endpoint: str, data: bytes = b"", timeout: float = 60.0) -> bytes:
     """Everything that comes back for ``data`` until the other side closes; OSError as it comes."""
     with connected(endpoint, timeout) as connection:
         connection.sendall(data or request_bytes())
@@ -53,7 +53,7 @@ def raw(endpoint: str, data: bytes = b"", timeout: float = 5.0) -> bytes:
             parts.append(part)
 
 
-def connected(endpoint: str, timeout: float = 5.0) -> socket.socket:
+def connected(endpoint: str, timeout: float = 60.0) -> socket.socket:
     parts = urlsplit(endpoint)
     return socket.create_connection((parts.hostname or "", parts.port or 80), timeout)
 

@@ -86,7 +86,7 @@ def test_the_examples_run(start_simulator):
         for address, real in known.items():
             line = line.replace(address, real)
         line = re.sub(r"^python3 ", sys.executable + " ", line)
-        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=10, env=environment, check=False)
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, env=environment, check=False)
         assert done.returncode == 0, "%s: %s" % (line, done.stderr)
 
 
@@ -110,7 +110,7 @@ def test_the_role_lays_down_the_whole_package_and_nothing_else(tmp_path):
 
     def run(*more):
         done = subprocess.run([sys.executable, str(unpack), str(tmp_path / "p"), *more], input=json.dumps(files), capture_output=True,
-                              text=True, timeout=10, check=True)
+                              text=True, timeout=60, check=True)
         return done.stdout.splitlines()
     assert set(run("--check")) == set(files) and not (tmp_path / "p").exists()
     assert set(run()) == set(files) and run() == []

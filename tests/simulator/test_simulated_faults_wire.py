@@ -145,7 +145,8 @@ def test_trickle_sends_a_few_bytes_at_a_time(still, vm1, kind, arrives):
                 received += connection.recv(65536)
             except socket.timeout:
                 break
-    assert before <= len(received) <= before + 40
+    # the first few come at once, then a few every tenth of a second
+    assert before <= len(received) <= before + 4 + 40 * (time.monotonic() - began)
 
 
 def test_a_trickled_answer_is_whole_in_the_end(still, vm1):
@@ -161,7 +162,7 @@ def test_hang_says_nothing_until_the_fault_is_cleared(still, vm1):
         connection.settimeout(0.3)
         with pytest.raises(socket.timeout):
             connection.recv(1)
-        connection.settimeout(3)
+        connection.settimeout(60)
         still.delete("/faults/%d" % fault["number"])
         assert connection.recv(1) == b""
 
@@ -188,13 +189,12 @@ def test_delay_and_slow_first_answer_wait_simulated_time(still, vm1):
     got = []
     thread = threading.Thread(target=lambda: got.append(ask(vm1).status))
     thread.start()
-    while not any(fault["seen"] for fault in still.get("/faults")["faults"]):
-        pass
+    until(lambda: any(fault["seen"] for fault in still.get("/faults")["faults"]))
     assert ask(vm1).status == 200           # the second request is not slow
     still.advance(119)
     assert got == []
     still.advance(1)
-    thread.join(5)
+    thread.join(60)
     assert got == [200]
 
 
@@ -224,7 +224,7 @@ def connection_refused(endpoint):
     return False
 
 
-def until(condition, seconds=3.0):
+def until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came"
@@ -267,7 +267,7 @@ def test_close_idle_ends_a_kept_connection_unannounced(still, vm1):
         connection.settimeout(0.1)
         with pytest.raises(socket.timeout):
             connection.recv(1)
-        connection.settimeout(5)
+        connection.settimeout(60)
         still.advance(1)
         assert connection.recv(1) == b"", "idle goes by simulated time"
 
@@ -307,7 +307,7 @@ def test_a_faulty_post_answers_without_acting(still, vm1):
 
 def test_keep_alive_survives_an_injected_status(still, vm1):
     inject(still, "unavailable", requests=1)
-    connection = http.client.HTTPConnection(urlsplit(vm1).netloc, timeout=5)
+    connection = http.client.HTTPConnection(urlsplit(vm1).netloc, timeout=60)
     statuses = []
     for _each in range(2):
         connection.request("GET", EVENTS, headers=HEADER)

@@ -357,7 +357,7 @@ def by_source(**more):
 def ask_from(source, endpoint):
     import http.client
     from urllib.parse import urlsplit
-    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=5, source_address=(source, 0))
+    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60, source_address=(source, 0))
     try:
         connection.request("GET", "/metadata/instance/compute/name?api-version=2021-02-01&format=text", headers=HEADER)
         answer = connection.getresponse()
@@ -399,7 +399,7 @@ def test_enabling_delay_keeps_the_first_answer_or_sends_an_empty_one(start_simul
     import threading
     sim = start_simulator({"knobs": {"enable_delay": 119}, "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}, args=["--clock", "manual"])
     got = []
-    threads = [threading.Thread(target=lambda vm=vm: got.append(ask(sim.endpoints[vm], timeout=8).json)) for vm in ("vm1", "vm2")]
+    threads = [threading.Thread(target=lambda vm=vm: got.append(ask(sim.endpoints[vm]).json)) for vm in ("vm1", "vm2")]
     for thread in threads:
         thread.start()
     while not sim.get("/log")["lines"]:
@@ -409,7 +409,7 @@ def test_enabling_delay_keeps_the_first_answer_or_sends_an_empty_one(start_simul
     assert got == []
     sim.advance(1)
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
     assert got == [{"DocumentIncarnation": 1, "Events": []}] * 2
     sim.post("/knobs", {"empty_body_until_enabled": True})
     sim.post("/disable", {"group": "web"})

@@ -13,7 +13,8 @@ from simulator_process import Simulator
 
 TWO_VMS = {
     "groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
-    "knobs": {"rate_limit": 0},
+    # what is approved stays Scheduled for as long as any test takes
+    "knobs": {"rate_limit": 0, "start_delay": "1h"},
 }
 
 

@@ -44,4 +44,4 @@ def raw_server(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield "http://127.0.0.1:%d" % server.getsockname()[1], heard
-        thread.join(5)
+        thread.join(60)

@@ -22,7 +22,7 @@ class Approver:
     def __init__(self, azure: Simulator, folder: Path) -> None:
         self.azure = azure
         self.slept: list[float] = []
-        self.imds = Imds(azure.endpoints["vm1"], timeout=2)
+        self.imds = Imds(azure.endpoints["vm1"], timeout=60)
         self.receipts = Receipts(str(folder), self.imds.endpoint)
         self.pacer = Pacer(self.imds, clock=lambda: sum(self.slept), sleep=self.slept.append, jitter=lambda: 0.0)
 
@@ -70,7 +70,7 @@ def test_an_approval_whose_answer_was_lost_is_not_sent_twice_when_it_worked(azur
     try:
         assert approver.send(plan) == {event_id: "approved"}
     finally:
-        azure.post("/knobs", {"start_delay": 1})
+        azure.post("/knobs", {"start_delay": "1h"})
     assert azure.get("/events/%s" % event_id)["status"] == "Started"
     assert 200 not in approver.posts(start)
 

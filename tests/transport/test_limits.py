@@ -15,6 +15,10 @@ from faulty import asked, fault, raw_server, schedule
 from simulator_process import Simulator
 
 
+# seconds: many times the limits that are tried here, for a busy machine, and far less than the answers of these tests would take
+MUCH_LONGER = 8
+
+
 class Watch:
     """The real clock, which a test can set forward."""
 
@@ -38,33 +42,35 @@ def test_a_slow_answer_ends_with_the_limit_of_the_whole(azure: Simulator, endpoi
     imds = Imds(endpoint, timeout=0.6)
     imds.events()
     fault(azure, kind, **options)
-    assert 0.5 <= seconds(imds.events) < 1.2
+    assert 0.5 <= seconds(imds.events) < MUCH_LONGER
 
 
 def test_a_trickling_answer_is_limited_from_its_first_byte_even_on_the_first_call(azure: Simulator, endpoint: str) -> None:
     fault(azure, "trickle-header", bytes_per_second=4)
-    assert 0.5 <= seconds(Imds(endpoint, timeout=0.6, first_timeout=60).events) < 1.5
+    assert 0.5 <= seconds(Imds(endpoint, timeout=0.6, first_timeout=60).events) < MUCH_LONGER
 
 
 def test_after_a_limit_the_next_call_is_not_given_the_rest_of_the_last_answer(azure: Simulator, endpoint: str) -> None:
     schedule(azure, description="x" * 300)
-    imds = Imds(endpoint, timeout=0.4)
+    imds = Imds(endpoint)
     imds.events()
     fault(azure, "trickle", bytes_per_second=50)
-    seconds(imds.events)
+    seconds(lambda: imds.events(within=0.4))
     azure.delete("/faults")
     assert len(imds.events().events) == 1
 
 
 def test_the_first_answer_has_longer_and_later_ones_have_not(azure: Simulator, endpoint: str) -> None:
-    imds = Imds(endpoint, timeout=0.3, first_timeout=10)
+    imds = Imds(endpoint, timeout=0.3, first_timeout=60)
     fault(azure, "delay", delay=0.8)
     assert imds.events().events == ()
-    assert seconds(imds.events) < 0.8
+    azure.delete("/faults")
+    fault(azure, "hang")
+    assert seconds(imds.events) < MUCH_LONGER
 
 
 def test_until_the_first_good_answer_every_attempt_has_longer(azure: Simulator, endpoint: str) -> None:
-    imds = Imds(endpoint, timeout=0.3, first_timeout=10)
+    imds = Imds(endpoint, timeout=0.3, first_timeout=60)
     fault(azure, "server-error", requests="1")
     with pytest.raises(Exception, match="500"):
         imds.events()
@@ -74,11 +80,13 @@ def test_until_the_first_good_answer_every_attempt_has_longer(azure: Simulator, 
 
 def test_after_a_day_of_silence_the_next_answer_has_longer_again(azure: Simulator, endpoint: str) -> None:
     watch = Watch()
-    imds = Imds(endpoint, timeout=0.3, first_timeout=10, clock=watch)
+    imds = Imds(endpoint, timeout=0.3, first_timeout=60, clock=watch)
     imds.events()
-    fault(azure, "delay", delay=0.8)
+    fault(azure, "hang")
     watch.ahead += 23.9 * 3600
-    seconds(imds.events)
+    assert seconds(imds.events) < MUCH_LONGER
+    azure.delete("/faults")
+    fault(azure, "delay", delay=0.8)
     watch.ahead += 0.2 * 3600
     assert imds.events().events == ()
 
@@ -86,9 +94,9 @@ def test_after_a_day_of_silence_the_next_answer_has_longer_again(azure: Simulato
 def test_a_call_can_be_limited_further(azure: Simulator, endpoint: str) -> None:
     fault(azure, "hang")
     imds = Imds(endpoint)
-    assert seconds(lambda: imds.events(within=0.4)) < 1.0
-    assert seconds(lambda: imds.approve("x", within=0.4)) < 1.0
-    assert seconds(lambda: imds.instance(within=0.4)) < 1.0
+    assert seconds(lambda: imds.events(within=0.4)) < MUCH_LONGER
+    assert seconds(lambda: imds.approve("x", within=0.4)) < MUCH_LONGER
+    assert seconds(lambda: imds.instance(within=0.4)) < MUCH_LONGER
 
 
 def test_nobody_there_is_told_at_once_and_as_not_connected() -> None:
@@ -107,7 +115,7 @@ def test_a_connection_that_is_never_accepted_is_limited() -> None:
             filler.setblocking(False)
             filler.connect_ex(address)
         time.sleep(0.05)
-        assert seconds(lambda: Imds("http://127.0.0.1:%d" % address[1]).events(within=0.5)) < 1.5
+        assert seconds(lambda: Imds("http://127.0.0.1:%d" % address[1]).events(within=0.2)) < 2.5
 
 
 def test_a_reset_is_told_as_broken_and_not_repeated(azure: Simulator, endpoint: str) -> None:
@@ -167,6 +175,6 @@ def test_a_body_larger_than_what_the_socket_takes_at_once_is_sent_whole() -> Non
 
         thread = threading.Thread(target=late, daemon=True)
         thread.start()
-        Imds("http://127.0.0.1:%d" % server.getsockname()[1]).approve("%0100d" % number for number in range(80_000))
-        thread.join(10)
+        Imds("http://127.0.0.1:%d" % server.getsockname()[1], timeout=60).approve("%0100d" % number for number in range(80_000))
+        thread.join(60)
     assert received
