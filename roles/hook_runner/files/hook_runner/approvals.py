@@ -73,7 +73,7 @@ class Approvals:
         situation = Situation(
             now=self._clock.now(),
             own_name=own_name,
-            api_version=_text(self.settings.api_version),
+            api_version=self.settings.api_version[0],
             first_seen=record.first_seen,
             seen_started=record.seen_started,
             approved_by_us=record.approval == ACCEPTED,
@@ -185,8 +185,3 @@ class Approvals:
             return leadership.obstacle(event, own_name, self.settings.leader, self.settings.takeover_after, age)
         except OwnNameUnknown as error:
             return str(error)
-
-
-def _text(api_version: object) -> str:
-    """The api-version for comparisons; of several that may be fallen back to, the first."""
-    return api_version if isinstance(api_version, str) else str(list(api_version)[0])  # type: ignore[call-overload]

@@ -15,9 +15,9 @@ import os
 import sys
 from typing import Any, Optional, Sequence
 
+from hook_runner.configuration import DEFAULT_PATH, ConfigError, Settings, load_settings
+from hook_runner.instance import AlreadyRunning
 from hook_runner.logs import harmless
-
-DEFAULT_CONFIG = "/etc/azure-scheduled-events/config.yml"
 
 GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
 
@@ -25,9 +25,6 @@ GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4,
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command; returns its exit status."""
     options = parser().parse_args(arguments)
-    from hook_runner.configuration import ConfigError
-    from hook_runner.instance import AlreadyRunning
-
     try:
         status: int = options.verb(options)
         sys.stdout.flush()
@@ -52,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     def verb(name: str, function: Any, about: str, prints_data: bool = True) -> argparse.ArgumentParser:
         added = verbs.add_parser(name, help=about, description=about)
         added.set_defaults(verb=function)
-        added.add_argument("--config", default=DEFAULT_CONFIG, metavar="FILE", help="configuration (default: %(default)s)")
+        added.add_argument("--config", default=DEFAULT_PATH, metavar="FILE", help="configuration (default: %(default)s)")
         if prints_data:
             added.add_argument("--json", action="store_true", help="print JSON")
         return added
@@ -96,21 +93,20 @@ def show(data: Any, text: str, as_json: bool) -> None:
     print(shown.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def settings_of(path: str) -> Any:
-    """The settings of a file that need not be trusted, since nothing is run by them; the defaults where it is not there."""
-    from hook_runner.configuration import load_settings
-
-    return load_settings(path)
+def settings_of(path: str, owners: Optional[frozenset[int]] = None) -> Settings:
+    """The settings of a file; the defaults where the usual one is not there. owners: who may have written it."""
+    if path != DEFAULT_PATH and not os.path.lexists(path):
+        raise ConfigError("there is no configuration %s" % path)
+    return load_settings(path, owners)
 
 
 def run_service(options: argparse.Namespace) -> int:
-    from hook_runner.configuration import load_settings
     from hook_runner.logs import Log
     from hook_runner.service import Service
     from hook_runner.trust import trusted_owners
 
     owners = trusted_owners()
-    Service(lambda: load_settings(options.config, owners), owners, Log(), options.dry_run).run()
+    Service(lambda: settings_of(options.config, owners), owners, Log(), options.dry_run).run()
     return GOOD
 
 
