@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -24,6 +25,8 @@ COMMAND_LIMIT = 60.0
 MOST_BOOTS = 100
 UP = ("running", "degraded")
 ASKED_FOR_A_REBOOT = 133
+# where Azure's images mount the disk of the machine that a VM happens to run on
+EPHEMERAL = "/mnt/resource"
 CGROUP_TREES = tuple(map(Path, ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")))
 # A shell that joins the groups and becomes systemd-nspawn: nspawn is then in them before it has children.
 JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit; shift; done; shift; exec "$@"'
@@ -55,7 +58,8 @@ class Host:
         self._nspawn: Optional[subprocess.Popen[bytes]] = None
         self._run: Optional[threading.Thread] = None
         changes, work = folder / "changes", folder / "work"
-        for new in (changes / "etc", work, self._merged):
+        self._ephemeral = folder / "ephemeral"
+        for new in (changes / "etc", work, self._merged, self._ephemeral):
             new.mkdir(parents=True)
         (changes / "etc" / "hostname").write_text(name + "\n", encoding="utf-8")
         (changes / "etc" / "hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n", encoding="utf-8")
@@ -75,6 +79,10 @@ class Host:
             [*way_in(self.keeper), *command], input=given, stdin=None if given is not None else subprocess.DEVNULL,
             capture_output=True, text=True, timeout=limit, check=check,
         )
+
+    def file(self, path: str) -> Path:
+        """A file of the host, as it is reached from here, whether the host is up or not. Not for what it mounts itself, such as /run."""
+        return self._merged / path.lstrip("/")
 
     @property
     def is_up(self) -> bool:
@@ -112,6 +120,30 @@ class Host:
         os.kill(leader, signal.SIGKILL)
         self._wait_for_end()
 
+    def redeploy(self) -> None:
+        """Switch it off and on again on another machine: what was in EPHEMERAL is gone."""
+        self.power_off()
+        shutil.rmtree(self._ephemeral)
+        self._ephemeral.mkdir()
+        self.boot()
+
+    def freeze(self) -> None:
+        """Stop all that runs in it, as for a live migration; `thaw` lets it go on."""
+        self._freezer("cgroup.freeze").write_text("1", encoding="ascii")
+
+    def thaw(self) -> None:
+        self._freezer("cgroup.freeze").write_text("0", encoding="ascii")
+
+    @property
+    def is_frozen(self) -> bool:
+        return "frozen 1" in self._freezer("cgroup.events").read_text(encoding="ascii")
+
+    def _freezer(self, name: str) -> Path:
+        for group in self._groups:
+            if (group / "cgroup.freeze").exists():
+                return group / name
+        raise HostFailed(f"{self.name} cannot be frozen: there is no cgroup.freeze")
+
     def remove(self) -> None:
         """Crash it if it runs, and give back all that it held."""
         with contextlib.suppress(HostIsDown):
@@ -133,7 +165,7 @@ class Host:
         options = [
             *("--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={self._merged}", f"--machine={self.name}"),
             *(f"--uuid={self._machine_id}", f"--network-namespace-path={NAMESPACES / self.name}", "--capability=CAP_NET_ADMIN"),
-            *("--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only"),
+            *("--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only", f"--bind={self._ephemeral}:{EPHEMERAL}"),
             "--system-call-filter=bpf",  # or IPAddressDeny of units inside does nothing
         ]
         command = ["sh", "-c", JOIN, "join", *map(str, self._groups), "--", "systemd-nspawn", *options]

@@ -37,7 +37,7 @@ class Lab:
     Args:
         prefix: begins the names of control groups, the only thing that does not end with the namespaces.
         folder: where the hosts' files are shown while the lab lives; they are in memory.
-        root: the root of the hosts; without it the one in the cache, which is made if need be.
+        root: the root of all hosts; without it those in the cache, which are made if need be.
     """
 
     def __init__(self, prefix: str, folder: Path, root: Optional[Path] = None) -> None:
@@ -51,26 +51,25 @@ class Lab:
         if reason := reason_against_this_process():
             raise RuntimeError(reason)
         forget_groups(self._prefix)
-        root = self._root or rootfs.ensure()
         with self._ends:
             self._mount_memory(NAMESPACES)
             self._mount_memory(self._folder)
             self._fabric = Fabric()
             self._ends.callback(self._fabric.remove)
-            self._root, self._ends = root, self._ends.pop_all()
+            self._ends = self._ends.pop_all()
         return self
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         self._ends.close()
 
-    def host(self, name: str) -> Host:
-        """The host of this name, made and booted at the first call."""
+    def host(self, name: str, suite: str = rootfs.SUITE) -> Host:
+        """The host of this name, made and booted at the first call; `suite` is the Debian that it is then."""
         if name not in self._hosts:
-            assert self._root is not None, "a lab is used in a with statement"
+            root = self._root or rootfs.ensure(suite)
             number = len(self._hosts) + 1
             address = self._fabric.attach(name, number)
             self._ends.callback(self._fabric.detach, name)
-            made = Host(name, address, self._folder / name, self._root, f"{self._own}-{name}")
+            made = Host(name, address, self._folder / name, root, f"{self._own}-{name}")
             self._ends.callback(made.remove)
             self._hosts[name] = made
             made.boot()

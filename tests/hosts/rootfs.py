@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The root file system that the hosts share: a small Debian, made once and kept below .cache/hosts."""
+"""The root file systems that the hosts share: small Debians, each made once and kept below .cache/hosts."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = REPOSITORY / ".cache" / "hosts"
 SUITE = "bookworm"
+OTHER_SUITES = ("bullseye", "trixie")
 
 BUILD_LIMIT = 600
 ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -24,7 +27,7 @@ ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Hosts have no way out: what the roles would install has to be here already.
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "iproute2", "procps", "python3", "python3-apt"),
-    *("python3-aiohttp", "python3-jsonschema", "python3-requests", "python3-yaml"),
+    *("python3-aiohttp", "python3-jsonschema", "python3-prometheus-client", "python3-requests", "python3-yaml"),
 )
 # None of these means anything to a host that boots in half a second and lives for a minute.
 MASKED = (
@@ -49,17 +52,26 @@ def location(suite: str = SUITE, cache: Path = CACHE) -> Path:
 def ensure(suite: str = SUITE, cache: Path = CACHE) -> Path:
     """Make the root unless it is there. Needs root's rights and a way to an archive of Debian."""
     root = location(suite, cache)
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with only_one(cache, suite):
         if not root.is_dir():
             half_made = root.with_suffix(".new")
             shutil.rmtree(half_made, ignore_errors=True)
-            subprocess.run(["apt-get", "-qq", "update"], check=False, timeout=BUILD_LIMIT)
-            command = ["mmdebstrap", "--quiet", "--format=directory", *RECIPE, suite, str(half_made), *sources(suite)]
+            with only_one(cache, "apt"):
+                subprocess.run(["apt-get", "-qq", "update"], check=False, timeout=BUILD_LIMIT)
+                archives = sources(suite)
+            command = ["mmdebstrap", "--quiet", "--format=directory", *RECIPE, suite, str(half_made), *archives]
             subprocess.run(command, check=True, timeout=BUILD_LIMIT)
             half_made.rename(root)
     return root
+
+
+@contextlib.contextmanager
+def only_one(cache: Path, what: str) -> Iterator[None]:
+    """Different roots are made side by side; nobody makes the same one twice, or uses apt-get while another does."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def sources(suite: str) -> list[str]:
@@ -84,8 +96,9 @@ def own_suite() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("suite", nargs="?", default=SUITE)
-    print(ensure(parser.parse_args().suite))
+    parser.add_argument("suites", nargs="*", default=[SUITE], metavar="SUITE")
+    for suite in parser.parse_args().suites:
+        print(ensure(suite))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 from typing import Any, Callable
 
 import pytest
@@ -13,8 +15,10 @@ import simulator_process
 
 from hosts.entrance import HostIsDown
 from hosts.fabric import IMDS
-from hosts.host import Host
+from hosts.host import EPHEMERAL, Host
+from hosts.impact import Impacts
 from hosts.lab import Lab
+from hosts.patience import until
 
 ASK = f"""
 import json, urllib.request
@@ -52,6 +56,40 @@ def test_files_outlive_a_restart_and_memory_does_not(vm2: Host, ways: list[Calla
     assert vm2.boot_id != before
     assert vm2.run(["cat", "/var/lib/kept"]).stdout == "kept\n"
     assert vm2.run(["test", "-e", "/run/lost"], check=False).returncode == 1
+
+
+def test_ephemeral_disk_outlives_a_reboot_and_not_a_redeploy(vm2: Host) -> None:
+    kept = f"{EPHEMERAL}/kept"
+    vm2.run(["touch", kept])
+    vm2.reboot()
+    assert vm2.run(["test", "-e", kept], check=False).returncode == 0
+    vm2.redeploy()
+    assert vm2.run(["test", "-e", kept], check=False).returncode == 1
+
+
+def test_frozen_host_does_nothing_until_it_is_thawed(vm2: Host) -> None:
+    vm2.run(["systemd-run", "--unit=counting", "sh", "-c", "while echo >>/var/lib/counted; do sleep 0.02; done"])
+    counted = vm2.file("/var/lib/counted")
+    until(lambda: counted.exists(), "it counts")
+    vm2.freeze()
+    until(lambda: vm2.is_frozen, "it is frozen")
+    size = counted.stat().st_size
+    time.sleep(0.3)
+    assert counted.stat().st_size == size
+    vm2.thaw()
+    until(lambda: counted.stat().st_size > size, "it counts again")
+    vm2.run(["systemctl", "stop", "counting"])
+
+
+def test_interruptions_of_the_simulator_really_happen(vm2: Host, tmp_path: Path) -> None:
+    before = vm2.boot_id
+    with Impacts({"vm2": vm2}, tmp_path) as impacts:
+        scenario = {"groups": {"single": {"vms": {"vm2": {}}}}, "impact": impacts.commands}
+        with simulator_process.start(scenario, ["--clock", "manual"]) as azure:
+            azure.post("/events", {"name": "update", "type": "Reboot", "resources": ["vm2"], "notice": "1m"})
+            azure.advance(61)
+            until(lambda: impacts.happened == [("vm2", "reboot")], "it reboots")
+    assert vm2.boot_id != before
 
 
 def test_host_that_is_down_says_so(vm2: Host) -> None:
