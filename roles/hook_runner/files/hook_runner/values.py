@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Readers of single values of the configuration: each returns the value as it is used, or raises ValueError that says why not."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from typing import Any, Callable
+
+from azure_scheduled_events.discovery import AUTO
+from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.imds import checked_endpoint
+from azure_scheduled_events.predicates import one_of, parse_seconds
+
+from hook_runner.records import STAGES
+
+Reader = Callable[[Any], Any]
+
+# of a hook: what sorts the same everywhere and needs no quotes anywhere
+HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_API_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def text(value: Any) -> str:
+    """A text without control characters."""
+    if not isinstance(value, str):
+        raise ValueError("expected a text, not %r; texts that look like something else need quotes" % (value,))
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        raise ValueError("%r has control characters" % value)
+    return value
+
+
+def truth(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false, not %r" % (value,))
+    return value
+
+
+def seconds(least: float, most: float) -> Reader:
+    """A time from `least` to `most` seconds."""
+
+    def read(value: Any) -> float:
+        return _between(parse_seconds(value), least, most, " seconds")
+
+    return read
+
+
+def integer(least: int, most: int) -> Reader:
+    """A whole number from `least` to `most`."""
+
+    def read(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError("expected a whole number, not %r" % (value,))
+        return int(_between(value, least, most, ""))
+
+    return read
+
+
+def word(kind: str, *known: str) -> Reader:
+    """One of a few words."""
+    return lambda value: one_of(value, known, kind)
+
+
+def path(value: Any) -> str:
+    """An absolute path."""
+    written = text(value)
+    if not os.path.isabs(written):
+        raise ValueError("expected an absolute path, not %r" % written)
+    return os.path.normpath(written)
+
+
+def path_or_nothing(value: Any) -> str:
+    """An absolute path, or an empty text."""
+    return "" if value == "" else path(value)
+
+
+def endpoint(value: Any) -> str:
+    """The address of IMDS, or auto."""
+    try:
+        return AUTO if value == AUTO else checked_endpoint(text(value))
+    except ImdsError as error:
+        raise ValueError(str(error)) from None
+
+
+def api_versions(value: Any) -> tuple[str, ...]:
+    """One api-version, or several for fall-back in that order."""
+    listed = value if isinstance(value, list) else [value]
+    # without quotes YAML takes a version for a date
+    texts = tuple(str(item) for item in listed if isinstance(item, str) or type(item) is datetime.date)
+    if not listed or len(texts) != len(listed) or not all(map(_API_VERSION.fullmatch, texts)):
+        raise ValueError("expected an api-version such as 2020-07-01, or a list of some, not %r" % (value,))
+    return texts
+
+
+def event_types(value: Any) -> tuple[str, ...]:
+    """One event type, or a list of some."""
+    listed = value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(one_of(item, EVENT_TYPES, "event type") for item in listed))
+
+
+def environment(value: Any) -> dict[str, str]:
+    """Variables for hooks."""
+    return {_variable(name): text(item) for name, item in _mapping(value).items()}
+
+
+def paths_by_name(value: Any) -> dict[str, str]:
+    """Absolute paths by name."""
+    return {text(name): path(item) for name, item in _mapping(value).items()}
+
+
+def hook_key(value: Any) -> str:
+    """``NAME`` or ``STAGE/NAME`` of a hook."""
+    stage, slash, name = text(value).rpartition("/")
+    if slash and stage not in STAGES:
+        one_of(stage, STAGES, "stage")
+        raise ValueError("stages are written in small letters, not %r" % stage)
+    if not HOOK_NAME.fullmatch(name):
+        raise ValueError("%r cannot be the name of a hook" % name)
+    return str(value)
+
+
+def _variable(name: Any) -> str:
+    if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+        raise ValueError("%r cannot be the name of a variable" % (name,))
+    if name.startswith(("EVENT_", "HOOK_")):
+        raise ValueError("%s: names with EVENT_ and HOOK_ are set by the service" % name)
+    return name
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("expected a mapping, not %r" % (value,))
+    return value
+
+
+def _between(number: float, least: float, most: float, unit: str) -> float:
+    if not least <= number <= most:
+        # not %g: it writes a million as 1e+06
+        raise ValueError("expected %s to %s%s, not %s" % (*(("%.3f" % end).rstrip("0").rstrip(".") for end in (least, most)), unit, number))
+    return number

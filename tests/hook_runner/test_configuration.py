@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""config.yml: every key, and errors that name file, line, key and the nearest valid word."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.predicates import Situation
+from hook_runner.configuration import _HOOK_READERS, _KEYS, _READERS, ConfigError, HookSettings, Settings, load_settings
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+FREEZE = ScheduledEvent("A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOW, "", "Platform", timedelta(seconds=5))
+
+EVERYTHING = """
+endpoint: http://169.254.169.254/
+api_version: [2020-07-01, "2019-08-01"]
+resource_name: vm-1
+interval: 2
+timeout: 5s
+first_timeout: 3m
+policy:
+  name: mine
+  rules:
+  - name: short
+    when: {type: freeze}
+    do: [approve]
+leader: first
+takeover_after: 2m
+margin: 10
+kill_after: 0
+hook_timeout: 1h
+when_started: finish
+dry_run: true
+hooks_directory: /srv/hooks.d
+journal: /srv/journal.db
+run_directory: /run/x
+control_group: adm
+history_events: 20
+output_tail: 0
+metrics_file: /var/lib/node/x.prom
+environment: {KUBECONFIG: /root/.kube/config}
+gates: {quiet: /run/quiet}
+log_level: debug
+hooks:
+  10-drain: {timeout: 5m, types: [reboot, Redeploy], on_failure: stop, needs: 30s}
+  prepare/10-drain: {timeout: 90, rerun: false}
+  recover/20-mail: {types: Freeze, on_failure: ignore}
+"""
+
+
+def load(tmp_path, text, **kwargs):
+    path = tmp_path / "config.yml"
+    path.write_text(text, encoding="utf-8")
+    return load_settings(str(path), **kwargs)
+
+
+def test_without_a_file_the_defaults_hold(tmp_path):
+    settings = load_settings(str(tmp_path / "absent.yml"))
+    assert settings == Settings()
+    assert settings.policy.name == "observe"
+    assert (settings.interval, settings.margin, settings.kill_after, settings.hook_timeout) == (1.0, 5.0, 5.0, 600.0)
+    assert load(tmp_path, "# nothing yet\n") == Settings()
+
+
+def test_every_key_is_read(tmp_path):
+    settings = load(tmp_path, EVERYTHING)
+    assert settings._replace(policy=Settings().policy, hooks={}) == Settings(
+        endpoint="http://169.254.169.254", api_version=("2020-07-01", "2019-08-01"), resource_name="vm-1", interval=2.0, timeout=5.0,
+        first_timeout=180.0, leader="first", takeover_after=120.0, margin=10.0, kill_after=0.0, hook_timeout=3600.0, when_started="finish",
+        dry_run=True, hooks_directory="/srv/hooks.d", journal="/srv/journal.db", run_directory="/run/x", control_group="adm",
+        history_events=20, output_tail=0, metrics_file="/var/lib/node/x.prom", environment={"KUBECONFIG": "/root/.kube/config"},
+        gates={"quiet": "/run/quiet"}, log_level="debug",
+    )  # fmt: skip
+    decision = settings.policy.decide(FREEZE, Situation(NOW))
+    assert decision.due
+    assert "config.yml:11: policy.rules[0]" in decision.reason
+
+
+def test_each_setting_has_a_reader():
+    assert set(_READERS) | {"policy", "policy_file", "hooks"} == set(_KEYS)
+    assert set(_HOOK_READERS) == set(HookSettings._fields)
+
+
+def test_a_hooks_settings_are_those_of_its_name_and_then_those_of_its_stage(tmp_path):
+    settings = load(tmp_path, EVERYTHING)
+    assert settings.hook("prepare", "10-drain") == HookSettings(90.0, ("Reboot", "Redeploy"), "stop", 30.0, False)
+    assert settings.hook("recover", "10-drain") == HookSettings(300.0, ("Reboot", "Redeploy"), "stop", 0.0, True)
+    assert settings.hook("recover", "20-mail") == HookSettings(3600.0, ("Freeze",), "ignore", 0.0, True)
+    assert settings.hook("started", "20-mail") == HookSettings(3600.0)
+
+
+@pytest.mark.parametrize("name", ["observe", "documented", "Documented"])
+def test_a_policy_may_be_the_name_of_a_preset(tmp_path, name):
+    if name == "Documented":
+        with pytest.raises(ConfigError, match=r"config.yml:1: policy: unknown policy 'Documented'; did you mean documented\?"):
+            load(tmp_path, "policy: Documented\n")
+    else:
+        assert load(tmp_path, "policy: %s\n" % name).policy.name == name
+        assert load(tmp_path, "policy: {preset: %s}\n" % name).policy.name == name
+
+
+def test_a_policy_file_is_found_beside_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir("/")
+    (tmp_path / "policy.yml").write_text("name: filed\nrules:\n- {when: {}, do: log}\n")
+    assert load(tmp_path, "policy_file: policy.yml\n").policy.name == "filed"
+    assert load(tmp_path, "policy_file: %s\n" % (tmp_path / "policy.yml")).policy.name == "filed"
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("interval: 1\nintervall: 2\n", "config.yml:2: intervall: unknown key 'intervall'; did you mean interval?"),
+        ("interval: 1\ninterval: 2\n", "config.yml:2: the key 'interval' stands twice"),
+        ("interval: 0.1\n", "config.yml:1: interval: expected 0.2 to 60 seconds, not 0.1"),
+        ("interval: 1 week\n", "config.yml:1: interval: expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not '1 week'"),
+        ("interval: true\n", "config.yml:1: interval: expected seconds"),
+        ("interval: .nan\n", "config.yml:1: interval: expected seconds"),
+        ("interval: .inf\n", "config.yml:1: interval: expected seconds"),
+        ("interval: -1\n", "config.yml:1: interval: expected 0.2 to 60 seconds, not -1.0"),
+        ("interval:\n", "config.yml:1: interval: expected seconds"),
+        ("endpoint: https://x\n", "config.yml:1: endpoint: endpoint 'https://x' is no address of IMDS"),
+        ("endpoint: 5\n", "config.yml:1: endpoint: expected a text, not 5"),
+        ("api_version: latest\n", "config.yml:1: api_version: expected an api-version such as 2020-07-01"),
+        ("api_version: []\n", "config.yml:1: api_version: expected"),
+        ("api_version: 2020-07-01 10:00:00\n", "config.yml:1: api_version: expected"),
+        ("resource_name: 17\n", "config.yml:1: resource_name: expected a text, not 17; texts that look like something else need quotes"),
+        ('resource_name: "a\\nb"\n', "config.yml:1: resource_name: 'a\\nb' has control characters"),
+        ("leader: frist\n", "config.yml:1: leader: unknown leader 'frist'; did you mean first?"),
+        ("when_started: go\n", "config.yml:1: when_started: unknown action 'go'; there are: stop, finish"),
+        ("dry_run: 1\n", "config.yml:1: dry_run: expected true or false, not 1"),
+        ("journal: journal.db\n", "config.yml:1: journal: expected an absolute path, not 'journal.db'"),
+        ("history_events: 1.5\n", "config.yml:1: history_events: expected a whole number, not 1.5"),
+        ("output_tail: 1000000000\n", "config.yml:1: output_tail: expected 0 to 1048576, not 1000000000"),
+        ("environment: [A=b]\n", "config.yml:1: environment: expected a mapping"),
+        ("environment:\n  EVENT_ID: x\n", "config.yml:1: environment: EVENT_ID: names with EVENT_ and HOOK_ are set by the service"),
+        ("environment: {HOOK_X: x}\n", "config.yml:1: environment: HOOK_X"),
+        ("environment: {A-B: x}\n", "config.yml:1: environment: 'A-B' cannot be the name of a variable"),
+        ('environment: {A: "a\\0b"}\n', "config.yml:1: environment: 'a\\x00b' has control characters"),
+        ("gates: {quiet: quiet}\n", "config.yml:1: gates: expected an absolute path"),
+        ("policy: observed\n", "config.yml:1: policy: unknown policy 'observed'; did you mean observe?"),
+        ("policy:\n  rules:\n  - when:\n      tipe: Freeze\n    do: log\n", "config.yml:4: policy.rules[0].when.tipe: unknown key 'tipe'; did you mean type?"),
+        ("policy:\n  rules:\n  - when: {}\n    do: [aprove]\n", "config.yml:4: policy.rules[0].do[0]: unknown action 'aprove'; did you mean approve?"),
+        ("policy: {}\n", "config.yml:1: policy: expected either preset or rules"),
+        ("policy: []\n", "config.yml:1: policy: expected a preset's name or a mapping with rules, not a list"),
+        ("policy:\n", "config.yml:1: policy: expected a mapping"),
+        ("\npolicy: observe\npolicy_file: x.yml\n", "config.yml:3: policy_file: policy and policy_file exclude each other"),
+        ("policy_file: x.yml\n", "x.yml cannot be read"),
+        ("hooks: [10-x]\n", "config.yml:1: hooks: expected a mapping of hooks' names"),
+        ("hooks:\n  10-x: 5\n", "config.yml:2: hooks.10-x: expected a mapping of keys, not 5"),
+        ("hooks:\n  10-x:\n    timeot: 5\n", "config.yml:3: hooks.10-x.timeot: unknown key 'timeot'; did you mean timeout?"),
+        ("hooks:\n  10-x:\n    types: [Freeze, Rebot]\n", "config.yml:3: hooks.10-x.types: unknown event type 'Rebot'; did you mean Reboot?"),
+        ("hooks:\n  10-x: {on_failure: abort}\n", "config.yml:2: hooks.10-x.on_failure: unknown reaction 'abort'"),
+        ("hooks:\n  prepar/10-x: {}\n", "config.yml:2: hooks.prepar/10-x: unknown stage 'prepar'; did you mean prepare?"),
+        ("hooks:\n  Prepare/10-x: {}\n", "config.yml:2: hooks.Prepare/10-x: stages are written in small letters"),
+        ("hooks:\n  ../10-x: {}\n", "config.yml:2: hooks.../10-x: unknown stage '..'"),
+        ("hooks:\n  .hidden: {}\n", "config.yml:2: hooks..hidden: '.hidden' cannot be the name of a hook"),
+        ("hooks:\n  10: {}\n", "expected a text, not 10"),
+        ("hooks:\n  recover/10-x:\n    needs: 5\n", "config.yml:3: hooks.recover/10-x.needs: only hooks of stage prepare"),
+        ("- interval\n", "config.yml:1: expected a mapping of keys"),
+        ("interval: [\n", "config.yml:2: not YAML"),
+        ("interval: !!python/object:os.system {}\n", "config.yml:1"),
+        ("interval: &a [*a]\n", "config.yml: nested too deeply, or an anchor that refers to itself"),
+        ("a: \x00", "config.yml"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_file_line_and_key(tmp_path, text, complaint):
+    with pytest.raises(ConfigError, match=re.escape(complaint)):
+        load(tmp_path, text)
+
+
+def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path):
+    (tmp_path / "config.yml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_settings(str(tmp_path / "config.yml"))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_settings(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["config.yml", "policy.yml"])
+def test_a_configuration_that_others_can_write_is_refused(tmp_path, name):
+    (tmp_path / "policy.yml").write_text("preset: documented\n")
+    owners = frozenset({0, os.geteuid()})
+    assert load(tmp_path, "policy_file: policy.yml\n", owners=owners).policy.name == "documented"
+    (tmp_path / name).chmod(0o666)
+    with pytest.raises(ConfigError, match="%s is refused: .*%s can be written by others" % (name, name)):
+        load_settings(str(tmp_path / "config.yml"), owners)
+    assert load_settings(str(tmp_path / "config.yml")).policy.name == "documented"
+
+
+def test_a_link_out_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "elsewhere.yml").write_text("interval: 2\n")
+    link = tmp_path / "etc" / "config.yml"
+    link.symlink_to("../elsewhere.yml")
+    with pytest.raises(ConfigError, match="outside"):
+        load_settings(str(link), frozenset({0, os.geteuid()}))
+    link.unlink()
+    link.symlink_to("absent")
+    with pytest.raises(ConfigError, match="cannot be"):
+        load_settings(str(link))
