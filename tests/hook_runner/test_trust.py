@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Nothing is believed that others than its owner could have written."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+import pytest
+from hook_runner.trust import trusted_owners, untrusted
+
+OWNERS = frozenset({0, os.geteuid()})
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+@pytest.fixture
+def home(tmp_path):
+    folder = tmp_path / "above" / "hooks.d"
+    (folder / "prepare").mkdir(parents=True)
+    hook = folder / "prepare" / "10-hook"
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o755)
+    return folder
+
+
+def reason(home, path="prepare/10-hook", owners=OWNERS):
+    return untrusted(str(home / path), str(home), owners)
+
+
+def test_a_file_of_root_in_folders_of_root_is_trusted_even_below_a_sticky_tmp(home):
+    home.parent.chmod(0o1777)
+    assert reason(home) is None
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o720, 0o702])
+@pytest.mark.parametrize("path", ["prepare/10-hook", "prepare", ".", ".."])
+def test_what_group_or_others_can_write_is_not_trusted(home, path, mode):
+    (home / path).chmod(mode)
+    assert "can be written by others than its owner (mode 0%o)" % mode in reason(home)
+
+
+@pytest.mark.parametrize("path", ["prepare", "."])
+def test_a_sticky_folder_is_not_trusted_where_hooks_lie(home, path):
+    (home / path).chmod(0o1777)
+    assert "can be written by others" in reason(home)
+
+
+def test_an_access_list_for_somebody_else_is_seen(home):
+    # u::rwx, u:12345:rw-, g::r--, m::rw-, o::r--
+    entries = ((0x01, 7, 0xFFFFFFFF), (0x02, 6, 12345), (0x04, 4, 0xFFFFFFFF), (0x10, 6, 0xFFFFFFFF), (0x20, 4, 0xFFFFFFFF))
+    access = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(home / "prepare/10-hook", "system.posix_acl_access", access)
+    except OSError as error:
+        pytest.skip("no access lists here: %s" % error)
+    assert "can be written by others" in reason(home)
+
+
+@AS_ROOT
+@pytest.mark.parametrize("path", ["prepare/10-hook", "prepare", ".", ".."])
+def test_what_belongs_to_somebody_else_is_not_trusted(home, path):
+    os.chown(home / path, 12345, 0)
+    assert "belongs to user 12345" in reason(home)
+    assert reason(home, owners=OWNERS | {12345}) is None
+
+
+def test_a_link_inside_is_followed(home):
+    (home / "shared").mkdir()
+    (home / "prepare/10-hook").rename(home / "shared/hook")
+    (home / "prepare/10-hook").symlink_to("../shared/hook")
+    assert reason(home) is None
+    (home / "prepare/20-hook").symlink_to(home / "shared" / "hook")
+    assert reason(home, "prepare/20-hook") is None
+    (home / "recover").symlink_to("prepare")
+    assert reason(home, "recover/10-hook") is None
+    (home / "shared").chmod(0o777)
+    assert "shared can be written" in reason(home)
+
+
+def test_a_link_to_the_outside_is_not_trusted(home, tmp_path):
+    (tmp_path / "hook").write_text("")
+    (home / "prepare/20-hook").symlink_to(tmp_path / "hook")
+    assert reason(home, "prepare/20-hook").endswith("/hook, which is outside %s" % home)
+    (home / "recover").symlink_to("/usr")
+    assert "outside" in reason(home, "recover/bin/env") or "outside" in reason(home, "recover")
+
+
+def test_a_neighbour_with_a_longer_name_is_outside(home):
+    other = home.parent / "hooks.d-other"
+    other.mkdir()
+    (other / "hook").write_text("")
+    (home / "prepare/20-hook").symlink_to(other / "hook")
+    assert "outside" in reason(home, "prepare/20-hook")
+
+
+def test_a_link_beside_dots_is_resolved_as_the_kernel_does(home, tmp_path):
+    (tmp_path / "far").mkdir()
+    (home / "link").symlink_to(tmp_path / "far")
+    (tmp_path / "10-hook").write_text("")
+    # taken literally this would be home/prepare/10-hook
+    assert "outside" in untrusted(str(home / "link") + "/../10-hook", str(home), OWNERS)
+
+
+@pytest.mark.parametrize("target", ["20-hook", "absent", "10-hook/below"])
+def test_a_link_to_nowhere_or_to_itself_is_not_trusted(home, target):
+    (home / "prepare/20-hook").symlink_to(target)
+    assert "cannot be examined" in reason(home, "prepare/20-hook")
+
+
+def test_a_missing_file_and_an_impossible_name_are_not_trusted(home):
+    assert "cannot be examined: No such file" in reason(home, "prepare/absent")
+    assert "cannot be examined" in untrusted(str(home) + "/a\0b", str(home), OWNERS)
+
+
+def test_the_folder_itself_may_be_reached_by_a_link_that_only_root_can_move(home, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(home)
+    assert untrusted(str(link / "prepare/10-hook"), str(link), OWNERS) is None
+    # whoever can write the link's folder could let it point somewhere else
+    tmp_path.chmod(0o777)
+    assert "can be written by others" in untrusted(str(link / "prepare/10-hook"), str(link), OWNERS)
+
+
+@AS_ROOT
+def test_somebody_elses_link_in_a_sticky_folder_is_not_trusted(home, tmp_path):
+    sticky = tmp_path / "sticky"
+    sticky.mkdir()
+    sticky.chmod(0o1777)
+    link = sticky / "link"
+    link.symlink_to(home)
+    assert untrusted(str(link / "prepare/10-hook"), str(link), OWNERS) is None
+    os.chown(link, 12345, 12345, follow_symlinks=False)
+    assert "belongs to user 12345" in untrusted(str(link / "prepare/10-hook"), str(link), OWNERS)
+
+
+def test_root_and_whoever_runs_this_are_trusted():
+    assert trusted_owners() == OWNERS
+
+
+def test_reasons_can_be_printed_whatever_the_names_hold(home):
+    name = "a\n\x1b[31m\udcff\u202e"
+    (home / name).mkdir()
+    text = untrusted(str(home / name / "x"), str(home), OWNERS)
+    assert text.isascii() and text.isprintable()
