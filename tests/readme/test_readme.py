@@ -55,7 +55,7 @@ def environment() -> dict[str, str]:
 
 @pytest.mark.parametrize("command", [command for command in commands() if command not in LEFT_OUT])
 def test_command_runs(command: str, environment: dict[str, str]) -> None:
-    ran = subprocess.run(command, shell=True, cwd=REPOSITORY, env=environment, timeout=300, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, shell=True, cwd=REPOSITORY, env=environment, timeout=900, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
