@@ -99,7 +99,36 @@ def _limited_adapter(limit: _Limit) -> HTTPAdapter:
     class Pool(HTTPConnectionPool):
         ConnectionCls = Connection
 
-    adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1)
+    class Adapter(HTTPAdapter):
+        """Leaves out what requests does anew for every request on behalf of many servers: here is one, without proxies and TLS."""
+
+        pool: Optional[HTTPConnectionPool] = None
+
+        def get_connection_with_tls_context(self, request: Any, verify: Any, proxies: Any = None, cert: Any = None) -> Any:
+            if self.pool is None:
+                self.pool = self.poolmanager.connection_from_url(request.url)
+            return self.pool
+
+        def get_connection(self, url: Any, proxies: Any = None) -> Any:
+            """As versions of requests before 2.32 call it."""
+            if self.pool is None:
+                self.pool = self.poolmanager.connection_from_url(url)
+            return self.pool
+
+        def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+            pass
+
+        def request_url(self, request: Any, proxies: Any) -> Any:
+            return request.target
+
+        def build_response(self, req: Any, resp: Any) -> Any:
+            return resp
+
+        def close(self) -> None:
+            self.pool = None
+            super().close()
+
+    adapter = Adapter(pool_connections=1, pool_maxsize=1)
     adapter.poolmanager.pool_classes_by_scheme = {"http": Pool}
     return adapter
 
@@ -177,6 +206,7 @@ class Transport:
         request = self._gets.get(path) if method == "GET" else None
         if request is None:
             request = self._session.prepare_request(requests.Request(method, self._endpoint + path, data=body))
+            request.target = request.path_url
             if method == "GET":
                 self._gets[path] = request
         return request
@@ -184,7 +214,7 @@ class Transport:
     def _attempt(self, request: requests.PreparedRequest, total: float) -> Answer:
         self.requests_sent += 1
         limits = (min(self._connect_timeout, total), total)
-        response = self._adapter.send(request, stream=True, timeout=limits)
+        response = self._adapter.send(request, stream=True, timeout=limits)  # the urllib3 response, see the adapter
         whole = False
         try:
             body = self._body(response)
@@ -192,22 +222,22 @@ class Transport:
         finally:
             if not whole:
                 # the rest of an unfinished answer must not be taken for the next one
-                response.raw.close()
-        return Answer(response.status_code, response.headers, body)
+                response.close()
+        return Answer(response.status, response.headers, body)
 
-    def _body(self, response: requests.Response) -> bytes:
+    def _body(self, response: Any) -> bytes:
         pieces = []
         length = 0
         while True:
             try:
-                piece = response.raw.read(_PIECE, decode_content=False)
+                piece = response.read(_PIECE, decode_content=False)
             except ReadTimeoutError as error:
                 raise requests.exceptions.ReadTimeout(error) from error
             except (HTTPError, OSError, ValueError) as error:
                 raise ImdsUnreadable(
                     "the answer of %s was cut short after %d bytes: %s" % (self._endpoint, length, _origin(error)),
                     self._endpoint,
-                    response.status_code,
+                    response.status,
                 ) from error
             if not piece:
                 break
@@ -216,16 +246,16 @@ class Transport:
                 raise ImdsUnreadable(
                     "the answer of %s is longer than %d bytes and was not read" % (self._endpoint, self._max_bytes),
                     self._endpoint,
-                    response.status_code,
+                    response.status,
                 )
             pieces.append(piece)
         announced = response.headers.get("Content-Length", "")
         # compared as text: a number may have more digits than int() takes
-        if announced.isdecimal() and announced.lstrip("0") != str(length).lstrip("0") and response.status_code != 304:
+        if announced.isdecimal() and announced.lstrip("0") != str(length).lstrip("0") and response.status != 304:
             raise ImdsUnreadable(
                 "the answer of %s was cut short: %s of %s bytes came" % (self._endpoint, length, announced),
                 self._endpoint,
-                response.status_code,
+                response.status,
             )
         return b"".join(pieces)
 
