@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The journal's file: made, opened, kept aside where it is of no use, and given room for a full disk."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from typing import Callable, Optional
+
+from hook_runner import rows
+from hook_runner.schema import Unusable, examine, is_corruption, migrate
+
+BESIDE = ("-wal", "-shm", "-journal")
+
+# what a disk that fills up leaves to us: this much in the log, and as much in the tables
+RESERVE = 256 * 1024
+# the log is emptied early, so that it and one more transaction stay within the reserve
+CHECKPOINT_PAGES = 32
+
+# a disk that breaks the journal again and again must not be filled with the pieces
+KEPT_ASIDE = 5
+
+
+Commit = Callable[[sqlite3.Connection], None]
+
+
+def open_for_writing(path: str, say: Callable[[str], None], commit: Commit, now: float, patience: float) -> sqlite3.Connection:
+    """Open the journal, or begin a new one where there is none or none that can be used.
+
+    Args:
+        path: where it lies; its folder is made if need be.
+        say: takes a sentence about whatever a person should know.
+        commit: ends each transaction.
+        now: seconds since 1970, for the name of a file that is kept aside.
+        patience: seconds that another program may hold the file.
+
+    Raises OSError and sqlite3.Error where it cannot be made or written now.
+    """
+    try:
+        return _opened(path, say, commit, patience)
+    except Unusable as reason:
+        aside = keep_aside(path, reason.label, now)
+        say("the journal %s cannot be used: %s; it is kept as %s, and a new one begins without memory of earlier events" % (path, reason, aside))
+    return _opened(path, say, commit, patience)
+
+
+def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
+    """Open the journal without changing anything, also as somebody who may not write, also beside a living daemon.
+
+    Raises Unusable, OSError and sqlite3.Error.
+    """
+    from urllib.parse import quote
+
+    os.stat(path)  # says more clearly what is wrong than SQLite does
+    uri = "file:%s?mode=ro" % quote(os.path.abspath(path))
+    try:
+        return _examined(uri, patience)
+    except sqlite3.OperationalError:
+        # SQLite wants to make the files beside it, which others may not; they are missing because nobody has it open
+        return _examined(uri + "&immutable=1", patience)
+
+
+def identity(path: str) -> Optional[tuple[int, int]]:
+    """What tells a file from another one that took its place; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def keep_aside(path: str, label: str, now: float) -> str:
+    """Rename the journal and what belongs to it; returns its new name."""
+    stem = "%s.%s-%s" % (path, label, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)))
+    aside, number = stem, 1
+    while os.path.lexists(aside):
+        number += 1
+        aside = "%s-%d" % (stem, number)
+    for suffix in BESIDE:  # first, since a log that were left beside a new journal would be taken for its own
+        if os.path.lexists(path + suffix):
+            os.replace(path + suffix, aside + suffix)
+    os.replace(path, aside)
+    _forget_oldest(path)
+    return aside
+
+
+def _forget_oldest(path: str) -> None:
+    folder, name = os.path.split(os.path.abspath(path))
+    kept = [entry for entry in os.listdir(folder) if entry.startswith((name + ".corrupt-", name + ".version-")) and not entry.endswith(BESIDE)]
+    kept.sort(key=lambda entry: os.lstat(os.path.join(folder, entry)).st_mtime)
+    for entry in kept[:-KEPT_ASIDE]:
+        for suffix in ("", *BESIDE):
+            try:
+                os.unlink(os.path.join(folder, entry + suffix))
+            except FileNotFoundError:
+                pass
+
+
+def _examined(uri: str, patience: float) -> sqlite3.Connection:
+    connection = _connect(uri, patience, uri=True)
+    try:
+        examine(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: float) -> sqlite3.Connection:
+    _make(path)
+    if not os.path.getsize(path) and os.path.exists(path + "-wal") and os.path.getsize(path + "-wal"):
+        raise Unusable("corrupt", "it is empty, but the log beside it is not")  # SQLite would throw the log away
+    connection = _connect(path, patience)
+    try:
+        examine(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA wal_autocheckpoint = %d" % CHECKPOINT_PAGES)
+        migrate(connection, lambda: commit(connection))
+        for record_id in rows.open_ids(connection):
+            try:
+                rows.load(connection, record_id)
+            except ValueError as error:
+                raise Unusable("corrupt", str(error)) from None
+        connection.execute("BEGIN IMMEDIATE")  # SQLite opens what it may not write for reading, without a word
+        connection.execute("ROLLBACK")
+        try:
+            _reserve(connection, commit)
+        except sqlite3.OperationalError as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            say("no room could be set aside for the journal %s, so that a full disk would stop it: %s" % (path, error))
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.Error) and is_corruption(error):
+            raise Unusable("corrupt", str(error)) from None
+        raise
+    return connection
+
+
+def _make(path: str) -> None:
+    """Make folder and file, readable for the folder's group; SQLite gives the files beside it the same rights."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        os.makedirs(folder, 0o750)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+    except FileExistsError:
+        return  # and it is not opened here: closing it again would take SQLite's locks away
+    try:
+        os.fchmod(descriptor, 0o640)
+        os.fchown(descriptor, -1, os.stat(folder).st_gid)
+    except PermissionError:
+        pass  # the folder's group is not ours to give
+    finally:
+        os.close(descriptor)
+
+
+def _reserve(connection: sqlite3.Connection, commit: Commit) -> None:
+    """Let log and tables grow now, so that later writing needs no more room.
+
+    The log keeps its size when it begins anew, and the tables keep the pages of what was deleted. It takes two transactions: pages that
+    are taken and given back in one are never written, and a file system keeps no room for them.
+    """
+    for statement in ("INSERT INTO reserve VALUES (zeroblob(%d))" % RESERVE, "DELETE FROM reserve"):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(statement)
+        commit(connection)
+        connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+
+
+def _connect(name: str, patience: float, uri: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(name, timeout=patience, isolation_level=None, uri=uri)
+    # the same as by default, but for its error: a text that is not UTF-8 is a ValueError, and no fault of the disk
+    connection.text_factory = bytes.decode
+    return connection

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Records as rows of the journal's tables, and back; what comes back is exactly what was given."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import datetime, timedelta
+from typing import Any, Optional, Union
+
+from azure_scheduled_events.document import ScheduledEvent
+
+from hook_runner.records import Entry, Record, Step
+
+_RECORD_COLUMNS = (
+    "id", "key", "life", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
+    "approval", "approval_reason", "approval_attempts", "approval_asked_by", "closed_at", "event",
+)  # fmt: skip
+_STEP_COLUMNS = ("id", "record", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output")
+
+
+def _upsert(table: str, columns: tuple[str, ...]) -> str:
+    # not INSERT OR REPLACE: that deletes the old row, and with it whatever refers to it
+    changes = ", ".join("%s = excluded.%s" % (name, name) for name in columns[1:])
+    places = ", ".join("?" * len(columns))
+    return "INSERT INTO %s (%s) VALUES (%s) ON CONFLICT (id) DO UPDATE SET %s" % (table, ", ".join(columns), places, changes)
+
+
+_SAVE_RECORD = _upsert("records", _RECORD_COLUMNS)
+_SAVE_STEP = _upsert("steps", _STEP_COLUMNS)
+
+Value = Union[None, int, str, bytes]
+
+
+def save_record(connection: sqlite3.Connection, record: Record) -> None:
+    """Write the record's own row."""
+    connection.execute(
+        _SAVE_RECORD,
+        (
+            record.id, _text(record.key), record.life, _time(record.first_seen), _text(record.first_type),
+            _text(record.first_status), int(record.concerned), int(record.seen_started), _time(record.gone_at), _text(record.outcome),
+            _text(record.approval), _text(record.approval_reason), record.approval_attempts, _text(record.approval_asked_by),
+            _time(record.closed_at), _event_text(record.event),
+        ),
+    )  # fmt: skip
+
+
+def step_row(record: Record, step: Step) -> tuple[Value, ...]:
+    """The row of a step, also to tell whether it has changed."""
+    return (
+        step.id, record.id, _text(step.stage), _text(step.hook), step.attempt, _text(step.state), _text(step.reason),
+        _time(step.started_at), _time(step.ended_at), step.exit_status, _text(step.output),
+    )  # fmt: skip
+
+
+def save_step(connection: sqlite3.Connection, row: tuple[Value, ...]) -> None:
+    """Write a row that step_row made."""
+    connection.execute(_SAVE_STEP, row)
+
+
+def entries_of(connection: sqlite3.Connection, record_id: int) -> int:
+    """How many lines of the record's timeline the journal has."""
+    return int(connection.execute("SELECT count(*) FROM timeline WHERE record = ?", (record_id,)).fetchone()[0])
+
+
+def save_entries(connection: sqlite3.Connection, record: Record, known: int) -> None:
+    """Write the lines of the timeline behind the first `known`."""
+    rows = [(record.id, position, _time(at), _text(what), _text(detail)) for position, (at, what, detail) in enumerate(record.timeline[known:], known)]
+    connection.executemany("INSERT OR REPLACE INTO timeline (record, position, at, what, detail) VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def last_life(connection: sqlite3.Connection, key: str) -> int:
+    """The highest life of an event by its key; 0 where there is none."""
+    return int(connection.execute("SELECT coalesce(max(life), 0) FROM records WHERE key = ?", (_text(key),)).fetchone()[0])
+
+
+def last_id(connection: sqlite3.Connection) -> int:
+    """The highest number of a record or a step."""
+    question = "SELECT max(coalesce((SELECT max(id) FROM records), 0), coalesce((SELECT max(id) FROM steps), 0))"
+    return int(connection.execute(question).fetchone()[0])
+
+
+def open_ids(connection: sqlite3.Connection) -> list[int]:
+    """The records that are not closed, oldest first."""
+    return [row[0] for row in connection.execute("SELECT id FROM records WHERE closed_at IS NULL ORDER BY id")]
+
+
+def newest_ids(connection: sqlite3.Connection, limit: int, key: Optional[str]) -> list[int]:
+    """The newest records, of one event or of all, newest first."""
+    stored = None if key is None else _text(key)
+    return [row[0] for row in connection.execute("SELECT id FROM records WHERE ?1 IS NULL OR key = ?1 ORDER BY id DESC LIMIT ?2", (stored, limit))]
+
+
+def prune(connection: sqlite3.Connection, keep: int) -> None:
+    """Delete the closed records but the newest `keep`."""
+    closed = "SELECT id FROM records WHERE closed_at IS NOT NULL ORDER BY id DESC LIMIT -1 OFFSET ?"
+    connection.execute("DELETE FROM records WHERE id IN (%s)" % closed, (max(0, keep),))
+
+
+def load(connection: sqlite3.Connection, record_id: int) -> Record:
+    """One record with its steps and its timeline. Raises ValueError where its content makes no sense."""
+    columns = connection.execute("SELECT %s FROM records WHERE id = ?" % ", ".join(_RECORD_COLUMNS), (record_id,)).fetchone()
+    try:
+        row = dict(zip(_RECORD_COLUMNS, columns))
+        record = Record(row["id"], int(row["life"]), _event(row["event"]), _known_time(row["first_seen"]))
+        for name in ("first_type", "first_status", "outcome", "approval", "approval_reason", "approval_asked_by"):
+            setattr(record, name, _restored(row[name]))
+        record.concerned, record.seen_started = bool(row["concerned"]), bool(row["seen_started"])
+        record.gone_at, record.closed_at = _restored_time(row["gone_at"]), _restored_time(row["closed_at"])
+        record.approval_attempts = int(row["approval_attempts"])
+        steps = connection.execute("SELECT %s FROM steps WHERE record = ? ORDER BY id" % ", ".join(_STEP_COLUMNS), (record_id,))
+        record.steps.extend(_step(dict(zip(_STEP_COLUMNS, columns))) for columns in steps)
+        lines = connection.execute("SELECT at, what, detail FROM timeline WHERE record = ? ORDER BY position", (record_id,))
+        record.timeline.extend(Entry(_known_time(at), _restored(what), _restored(detail)) for at, what, detail in lines)
+    except (TypeError, KeyError, OverflowError, ValueError) as error:
+        raise ValueError("record %d cannot be read: %s" % (record_id, error)) from None
+    return record
+
+
+def _step(row: dict[str, Any]) -> Step:
+    step = Step(row["id"], _restored(row["stage"]), _restored(row["hook"]), int(row["attempt"]), _restored(row["state"]), _restored_time(row["started_at"]))
+    step.reason, step.output = _restored(row["reason"]), _restored(row["output"])
+    step.ended_at, step.exit_status = _restored_time(row["ended_at"]), row["exit_status"]
+    return step
+
+
+def _event_text(event: ScheduledEvent) -> str:
+    fields = event._asdict()
+    fields["not_before"] = _time(event.not_before)
+    fields["duration"] = None if event.duration is None else event.duration.total_seconds()
+    return json.dumps(fields)
+
+
+def _event(text: str) -> ScheduledEvent:
+    fields = json.loads(text)
+    fields["resources"] = tuple(fields["resources"])
+    fields["not_before"] = _restored_time(fields["not_before"])
+    fields["duration"] = None if fields["duration"] is None else timedelta(seconds=fields["duration"])
+    return ScheduledEvent(**fields)
+
+
+def _text(text: str) -> Union[str, bytes]:
+    """SQLite takes no half characters; JSON from IMDS and file names may hold them, so they become a blob."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def _restored(value: Union[str, bytes]) -> str:
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else str(value)
+
+
+def _time(time: Optional[datetime]) -> Optional[str]:
+    return None if time is None else time.isoformat()
+
+
+def _restored_time(text: Optional[str]) -> Optional[datetime]:
+    return None if text is None else _known_time(text)
+
+
+def _known_time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError("the time %s has no zone" % text)
+    return time

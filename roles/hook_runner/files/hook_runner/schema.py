@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The tables of the journal, and how an older journal becomes one of today.
+
+Times are ISO 8601 texts with their offset. A text that UTF-8 cannot hold is a blob: see rows.py.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Callable
+
+# MIGRATIONS[n] turns version n into version n + 1; version 0 is an empty file. What has been released is never edited:
+# a new version is a new entry at the end.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """
+        CREATE TABLE records (
+            id INTEGER PRIMARY KEY,
+            key TEXT NOT NULL,
+            life INTEGER NOT NULL,
+            first_seen TEXT NOT NULL,
+            first_type TEXT NOT NULL,
+            first_status TEXT NOT NULL,
+            concerned INTEGER NOT NULL,
+            seen_started INTEGER NOT NULL,
+            gone_at TEXT,
+            outcome TEXT NOT NULL,
+            approval TEXT NOT NULL,
+            approval_reason TEXT NOT NULL,
+            approval_attempts INTEGER NOT NULL,
+            approval_asked_by TEXT NOT NULL,
+            closed_at TEXT,
+            event TEXT NOT NULL -- JSON; last, so that a search by the other columns does not read it
+        )
+        """,
+        """
+        CREATE TABLE steps (
+            id INTEGER PRIMARY KEY,
+            record INTEGER NOT NULL REFERENCES records ON DELETE CASCADE,
+            stage TEXT NOT NULL,
+            hook TEXT NOT NULL,
+            attempt INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            started_at TEXT,
+            ended_at TEXT,
+            exit_status INTEGER,
+            output TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX steps_of_record ON steps (record)",
+        """
+        CREATE TABLE timeline (
+            record INTEGER NOT NULL REFERENCES records ON DELETE CASCADE,
+            position INTEGER NOT NULL,
+            at TEXT NOT NULL,
+            what TEXT NOT NULL,
+            detail TEXT NOT NULL,
+            PRIMARY KEY (record, position)
+        ) WITHOUT ROWID
+        """,
+        "CREATE TABLE reserve (content BLOB)",
+    ),
+)
+
+# the columns that each table needs to have, so that a file of the right version that is not ours is found out
+EXPECTED = (
+    "SELECT id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval,"
+    " approval_reason, approval_attempts, approval_asked_by, closed_at, event FROM records LIMIT 0",
+    "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output FROM steps LIMIT 0",
+    "SELECT record, position, at, what, detail FROM timeline LIMIT 0",
+    "SELECT content FROM reserve LIMIT 0",
+)
+
+
+class Unusable(Exception):
+    """The file is no journal that this program can use, now or later.
+
+    Attributes:
+        label: one word for the name under which the file is kept: "corrupt" or "version-7".
+    """
+
+    def __init__(self, label: str, text: str) -> None:
+        super().__init__(text)
+        self.label = label
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the tables; 0 for an empty file."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def examine(connection: sqlite3.Connection) -> None:
+    """Look whether the file can be read and migrated. Raises Unusable where not, sqlite3.OperationalError where nobody knows."""
+    try:
+        version = version_of(connection)
+        if version > len(MIGRATIONS):
+            text = "it has version %d, and this program knows versions up to %d" % (version, len(MIGRATIONS))
+            raise Unusable("version-%d" % version, text)
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        foreign = version <= 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if is_corruption(error):
+            raise Unusable("corrupt", str(error)) from None
+        raise
+    if found != "ok":
+        raise Unusable("corrupt", str(found).replace("\n", " "))
+    if foreign:
+        raise Unusable("corrupt", "it is a database of another program")
+
+
+def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
+    """Bring the tables to today's version in one transaction: afterwards all is new, or, where it raises, all is as it was."""
+    version = version_of(connection)
+    if version < len(MIGRATIONS):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for statements in MIGRATIONS[version:]:
+                for statement in statements:
+                    connection.execute(statement)
+            connection.execute("PRAGMA user_version = %d" % len(MIGRATIONS))
+            commit()
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    for question in EXPECTED:
+        try:
+            connection.execute(question)
+        except sqlite3.OperationalError as error:
+            if str(error).startswith("no such"):
+                raise Unusable("corrupt", str(error)) from None
+            raise
+
+
+def is_corruption(error: sqlite3.Error) -> bool:
+    """Whether SQLite says that the content of the file is broken, as opposed to anything that may pass."""
+    # "file is not a database" and "malformed" come as this very class; its children stand for all else
+    return type(error) is sqlite3.DatabaseError
