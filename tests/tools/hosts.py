@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The stage of real hosts: what they need is installed and made first, then pytest runs in namespaces of its own."""
+"""The stages of real hosts: what they need is installed and made first, then pytest runs in namespaces of its own."""
 
 from __future__ import annotations
 
@@ -13,18 +13,31 @@ from hosts.lab import INTO_A_SPACE
 from tools.pytests import pytest_folder
 from tools.stage import Job, Outcome, Skip, StageFailed
 
+# the tests of the Debians that the others do not run on, by the name of their file
+OTHER_DEBIANS = "test_other_debians"
 PACKAGE_OF_PROGRAM = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
 
 
 def hosts(job: Job) -> Outcome:
+    make_ready(job, rootfs.SUITE)
+    return pytest_folder(job, "hosts", "-k", f"not {OTHER_DEBIANS}", prefix=INTO_A_SPACE)
+
+
+def hosts_others(job: Job) -> Outcome:
+    make_ready(job, *rootfs.OTHER_SUITES)
+    return pytest_folder(job, "hosts", "-k", OTHER_DEBIANS, prefix=INTO_A_SPACE, results="hosts-others")
+
+
+def make_ready(job: Job, *suites: str) -> None:
+    """Make the roots of these Debians, or raise Skip where hosts cannot run."""
     if reason := possible.reason_against():
         raise Skip(reason)
-    install_missing(job)
-    if job.run(job.workshop.python, "-m", "hosts.rootfs", env={"PYTHONPATH": str(job.workshop.repository / "tests")}):
-        raise StageFailed("the root file system of the hosts could not be made")
-    if reason := possible.reason_against_nspawn(rootfs.location()):
+    with rootfs.only_one(rootfs.CACHE, "apt"):
+        install_missing(job)
+    if job.run(job.workshop.python, "-m", "hosts.rootfs", *suites, env={"PYTHONPATH": str(job.workshop.repository / "tests")}):
+        raise StageFailed("a root file system of the hosts could not be made")
+    if reason := possible.reason_against_nspawn(rootfs.location(suites[0])):
         raise Skip(reason)
-    return pytest_folder(job, "hosts", prefix=INTO_A_SPACE)
 
 
 def install_missing(job: Job) -> None:

@@ -32,7 +32,7 @@ def failures_in(suite: ElementTree.Element) -> Iterator[str]:
     for case in suite.iter("testcase"):
         for mark in case:
             if mark.tag in ("failure", "error"):
-                # the module without its packages, and the first line of what went wrong
-                where = case.get("classname", "").rpartition(".")[2]
-                reason = (mark.get("message") or mark.text or "").strip().partition("\n")[0]
-                yield f"{where}::{case.get('name')}: {reason}"
+                lines = (mark.get("message") or mark.text or "").strip().splitlines() or [""]
+                # where a test has words of its own, the comparison comes behind them, however many lines they are
+                compared = [line for line in lines[1:] if line.startswith("assert ")]
+                yield f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}: {' '.join(lines[:1] + compared[:1])}"
