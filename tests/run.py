@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from functools import partial
 from pathlib import Path
 
 from tools import ansible_test, old_requests, publishing
 from tools.core import newest_core, oldest_core, own_core
-from tools.hosts import hosts
+from tools.hosts import hosts, hosts_others
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
@@ -55,7 +56,8 @@ STAGES = (
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
     Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
-    Stage("hosts", "the role imds_simulator on real systemd hosts, through reboots and crashes", hosts),
+    Stage("hosts", "the roles on real systemd hosts, and whole lives of events through real interruptions", hosts),
+    Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts_others),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
     Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
@@ -87,6 +89,8 @@ def main() -> int:
             print(f"{stage.name:<20} {stage.promise}")
         return 0
     chosen = [stage for stage in STAGES if not options.stages or stage.name in options.stages]
+    # what the stages have started is in sessions of its own, and would go on in the folders of the next run
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return run_stages(open_workshop(REPOSITORY), chosen, options.jobs)
     except KeyboardInterrupt:
