@@ -160,7 +160,7 @@ class Transport:
         self._session = requests.Session()
         self._session.trust_env = False
         self._session.mount("http://", self._adapter)
-        self._gets: dict[str, requests.PreparedRequest] = {}
+        self._gets: dict[str, Any] = {}
         self.requests_sent = 0
 
     def exchange(
@@ -202,8 +202,8 @@ class Transport:
         """Close the kept connection."""
         self._session.close()
 
-    def _request(self, method: str, path: str, body: Optional[bytes]) -> requests.PreparedRequest:
-        request = self._gets.get(path) if method == "GET" else None
+    def _request(self, method: str, path: str, body: Optional[bytes]) -> Any:
+        request: Any = self._gets.get(path) if method == "GET" else None
         if request is None:
             request = self._session.prepare_request(requests.Request(method, self._endpoint + path, data=body))
             request.target = request.path_url
@@ -211,10 +211,11 @@ class Transport:
                 self._gets[path] = request
         return request
 
-    def _attempt(self, request: requests.PreparedRequest, total: float) -> Answer:
+    def _attempt(self, request: Any, total: float) -> Answer:
         self.requests_sent += 1
         limits = (min(self._connect_timeout, total), total)
-        response = self._adapter.send(request, stream=True, timeout=limits)  # the urllib3 response, see the adapter
+        # the adapter hands out urllib3's own answer
+        response: Any = self._adapter.send(request, stream=True, timeout=limits)
         whole = False
         try:
             body = self._body(response)
