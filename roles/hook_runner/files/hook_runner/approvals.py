@@ -88,14 +88,13 @@ class Approvals:
 
     def consider(self, record: Record, decision: Decision, own_name: Optional[str], prepared: str) -> None:
         """Send an approval if it is due, permitted, and not on its way already."""
-        reason, obstacle = self._wish(record, decision, prepared)
-        if obstacle is None:
-            obstacle = self._obstacle(record, own_name)
-        self.explained[record.id] = reason if obstacle is None else "%s; but not now: %s" % (reason, obstacle)
-        if obstacle is not None or record.id in self._in_flight or self._clock.monotonic() < self._not_before.get(record.id, 0.0):
+        due, reason = self._wish(record, decision, prepared)
+        obstacle = self._obstacle(record, own_name) if due else None
+        self.explained[record.id] = "; but not now: ".join(filter(None, (reason, obstacle)))
+        if not due or obstacle is not None or record.id in self._in_flight or self._clock.monotonic() < self._not_before.get(record.id, 0.0):
             return
         if self.settings.dry_run:
-            if record.approval_reason != reason:
+            if not record.approval_reason:
                 record.approval_reason = reason
                 self._keep(record, "dry-run", "it would be approved now: " + reason, "notice")
             return
@@ -158,14 +157,14 @@ class Approvals:
             memory.pop(record.id, None)
         self._forced.discard(record.id)
 
-    def _wish(self, record: Record, decision: Decision, prepared: str) -> tuple[str, Optional[str]]:
-        """Who wants the approval and why; and what keeps them back."""
+    def _wish(self, record: Record, decision: Decision, prepared: str) -> tuple[bool, str]:
+        """Whether somebody wants the approval now, and why or why not."""
         if not record.approval_asked_by:
-            return decision.reason, None if decision.due else "the policy does not ask for it"
+            return decision.due, decision.reason
         reason = "asked for by %s" % record.approval_asked_by
         if record.id in self._forced or prepared == "ok":
-            return reason, None
-        return reason, "its preparation failed" if prepared == "failed" else "its preparation is not done"
+            return True, reason
+        return False, "%s; but not now: its preparation %s" % (reason, "failed" if prepared == "failed" else "is not done")
 
     def _obstacle(self, record: Record, own_name: Optional[str]) -> Optional[str]:
         event = record.event

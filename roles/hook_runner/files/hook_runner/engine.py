@@ -68,6 +68,7 @@ class Engine:
         self.work = Work(settings, hooks, runs, clock, journal.next_id, self._keep, step_ended)
         self.approvals = Approvals(settings, clock, send_approval, lambda: journal.degraded is None, self._keep)
         self._said: dict[int, tuple[object, ...]] = {}
+        self._has_seen = False
         self.records: list[Record] = journal.open_records()
         self._runs.clean({step.id for record in self.records for step in record.steps})
         for record in self.records:
@@ -82,6 +83,7 @@ class Engine:
 
     def observe(self, document: EventDocument) -> None:
         """A good document came: note what has changed since the records were made, and act."""
+        self._has_seen = True
         known = EventDocument(None, tuple(record.event for record in self.records if record.gone_at is None))
         for change in changes(known, document):
             record = self._present(change.event)
@@ -99,7 +101,9 @@ class Engine:
         self.work.collect()
         # what is over comes first, so that one VM's recovery begins before the next preparation (T21)
         for record in sorted(self.records, key=lambda record: record.gone_at is None):
-            self._advance(record)
+            # after a start nobody knows what has become of an event until a good document has told
+            if self._has_seen or record.gone_at is not None:
+                self._advance(record)
 
     def approval_answered(self, record_id: int, error: Optional[ImdsError]) -> None:
         """IMDS took an approval, or gave this error instead."""
@@ -189,7 +193,7 @@ class Engine:
             return
         prepared = self.prepared(record)
         decision = self.approvals.decide(record, self.own_name, prepared)
-        said = (decision.rule, decision.approval, decision.due, prepared)
+        said = (decision.rule, decision.approval)
         if self._said.get(record.id) != said:
             self._said[record.id] = said
             self._log.say("notice" if "notify" in decision.actions else "info", decision.reason, **self._fields(record))
@@ -200,6 +204,7 @@ class Engine:
         self.approvals.consider(record, decision, self.own_name, prepared)
 
     def _start(self, record: Record) -> None:
+        self.approvals.explained.pop(record.id, None)
         if not record.concerned:
             return
         if self.work.runs_for(record, PREPARE):

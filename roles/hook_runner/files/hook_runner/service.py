@@ -42,6 +42,11 @@ METRICS_EVERY = 15.0
 READY_AFTER = 150.0
 CONNECT_TIMEOUT = 3.0
 
+# settings that a reload cannot change
+FIXED = (
+    "endpoint", "api_version", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "metrics_file", "environment", "output_tail",
+)  # fmt: skip
+
 WAITING_RESTARTS = (
     "Nothing will be approved by the policy %r. While this service watches, each restart or redeploy that a user asks for waits up to 15 minutes"
     " for an approval. `policy: documented` approves those and short freezes of this VM at once."
@@ -262,11 +267,10 @@ class Service:
         except ConfigError as error:
             self._log.say("error", "the configuration stays as it was: %s" % error)
         else:
-            fixed = ("endpoint", "api_version", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "metrics_file", "output_tail")
-            changed = [name for name in fixed if getattr(settings, name) != getattr(self._settings, name)]
+            changed = [name for name in FIXED if getattr(settings, name) != getattr(self._settings, name)]
             if changed:
                 self._log.say("warning", "these settings take effect with the next restart only: %s" % ", ".join(changed))
-            self._settings = settings._replace(**{name: getattr(self._settings, name) for name in fixed})
+            self._settings = settings._replace(**{name: getattr(self._settings, name) for name in FIXED})
             self._log.threshold = settings.log_level
             self._engine.reconfigure(self._settings, self._hooks())
             self._log.say("info", "configuration and hooks are read again; what runs goes on")

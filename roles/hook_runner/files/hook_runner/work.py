@@ -22,6 +22,10 @@ from hook_runner.variables import hook_input, hook_variables
 # the keeper's own limit counts only where no daemon lives to keep the time
 BACKSTOP = 5.0
 
+# how the keeper's words begin
+NOT_STARTED = "it could not be started"
+TIME_LIMIT = "its time limit"
+
 # how the reasons begin that another NotBefore can remove
 NO_TIME = "too little time is left"
 NEAR = "the event may start"
@@ -57,7 +61,7 @@ class Work:
         self._next_id = next_id
         self._keep = keep
         self._ended = ended
-        self._active: dict[int, tuple[Record, Step, float]] = {}
+        self._active: dict[int, tuple[Record, Step, Optional[float]]] = {}
         self._stopping: dict[int, tuple[str, str]] = {}
         self.waiting: dict[int, str] = {}
 
@@ -75,9 +79,8 @@ class Work:
             if step.state != RUNNING:
                 continue
             if self._runs.adopt(step.id):
-                passed = (self._clock.now() - step.started_at).total_seconds() if step.started_at else 0.0
-                timeout = self.settings.hook(step.stage, step.hook).timeout
-                self._active[step.id] = (record, step, self._clock.monotonic() + max(0.0, timeout - max(0.0, passed)))
+                # how long it has run is known when the server has told its time; the host's own clock may be wrong
+                self._active[step.id] = (record, step, None)
                 self._keep(record, "hook-adopted", "%s/%s runs on from before the daemon's start" % (step.stage, step.hook), "notice")
             else:
                 self._close(record, step, INTERRUPTED, "the host went down while it ran, or it had not begun")
@@ -173,8 +176,14 @@ class Work:
         for owner, step, limit in list(self._active.values()):
             if owner is not record or step.stage != stage:
                 continue
+            timeout = self.settings.hook(stage, step.hook).timeout
+            if limit is None:
+                if not self._clock.is_set():
+                    continue
+                passed = (self._clock.now() - step.started_at).total_seconds() if step.started_at else 0.0
+                limit = self._clock.monotonic() + max(0.0, timeout - max(0.0, passed))
+                self._active[step.id] = (owner, step, limit)
             if self._clock.monotonic() >= limit:
-                timeout = self.settings.hook(stage, step.hook).timeout
                 self._stop(step, TIMEOUT, "it took longer than its %g s" % timeout, self.settings.kill_after)
             end = prepare_ends(record, self.settings.margin) if stage == PREPARE else None
             if end is not None and self._clock.now() >= end:
@@ -191,10 +200,8 @@ class Work:
         step.exit_status, step.output = result.exit_status, result.output
         if result.exit_status == 0:
             state, reason = OK, ""
-        elif result.exit_status is None and not state:
-            state, reason = INTERRUPTED if not result.error or "keeper" in result.error else FAILED, result.error
         elif not state:
-            state, reason = FAILED, result.error or _how(result.exit_status)
+            state, reason = _judged(result)
         self._close(record, step, state, reason)
 
     def _without_run(self, record: Record, hook: Hook, state: str, reason: str, now: datetime) -> None:
@@ -217,7 +224,12 @@ def _order(not_before: Optional[datetime]) -> float:
     return 0.0 if not_before is None else not_before.timestamp()
 
 
-def _how(exit_status: Optional[int]) -> str:
-    if exit_status is None:
-        return "nobody knows how it ended"
-    return "signal %d ended it" % -exit_status if exit_status < 0 else "exit status %d" % exit_status
+def _judged(result: Result) -> tuple[str, str]:
+    """State and reason of a run that failed, or that somebody else than this daemon ended."""
+    if result.exit_status is None:
+        return FAILED if result.error.startswith(NOT_STARTED) else INTERRUPTED, result.error
+    if result.error:
+        return TIMEOUT if result.error.startswith(TIME_LIMIT) else INTERRUPTED, result.error
+    if result.exit_status < 0:
+        return FAILED, "signal %d ended it" % -result.exit_status
+    return FAILED, "exit status %d" % result.exit_status
