@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A program of its own that runs one hook to its end, so that the hook outlives the daemon and is accounted for.
+
+Started by `runs` as ``python -I -S keeper.py FOLDER`` with two descriptors: 3 is the run's lock, which tells whoever finds the
+folder that this process lives; 4 is a pipe by which the hook is ended early. It imports as little as it can before the hook
+runs, and nothing of this package: a hook often has seconds, and an upgrade may replace the package meanwhile.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+import time
+
+LOCK, REQUESTS = 3, 4
+CHUNK = 65536
+# what of a hook's output goes on to the log: a hook that floods must not push the service's own lines out of it
+LINES_PER_SECOND = 200
+# three times that, as replaced bytes take, still goes into a pipe in one piece
+LONGEST_LINE = 1300
+# how long whatever a hook left behind in its process group has to end by itself
+LEFTOVERS_MAY_TAKE = 1.0
+# 9 and 19 are KILL and STOP; the rest has the effect that programs expect, whatever this process was started with
+ORDINARY_SIGNALS = [number for number in range(1, 32) if number not in (9, 19)]
+TERM, KILL, CONT, CHLD = 15, 9, 18, 17
+
+
+def main(folder: str) -> None:
+    """Run the hook that the folder's order names, and leave its result there."""
+    os.setsid()
+    home = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    os.write(LOCK, b"%d\n" % os.getpid())
+    with open(os.open("order", os.O_RDONLY, dir_fd=home), "rb") as file:
+        path, environment, limit, kill_after, tail = marshal.load(file)
+    began = time.monotonic()
+    output = Output(path, tail)
+    status, error = None, ""
+    try:
+        hook, output.descriptor = start(path, environment, home)
+    except (OSError, ValueError) as problem:
+        error = why(path, problem)
+    else:
+        status, error = Watch(hook, output, began, limit, kill_after).until_it_ends()
+    write_result(home, status, output.text(), time.monotonic() - began, error)
+
+
+def start(path: bytes, environment: dict[bytes, bytes], home: int) -> tuple[int, int]:
+    """The hook as leader of a process group of its own: (process id, descriptor of its output)."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try:
+                os.set_inheritable(int(name), False)
+            except OSError:
+                pass  # the one by which the folder was listed
+    os.chdir("/")
+    os.umask(0o022)
+    given = os.open("input", os.O_RDONLY, dir_fd=home)  # a file: nobody has to feed it, and nobody has to read it
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    try:
+        descriptors = [(os.POSIX_SPAWN_DUP2, given, 0), (os.POSIX_SPAWN_DUP2, writer, 1), (os.POSIX_SPAWN_DUP2, writer, 2)]
+        hook = os.posix_spawn(
+            path, [path], environment, file_actions=descriptors, setpgroup=0, setsigmask=(), setsigdef=ORDINARY_SIGNALS
+        )
+    finally:
+        os.close(given)
+        os.close(writer)
+    return hook, reader
+
+
+def why(path: bytes, problem: Exception) -> str:
+    """Why a hook could not be started, with what the kernel does not say."""
+    import errno
+
+    number = getattr(problem, "errno", None)
+    text = "it could not be started: %s" % (os.strerror(number) if number else problem)
+    if number == errno.ENOEXEC:
+        text += ": it does not begin with #! and an interpreter, and is no program"
+    elif number == errno.ENOENT and os.path.exists(path):
+        text += ": the interpreter that its first line names is missing"
+    elif number == errno.EACCES:
+        text += ": it, or the interpreter that its first line names, may not be executed, or its file system is mounted noexec"
+    return text
+
+
+class Watch:
+    """Waits for the end of a hook, and ends it when it is told to or its time is up."""
+
+    def __init__(self, hook: int, output: Output, began: float, limit: float, kill_after: float) -> None:
+        self.hook = hook
+        self.output = output
+        self.term_at = began + limit
+        self.limit, self.kill_after = limit, kill_after
+        self.kill_at: float | None = None
+        self.error = ""
+
+    def until_it_ends(self) -> tuple[int, str]:
+        """Its exit status (minus the number of the signal that ended it), and why it was ended early or ""."""
+        import select
+        import signal
+
+        woken, waker = os.pipe()
+        for end in (woken, waker):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        for number in (CHLD, TERM):
+            signal.signal(number, lambda _number, _frame: None)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        waiting = select.poll()
+        for descriptor in (woken, REQUESTS, self.output.descriptor):
+            waiting.register(descriptor, select.POLLIN)
+        while os.waitid(os.P_PID, self.hook, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            for descriptor, _event in waiting.poll(self.pause() * 1000):
+                if descriptor == self.output.descriptor:
+                    if self.output.take() == b"":
+                        waiting.unregister(descriptor)
+                elif descriptor == woken:
+                    if TERM in os.read(woken, CHUNK):
+                        self.end("the host's services were told to end", self.kill_after)
+                else:
+                    request = os.read(REQUESTS, CHUNK).split()
+                    self.end("it was ended early", float(request[-1]) if request else self.kill_after)
+            self.keep_time()
+        self.end_leftovers()
+        self.output.finish()
+        _pid, status = os.waitpid(self.hook, 0)
+        return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status), self.error
+
+    def pause(self) -> float:
+        """Seconds until something has to be done even if nothing happens."""
+        return min(3600.0, max(0.0, (self.term_at if self.kill_at is None else self.kill_at) - time.monotonic()) + 0.001)
+
+    def keep_time(self) -> None:
+        now = time.monotonic()
+        if self.kill_at is None and now >= self.term_at:
+            self.end("its time limit of %g s was up" % self.limit, self.kill_after)
+        if self.kill_at is not None and now >= self.kill_at:
+            self.send(KILL)
+            self.kill_at = now + 3600
+
+    def end(self, error: str, kill_after: float) -> None:
+        """Ask the hook's whole group to end, and see to it that it does. May come twice: the earlier end holds."""
+        kill_at = time.monotonic() + kill_after
+        if self.kill_at is None:
+            self.error = error
+            self.send(TERM)
+            self.send(CONT)  # what is stopped would not hear
+        self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
+
+    def send(self, number: int) -> None:
+        """A signal for the hook's group."""
+        try:
+            os.killpg(self.hook, number)
+        except ProcessLookupError:
+            os.kill(self.hook, number)  # it has left its own group
+        except OSError:
+            pass  # it has become another user's, which a service that is not root cannot help
+
+    def end_leftovers(self) -> None:
+        """End what the hook left in its group. It has not been waited for yet, so that nobody else can have its number."""
+        for number in (TERM, KILL):
+            until = time.monotonic() + (min(self.kill_after, LEFTOVERS_MAY_TAKE) if number == TERM else LEFTOVERS_MAY_TAKE)
+            if not self.leftovers():
+                return
+            self.send(number)
+            self.send(CONT)
+            while self.leftovers() and time.monotonic() < until:
+                self.output.take()
+                time.sleep(0.01)
+
+    def leftovers(self) -> bool:
+        """Whether the group has more processes than its dead leader."""
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != self.hook:
+                try:
+                    with open("/proc/%s/stat" % name, "rb") as file:
+                        state, _parent, group = file.read().rpartition(b")")[2].split()[:3]
+                except (OSError, ValueError):
+                    continue
+                if int(group) == self.hook and state not in (b"Z", b"X"):
+                    return True
+        return False
+
+
+class Output:
+    """The last part of what a hook prints is kept; whole lines go on to the log, but not more than that can bear."""
+
+    def __init__(self, path: bytes, tail: int) -> None:
+        self.descriptor = -1
+        self.label = b"/".join(path.split(b"/")[-2:]) + b": "
+        self.tail = tail
+        self.kept = b""
+        self.line = b""
+        self.second, self.lines, self.dropped = 0, 0, 0
+
+    def take(self) -> bytes | None:
+        """What there is: b"" at the end, None where nothing has come."""
+        try:
+            chunk = os.read(self.descriptor, CHUNK)
+        except BlockingIOError:
+            return None
+        self.kept = (self.kept + chunk)[-self.tail :] if self.tail else b""
+        self.copy(chunk)
+        return chunk
+
+    def finish(self) -> None:
+        """Take the rest; what a process that left the group prints later is nobody's."""
+        for _ in range(16):
+            if not self.take():
+                break
+        if self.line:
+            self.say(self.line)
+        self.tell_dropped()
+
+    def copy(self, chunk: bytes) -> None:
+        second = int(time.monotonic())
+        if second != self.second:
+            self.tell_dropped()
+            self.second, self.lines = second, 0
+        if self.lines >= LINES_PER_SECOND:
+            self.dropped += chunk.count(b"\n")
+            self.line = b""
+            return
+        *lines, self.line = (self.line + chunk).split(b"\n")
+        for line in lines:
+            self.say(line)
+        self.line = self.line[:LONGEST_LINE]
+
+    def tell_dropped(self) -> None:
+        if self.dropped:
+            dropped, self.dropped, self.lines = self.dropped, 0, 0
+            self.say(b"... and %d more lines" % dropped)
+
+    def say(self, line: bytes) -> None:
+        self.lines += 1
+        if self.lines > LINES_PER_SECOND or not log_listens():
+            self.dropped += 1
+            return
+        text = clean((self.label + line)[:LONGEST_LINE].decode("utf-8", "replace")).replace("\n", "?")
+        try:
+            os.write(2, text.encode("utf-8") + b"\n")
+        except OSError:
+            pass  # whoever listened has gone; the hook's output is still in its result
+
+    def text(self) -> str:
+        """The kept part, without anything that could steer a terminal."""
+        return clean(self.kept.decode("utf-8", "replace")).lstrip("\ufffd")
+
+
+def log_listens() -> bool:
+    """Whether a line can be written without waiting for whoever reads the log."""
+    import select
+
+    log = select.poll()
+    log.register(2, select.POLLOUT)
+    return bool(log.poll(0))
+
+
+def clean(text: str) -> str:
+    return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
+
+
+def write_result(home: int, status: int | None, output: str, seconds: float, error: str) -> None:
+    """Leave the result under its final name in one step, so that there is never half of it."""
+    import json
+
+    text = json.dumps({"exit_status": status, "output": output, "seconds": round(seconds, 3), "error": error})
+    for name in ("input", "order"):
+        try:
+            os.unlink(name, dir_fd=home)  # room for the result, should the file system have become full
+        except OSError:
+            pass
+    with open(os.open("result.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=home), "w", encoding="ascii") as file:
+        file.write(text)
+    os.rename("result.new", "result", src_dir_fd=home, dst_dir_fd=home)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The processes of one hook run: whether its keeper lives, and ending all that belongs to it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+from typing import Optional
+
+
+def is_locked(folder: str) -> bool:
+    """Whether the keeper of the run in this folder lives: it holds the folder's lock until it ends, however it ends."""
+    try:
+        lock = os.open(os.path.join(folder, "lock"), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        # shared, so that two who look at the same time do not take each other for the keeper
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def keeper_of(folder: str) -> Optional[int]:
+    """The process id that the run's keeper has or had, which is its session's number; None where none began since the host started."""
+    try:
+        with open(os.path.join(folder, "lock"), "rb") as file:
+            boot, number = file.read(200).split(b"\n")[:2]
+        return int(number) if boot == boot_id() else None
+    except (OSError, ValueError):
+        return None
+
+
+def kill_all(folder: str) -> bool:
+    """KILL for all processes of the run's session, the keeper too; False where there are none (any more)."""
+    keeper = keeper_of(folder)
+    if keeper is None:
+        return False
+    members = _members(keeper)
+    if keeper in members and not is_locked(folder):
+        return False  # all of that session have ended, and its number has been given to somebody else since
+    for member in members:
+        try:
+            os.kill(member, signal.SIGKILL)
+        except OSError:
+            pass
+    return bool(members)
+
+
+def boot_id() -> bytes:
+    """What tells one start of the host from another: process ids mean nothing after the next."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().strip()
+    except OSError:
+        return b""
+
+
+def _members(session: int) -> list[int]:
+    """The living processes of a session."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open("/proc/%s/stat" % name, "rb") as file:
+                state, _parent, _group, number = file.read().rpartition(b")")[2].split()[:4]
+        except (OSError, ValueError):
+            continue
+        if int(number) == session and state not in (b"Z", b"X"):
+            found.append(int(name))
+    return found
