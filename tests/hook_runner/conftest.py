@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""One simulator for all tests of this folder, and VMs in front of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import pytest
+import simulator_process
+from rig import Rig
+from simulated_azure import GROUPS, Azure, clean
+from simulator_process import Simulator
+
+
+@pytest.fixture(scope="session")
+def _simulator() -> Iterator[tuple[Simulator, dict[str, Any]]]:
+    options = ["--clock", "manual", "--knob", "rate_limit=off", "--quiet"]
+    with simulator_process.start({"groups": GROUPS}, args=options) as running:
+        yield running, running.get("/knobs")
+
+
+@pytest.fixture
+def azure(_simulator: tuple[Simulator, dict[str, Any]]) -> Azure:
+    """Azure without events and faults, whose clock the test moves."""
+    clean(*_simulator)
+    return Azure(_simulator[0])
+
+
+@pytest.fixture
+def make_rig(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., Rig]]:
+    """Make a VM of Azure with this configuration; vm1 unless another `name` is given."""
+    made: list[Rig] = []
+
+    def make(name: str = "vm1", **config: Any) -> Rig:
+        folder = tmp_path / name
+        folder.mkdir()
+        made.append(Rig(folder, azure, name, **config))
+        return made[-1]
+
+    yield make
+    for rig in made:
+        rig.close()

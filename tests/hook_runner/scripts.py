@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Hooks that are real executables and note what they were told in a file of marks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+# what a hook does between its first and its last mark
+WORKS = ":"
+FAILS = "exit 3"
+# until it is released with an exit status; the mark comes first, so that a test can wait for it
+HANGS = 'say hang; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"'
+IGNORES_TERM = "trap 'say term' TERM; say hang; while :; do sleep 1000; done"
+KEEPS_INPUT = 'cat > "$MARKS.input.$EVENT_STAGE.$me"; env > "$MARKS.environment.$EVENT_STAGE.$me"'
+TALKS = 'echo "speaking of $EVENT_ID"; echo "and of trouble" >&2'
+
+_SCRIPT = """#!/bin/sh
+me=${0##*/}
+say() {
+    printf '%%s %%s/%%s %%s %%s %%s %%s %%s %%s\\n' "$1" "$EVENT_STAGE" "$me" "$EVENT_ID" "$EVENT_TYPE" "${EVENT_OUTCOME:--}" \\
+        "${HOOK_SECONDS:--}" "$EVENT_SECONDS_LEFT" "$$" >> "$MARKS"
+}
+say begin
+%s
+say end
+"""
+
+
+class Mark(NamedTuple):
+    """One line of the marks; ``what``: begin, hang, term or end; ``hook``: STAGE/NAME."""
+
+    what: str
+    hook: str
+    event_id: str
+    event_type: str
+    outcome: str
+    hook_seconds: int
+    seconds_left: int
+    pid: int
+
+
+def write_hook(directory: Path, hook: str, body: str = WORKS, mode: int = 0o755) -> Path:
+    """Write the executable STAGE/NAME."""
+    path = directory / hook
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    path.write_text(_SCRIPT % body)
+    path.chmod(mode)
+    return path
+
+
+def read_marks(path: Path) -> list[Mark]:
+    """All marks so far, in the order in which they were made."""
+    if not path.exists():
+        return []
+    return [_mark(*line.split(" ")) for line in path.read_text().splitlines()]
+
+
+def _mark(what: str, hook: str, event_id: str, kind: str, outcome: str, limit: str, left: str, pid: str) -> Mark:
+    return Mark(what, hook, event_id, kind, "" if outcome == "-" else outcome, int(limit), int(left), int(pid))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
+def processes_with(word: str, where: str) -> list[int]:
+    """Processes whose command line or environment (``where``) holds the word."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                data = Path("/proc", name, where).read_bytes()
+            except OSError:
+                continue
+            if word.encode() in data:
+                found.append(int(name))
+    return found

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Section 8.1 of the description of the service: lives of events, as the daemon deals with them."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import pytest
+from rig import Rig
+from scripts import HANGS, IGNORES_TERM
+from simulated_azure import Azure
+
+MakeRig = Callable[..., Rig]
+
+ALL = ("prepare/10-a", "emergency/10-a", "started/10-a", "recover/10-a")
+
+
+def with_hooks(rig: Rig, *hooks: str, body: str = ":") -> Rig:
+    for hook in hooks or ALL:
+        rig.hook(hook, body)
+    return rig
+
+
+def test_t01_prepare_approve_started_recover(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig())
+    me.look()
+    assert me.engine.records == []
+    event = azure.schedule("Freeze", duration=5, started_for="5m")
+    me.look()
+    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    me.look()
+    me.look(after=2)
+    assert me.ran() == ["prepare/10-a", "started/10-a"]
+    me.look(after=290)
+    me.look(after=20)
+    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+    assert me.marks("begin")[-1].outcome == "completed"
+    me.look(after=60)
+    assert len(me.ran()) == 3 and azure.approvals() == [("vm1", event)] and me.engine.records == []
+    assert me.words(event) == [
+        "appeared", "hook-started", "hook-ended", "approval-sent", "approved", "started", "hook-started", "hook-ended",
+        "gone", "hook-started", "hook-ended", "closed",
+    ]  # fmt: skip
+
+
+def test_t02_never_approved_it_starts_when_its_time_has_come(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig(policy="observe"))
+    event = azure.schedule("Freeze", started_for="5m")
+    me.look()
+    me.look(after=898)
+    assert me.ran() == ["prepare/10-a"] and me.record(event).event.status == "Scheduled"
+    me.look(after=3)
+    assert me.ran() == ["prepare/10-a", "started/10-a"]
+    me.look(after=310)
+    me.look(after=10)
+    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+    assert azure.requests("POST") == [] and me.record(event).outcome == "completed"
+
+
+def test_t03_cancelled_before_it_started(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig(policy="observe"))
+    event = azure.schedule("Freeze", cancel_after="8m")
+    me.look()
+    me.look(after=490)
+    me.look()
+    assert me.ran() == ["prepare/10-a", "recover/10-a"]
+    assert me.marks("begin")[-1].outcome == me.record(event).outcome == "cancelled-or-missed"
+    assert "cancelled, or its start was missed" in [entry for entry in me.record(event).timeline if entry.what == "gone"][0].detail
+    assert me.said("error") == 0
+
+
+def test_t04_cancelled_although_approved(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig())
+    event = azure.schedule("Freeze", hold=True, cancel_after="8m")
+    me.look()
+    me.look(after=490)
+    assert me.ran() == ["prepare/10-a", "recover/10-a"] and azure.approvals() == [("vm1", event)]
+    assert me.record(event).outcome == "cancelled-or-missed"
+
+
+@pytest.mark.parametrize("kind", ["Reboot", "Redeploy"])
+def test_t06_t07_a_hardware_failure_is_an_emergency(azure: Azure, make_rig: MakeRig, kind: str) -> None:
+    me = with_hooks(make_rig())
+    me.look()
+    event = azure.fail("vm1", kind)
+    me.look()
+    me.look(after=30)
+    assert me.ran() == ["emergency/10-a"] and azure.requests("POST") == []
+    azure.complete(event)
+    me.look()
+    me.look(after=60)
+    assert me.ran() == ["emergency/10-a", "recover/10-a"] and me.record(event).outcome == "completed"
+
+
+def test_t08_an_automatic_approval_is_one_too_but_told_from_it_by_its_source(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig(policy="documented"))
+    azure.schedule("Reboot", starts="automatic_approval", source="User")
+    me.look()
+    me.look(after=5)
+    assert me.ran() == ["emergency/10-a"] and azure.requests("POST") == []
+    assert me.said("Reboot by User hits this VM") == 1 and me.said("hardware") == 0
+
+
+def test_t09_a_reboot_that_only_freezes_is_recovered_from_once(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig())
+    azure.schedule("Reboot", actual="Freeze", impact_for=5, started_for=60)
+    for _second in range(15):
+        me.look(after=5)
+    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+
+
+def test_t10_a_second_impact_is_no_end(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig())
+    changes = [{"action": "impact", "after_start": 300, "impact_for": 3}]
+    azure.schedule("Freeze", started_for="10m", changes=changes)
+    me.look()
+    for _gap in range(18):
+        me.look(after=33)
+    assert me.ran() == ["prepare/10-a", "started/10-a"]
+    me.look(after=33)
+    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+
+
+def test_t11_a_reboot_during_prepare_runs_the_hook_again_and_loses_no_approval(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig())
+    me.hook("prepare/20-b", HANGS)
+    event = azure.schedule("Reboot")
+    me.look()
+    assert me.ran() == ["prepare/10-a", "prepare/20-b"] and azure.approvals() == []
+    me.restart("reboot")
+    me.look(after=30)
+    assert me.ran() == ["prepare/10-a", "prepare/20-b", "prepare/20-b"]
+    me.release("prepare/20-b")
+    me.look()
+    assert me.steps(event) == [("prepare/10-a", "ok"), ("prepare/20-b", "interrupted"), ("prepare/20-b", "ok")]
+    assert azure.approvals() == [("vm1", event)]
+
+
+def test_t11_a_hook_that_may_not_run_again_does_not_and_counts_as_failed(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(hooks={"10-a": {"rerun": False}})
+    me.hook("prepare/10-a", HANGS)
+    me.hook("prepare/20-b")
+    event = azure.schedule("Reboot")
+    me.look()
+    me.restart("reboot")
+    me.look(after=30)
+    assert me.ran() == ["prepare/10-a", "prepare/20-b"]
+    assert me.engine.prepared(me.record(event)) == "failed" and azure.requests("POST") == []
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
+def test_t11_an_approval_that_is_due_after_the_restart_is_sent_then(azure: Azure, make_rig: MakeRig, how: str) -> None:
+    me = with_hooks(make_rig())
+    me.delivers = False
+    event = azure.schedule("Reboot")
+    me.look()
+    assert me.record(event).approval == "sent" and azure.approvals() == []
+    me.restart(how)
+    me.delivers = True
+    me.look(after=30)
+    assert azure.approvals() == [("vm1", event)] and me.ran() == ["prepare/10-a"]
+    me.look(after=5)
+    assert len(azure.requests("POST")) == 1
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
+def test_t12_a_restart_while_started_waits_for_the_end(azure: Azure, make_rig: MakeRig, how: str) -> None:
+    me = with_hooks(make_rig())
+    event = azure.schedule("Reboot", started_for="5m")
+    me.look()
+    me.look(after=2)
+    me.restart(how)
+    me.look(after=60)
+    me.look(after=60)
+    assert me.ran() == ["prepare/10-a", "started/10-a"]
+    me.look(after=200)
+    me.look(after=60)
+    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"] and azure.approvals() == [("vm1", event)]
+    assert me.record(event).outcome == "completed"
+
+
+@pytest.mark.parametrize("seen_started, outcome", [(True, "completed"), (False, "cancelled-or-missed")])
+def test_t13_gone_at_the_first_poll_after_a_reboot_is_recovered_from_once(azure: Azure, make_rig: MakeRig, seen_started: bool, outcome: str) -> None:
+    me = with_hooks(make_rig())
+    event = azure.schedule("Reboot")
+    me.look()
+    if seen_started:
+        me.look(after=2)
+    azure.complete(event)
+    me.restart("reboot")
+    me.look(after=90)
+    me.look(after=90)
+    assert me.ran("recover") == ["recover/10-a"] and me.ran("prepare") == ["prepare/10-a"]
+    assert me.record(event).outcome == outcome
+    me.restart("reboot")
+    me.look()
+    assert me.ran("recover") == ["recover/10-a"]
+
+
+def test_t15_two_at_once_are_two(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig())
+    mine = azure.schedule("Freeze")
+    other = azure.schedule("Redeploy", "vm2")
+    me.look()
+    assert [mark.event_id for mark in me.marks("begin")] == [mine] and azure.approvals() == [("vm1", mine)]
+    told = {event["event_id"]: (event["stage"], event["concerns_me"], event["prepared"]) for event in me.status()["events"]}
+    assert told == {mine: ("prepare", True, "ok"), other: ("watched", False, "none")}
+
+
+def test_t17_an_event_of_others_is_seen_and_left_alone(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig(policy="documented", leader="first"))
+    other = azure.schedule("Freeze", "vm2", "vm3", source="User")
+    me.look()
+    me.look(after=300)
+    assert [event["event_id"] for event in me.status()["events"]] == [other]
+    me.look(after=1000)
+    me.look(after=1000)
+    assert me.ran() == [] and azure.requests("POST") == [] and me.engine.records == []
+    assert me.journal.records(10) == []
+
+
+def test_t18_somebody_else_approves_during_prepare(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig(), "started/10-a", "recover/10-a")
+    me.hook("prepare/10-a", HANGS)
+    me.hook("prepare/20-b")
+    event = azure.schedule("Freeze", "vm2", "vm1", started_for=60)
+    me.look()
+    azure.approve(event, "vm2")
+    me.look(after=2)
+    assert me.steps(event)[0] == ("prepare/10-a", "stopped") and azure.approvals() == []
+    assert me.ran() == ["prepare/10-a", "started/10-a"] and me.engine.prepared(me.record(event)) == "failed"
+    me.look(after=60)
+    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+
+
+def test_t19_both_approve_in_the_same_moment(azure: Azure, make_rig: MakeRig) -> None:
+    both = [with_hooks(make_rig(name, leader="first", takeover_after=0)) for name in ("vm1", "vm2")]
+    event = azure.schedule("Freeze", "vm1", "vm2", started_for=60)
+    for me in both:
+        me.look()
+    assert azure.approvals() == [("vm1", event), ("vm2", event)]
+    azure.advance(2)
+    for me in both:
+        me.look()
+        assert me.ran() == ["prepare/10-a", "started/10-a"]
+    assert azure.starts(event) == 1
+
+
+def test_t20_approved_but_held_by_other_tenants_is_not_asked_for_again(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig())
+    event = azure.schedule("Freeze", hold=True)
+    for _minute in range(10):
+        me.look(after=60)
+    assert len(azure.requests("POST")) == 1
+    (told,) = me.status()["events"]
+    assert (told["status"], told["approval"], told["event_id"]) == ("Scheduled", "accepted", event)
+    assert "it has been approved already" in told["reason"]
+    me.restart("reboot")
+    me.look(after=60)
+    assert len(azure.requests("POST")) == 1
+    me.look(after=301)
+    assert me.ran() == ["prepare/10-a", "started/10-a"]
+
+
+def test_t21_the_next_one_comes_as_the_last_one_ends_and_recovery_goes_first(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig())
+    first = azure.schedule("Freeze")
+    me.look()
+    me.look(after=2)
+    azure.complete(first)
+    second = azure.schedule("Freeze")
+    me.look()
+    assert [(mark.hook, mark.event_id) for mark in me.marks("begin")] == [
+        ("prepare/10-a", first), ("started/10-a", first), ("recover/10-a", first), ("prepare/10-a", second),
+    ]  # fmt: skip
+    # the recovery was over before what it undoes was done again
+    assert [mark.what for mark in me.marks()] == ["begin", "end"] * 4
+
+
+def test_t24_each_terminate_is_approved_by_its_own_vm_only(azure: Azure, make_rig: MakeRig) -> None:
+    own: dict[str, Any] = {"policy": {"rules": [{"name": "own", "when": {"only_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]}}
+    first, second = (with_hooks(make_rig(name, **own)) for name in ("pool_1", "pool_2"))
+    one = azure.schedule("Terminate", "pool_1", batch="scale-in")
+    two = azure.schedule("Terminate", "pool_2", batch="scale-in")
+    second.look()
+    assert azure.approvals() == [("pool_2", two)]
+    second.look(after=20)
+    assert azure.status(two) == "Scheduled"
+    first.look()
+    assert azure.approvals() == [("pool_2", two), ("pool_1", one)]
+    second.look(after=5)
+    assert azure.status(two) == "Started" and second.ran() == ["prepare/10-a", "started/10-a"]
+
+
+def test_t25_a_predicted_failure_waits_for_days_and_through_restarts(azure: Azure, make_rig: MakeRig) -> None:
+    rules = [{"name": "later", "when": {"time_left": {"gt": "2h"}}, "do": ["notify", "hold"]}, {"name": "now", "do": ["prepare", {"approve": "after_prepare"}]}]
+    me = with_hooks(make_rig(policy={"rules": rules}))
+    event = azure.schedule("Redeploy", notice="5d")
+    me.look()
+    for day in range(1, 5):
+        me.restart("reboot" if day % 2 else "kill")
+        me.look(after=86400)
+        assert me.ran() == []
+    assert me.said("rule 'later'") >= 1
+    me.look(after=86400 - 7200 - 5)
+    assert me.ran() == []
+    me.look(after=5)
+    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+
+
+def test_t22_a_preempt_gets_the_short_plan(azure: Azure, make_rig: MakeRig) -> None:
+    me = with_hooks(make_rig(hook_timeout=120), "prepare/20-b", "recover/10-a")
+    me.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Preempt", notice=30)
+    me.look()
+    assert (me.marks()[0].hook_seconds, me.marks()[0].seconds_left) == (25, 30)
+    me.look(after=24)
+    assert me.steps(event) == [("prepare/10-a", "running")]
+    me.look(after=1)
+    assert me.steps(event) == [("prepare/10-a", "timeout"), ("prepare/20-b", "skipped")]
+    assert azure.requests("POST") == []
+    # the host is gone all of a sudden; whoever comes back as it recovers
+    me.restart("reboot")
+    me.look(after=300)
+    assert me.ran() == ["prepare/10-a", "recover/10-a"]
+
+
+def test_t22_four_seconds_are_used_as_well_and_the_kill_comes_before_the_end(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(kill_after=600)
+    me.hook("prepare/10-a", IGNORES_TERM)
+    event = azure.schedule("Preempt", notice=4)
+    me.look()
+    assert me.marks()[0].hook_seconds == 3
+    me.look(after=3)
+    # half of the second that is left, not the ten minutes of kill_after
+    assert me.steps(event) == [("prepare/10-a", "timeout")]
+    assert me.record(event).steps[0].exit_status == -9 and len(me.marks("term")) == 1
