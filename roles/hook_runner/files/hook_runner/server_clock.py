@@ -38,6 +38,10 @@ class ServerClock:
             self._heard = server_time
             self._heard_at = at
 
+    def is_set(self) -> bool:
+        """Whether the server has told its time, so that this is more than the host's own idea of it."""
+        return self._heard is not None
+
     def at(self, monotonic: float) -> datetime:
         """The time at a moment of the monotonic clock, aware and in UTC."""
         if self._heard is None:
