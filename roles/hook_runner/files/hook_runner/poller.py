@@ -141,6 +141,7 @@ class Poller(threading.Thread):
             self._deliver(Nameless(reason))
         else:
             self._needs_name = False
+            self._last = None  # an event that came before its name was nobody's: the next document is news again
             self._deliver(Named(name))
 
     def _send_approvals(self) -> None:
