@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Optional
 
 import pytest
 from azure_scheduled_events.document import ScheduledEvent
@@ -54,13 +56,13 @@ hooks:
 """
 
 
-def load(tmp_path, text, **kwargs):
+def load(tmp_path: Path, text: str, owners: Optional[frozenset[int]] = None) -> Settings:
     path = tmp_path / "config.yml"
     path.write_text(text, encoding="utf-8")
-    return load_settings(str(path), **kwargs)
+    return load_settings(str(path), owners)
 
 
-def test_without_a_file_the_defaults_hold(tmp_path):
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     settings = load_settings(str(tmp_path / "absent.yml"))
     assert settings == Settings()
     assert settings.policy.name == "observe"
@@ -68,7 +70,7 @@ def test_without_a_file_the_defaults_hold(tmp_path):
     assert load(tmp_path, "# nothing yet\n") == Settings()
 
 
-def test_every_key_is_read(tmp_path):
+def test_every_key_is_read(tmp_path: Path) -> None:
     settings = load(tmp_path, EVERYTHING)
     assert settings._replace(policy=Settings().policy, hooks={}) == Settings(
         endpoint="http://169.254.169.254", api_version=("2020-07-01", "2019-08-01"), resource_name="vm-1", interval=2.0, timeout=5.0,
@@ -82,12 +84,12 @@ def test_every_key_is_read(tmp_path):
     assert "config.yml:11: policy.rules[0]" in decision.reason
 
 
-def test_each_setting_has_a_reader():
+def test_each_setting_has_a_reader() -> None:
     assert set(_READERS) | {"policy", "policy_file", "hooks"} == set(_KEYS)
     assert set(_HOOK_READERS) == set(HookSettings._fields)
 
 
-def test_a_hooks_settings_are_those_of_its_name_and_then_those_of_its_stage(tmp_path):
+def test_a_hooks_settings_are_those_of_its_name_and_then_those_of_its_stage(tmp_path: Path) -> None:
     settings = load(tmp_path, EVERYTHING)
     assert settings.hook("prepare", "10-drain") == HookSettings(90.0, ("Reboot", "Redeploy"), "stop", 30.0, False)
     assert settings.hook("recover", "10-drain") == HookSettings(300.0, ("Reboot", "Redeploy"), "stop", 0.0, True)
@@ -96,7 +98,7 @@ def test_a_hooks_settings_are_those_of_its_name_and_then_those_of_its_stage(tmp_
 
 
 @pytest.mark.parametrize("name", ["observe", "documented", "Documented"])
-def test_a_policy_may_be_the_name_of_a_preset(tmp_path, name):
+def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None:
     if name == "Documented":
         with pytest.raises(ConfigError, match=r"config.yml:1: policy: unknown policy 'Documented'; did you mean documented\?"):
             load(tmp_path, "policy: Documented\n")
@@ -105,7 +107,7 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path, name):
         assert load(tmp_path, "policy: {preset: %s}\n" % name).policy.name == name
 
 
-def test_a_policy_file_is_found_beside_the_configuration(tmp_path, monkeypatch):
+def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     (tmp_path / "policy.yml").write_text("name: filed\nrules:\n- {when: {}, do: log}\n")
     assert load(tmp_path, "policy_file: policy.yml\n").policy.name == "filed"
@@ -169,12 +171,12 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path, monkeypatch):
         ("a: \x00", "config.yml"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_named_with_file_line_and_key(tmp_path, text, complaint):
+def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(complaint)):
         load(tmp_path, text)
 
 
-def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path):
+def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
     (tmp_path / "config.yml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_settings(str(tmp_path / "config.yml"))
@@ -183,7 +185,7 @@ def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["config.yml", "policy.yml"])
-def test_a_configuration_that_others_can_write_is_refused(tmp_path, name):
+def test_a_configuration_that_others_can_write_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "policy.yml").write_text("preset: documented\n")
     owners = frozenset({0, os.geteuid()})
     assert load(tmp_path, "policy_file: policy.yml\n", owners=owners).policy.name == "documented"
@@ -193,7 +195,7 @@ def test_a_configuration_that_others_can_write_is_refused(tmp_path, name):
     assert load_settings(str(tmp_path / "config.yml")).policy.name == "documented"
 
 
-def test_a_link_out_of_the_folder_is_refused(tmp_path):
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "elsewhere.yml").write_text("interval: 2\n")
     link = tmp_path / "etc" / "config.yml"

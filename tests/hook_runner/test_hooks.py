@@ -6,37 +6,39 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import Optional
 
 import pytest
 from hook_runner.configuration import Settings
-from hook_runner.hooks import WHOLE_FOLDER, find_hooks
+from hook_runner.hooks import WHOLE_FOLDER, Hook, find_hooks
 from hook_runner.records import STAGES
 
+Found = tuple[dict[str, tuple[Hook, ...]], tuple[str, ...]]
 OWNERS = frozenset({0, os.geteuid()})
 
 
-def put(home, path, mode=0o755):
+def put(home: Path, path: str, mode: int = 0o755) -> None:
     file = home / path
     file.parent.mkdir(exist_ok=True)
     file.write_text("#!/bin/sh\n")
     file.chmod(mode)
-    return file
 
 
-def find(home, settings=None):
+def find(home: Path, settings: Optional[Settings] = None) -> Found:
     return find_hooks(str(home), settings or Settings(), OWNERS)
 
 
-def names(found, stage="prepare"):
+def names(found: Found, stage: str = "prepare") -> list[str]:
     return [hook.name for hook in found[0][stage]]
 
 
-def test_missing_folders_have_no_hooks(tmp_path):
+def test_missing_folders_have_no_hooks(tmp_path: Path) -> None:
     assert find(tmp_path / "absent") == ({stage: () for stage in STAGES}, ())
     assert find(tmp_path) == ({stage: () for stage in STAGES}, ())
 
 
-def test_hooks_come_in_the_order_of_their_bytes(tmp_path):
+def test_hooks_come_in_the_order_of_their_bytes(tmp_path: Path) -> None:
     for name in ("B", "a", "10-z", "9-a", "10-a", "10_a", "10.a", "A"):
         put(tmp_path, "prepare/" + name)
     put(tmp_path, "recover/x")
@@ -51,7 +53,7 @@ def test_hooks_come_in_the_order_of_their_bytes(tmp_path):
     "name", [".hidden", "10-x~", "10-x.bak", "10-x.dpkg-old", "10-x.dpkg-dist", "10-x.rpmnew", "10-x.rpmsave", "10-x.disabled", "README", "README.md",
              "-rf", "a b", "a\nb", "ä", "a;b", "$(x)", "\udcff"],
 )  # fmt: skip
-def test_what_is_no_hook_is_left_out_and_told(tmp_path, name):
+def test_what_is_no_hook_is_left_out_and_told(tmp_path: Path, name: str) -> None:
     put(tmp_path, "prepare/" + name)
     put(tmp_path, "prepare/10-good")
     found = find(tmp_path)
@@ -61,7 +63,7 @@ def test_what_is_no_hook_is_left_out_and_told(tmp_path, name):
     assert note.isascii() and note.isprintable()
 
 
-def test_a_file_without_x_bit_and_a_folder_are_told(tmp_path):
+def test_a_file_without_x_bit_and_a_folder_are_told(tmp_path: Path) -> None:
     put(tmp_path, "prepare/10-x", 0o644)
     (tmp_path / "prepare" / "20-folder").mkdir()
     os.mkfifo(tmp_path / "prepare" / "30-pipe", 0o755)
@@ -70,17 +72,17 @@ def test_a_file_without_x_bit_and_a_folder_are_told(tmp_path):
     assert [note.rpartition(": ")[2] for note in found[1]] == ["it is not executable", "it is not a file", "it is not a file"]
 
 
-def test_a_hook_that_others_can_write_is_refused_and_the_others_are_not(tmp_path):
+def test_a_hook_that_others_can_write_is_refused_and_the_others_are_not(tmp_path: Path) -> None:
     put(tmp_path, "prepare/10-x", 0o775)
     put(tmp_path, "prepare/20-x")
     first, second = find(tmp_path)[0]["prepare"]
-    assert "10-x can be written by others" in first.refusal
+    assert "10-x can be written by others" in (first.refusal or "")
     assert second.refusal is None
 
 
 @pytest.mark.parametrize("path", [".", "prepare"])
 @pytest.mark.parametrize("hooks", [(), ("10-x", "20-x")])
-def test_a_folder_that_others_can_write_counts_as_one_hook_that_is_refused_also_when_it_has_been_emptied(tmp_path, path, hooks):
+def test_a_folder_that_others_can_write_counts_as_one_hook_that_is_refused_also_when_it_has_been_emptied(tmp_path: Path, path: str, hooks: tuple[str, ...]) -> None:
     (tmp_path / "prepare").mkdir()
     for name in hooks:
         put(tmp_path, "prepare/" + name)
@@ -88,31 +90,31 @@ def test_a_folder_that_others_can_write_counts_as_one_hook_that_is_refused_also_
     (tmp_path / path).chmod(0o777)
     (hook,) = find(tmp_path)[0]["prepare"]
     assert hook.name == WHOLE_FOLDER
-    assert "can be written by others" in hook.refusal
+    assert "can be written by others" in (hook.refusal or "")
 
 
 @pytest.mark.parametrize("target", ["absent", "prepare", "/usr/bin"])
-def test_a_stage_that_is_a_link_to_nowhere_or_outside_is_refused(tmp_path, target):
+def test_a_stage_that_is_a_link_to_nowhere_or_outside_is_refused(tmp_path: Path, target: str) -> None:
     (tmp_path / "prepare").symlink_to(target)
     (hook,) = find(tmp_path)[0]["prepare"]
     assert hook.name == WHOLE_FOLDER and hook.refusal
 
 
-def test_links_to_hooks_inside_are_run_and_others_refused(tmp_path):
+def test_links_to_hooks_inside_are_run_and_others_refused(tmp_path: Path) -> None:
     put(tmp_path, "prepare/10-x")
     (tmp_path / "recover").mkdir()
     (tmp_path / "recover" / "10-x").symlink_to("../prepare/10-x")
     (tmp_path / "recover" / "20-x").symlink_to("/bin/true")
     (tmp_path / "recover" / "30-x").symlink_to("absent")
     (tmp_path / "recover" / "40-x").symlink_to("40-x")
-    refusals = [hook.refusal for hook in find(tmp_path)[0]["recover"]]
-    assert refusals[0] is None
+    refusals = [hook.refusal or "" for hook in find(tmp_path)[0]["recover"]]
+    assert refusals[0] == ""
     assert "outside" in refusals[1]
     assert "cannot be examined" in refusals[2]
     assert "cannot be examined" in refusals[3]
 
 
-def test_each_hook_has_its_settings(tmp_path):
+def test_each_hook_has_its_settings(tmp_path: Path) -> None:
     put(tmp_path, "prepare/10-x")
     settings = Settings(hooks={"10-x": {"timeout": 7.0}, "prepare/10-x": {"on_failure": "stop"}})
     (hook,) = find(tmp_path, settings)[0]["prepare"]
