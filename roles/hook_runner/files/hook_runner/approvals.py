@@ -66,7 +66,13 @@ class Approvals:
         self._not_before: dict[int, float] = {}
         self._errors_in_a_row: dict[int, int] = {}
         self._forced: set[int] = set()
+        # those whose last request went wrong: nobody knows what became of it until the events are looked at again (spec 1.5)
+        self._unsure: set[int] = set()
         self.explained: dict[int, str] = {}
+
+    def looked(self) -> None:
+        """A good document came, so that what is known of the events is what Azure knows."""
+        self._unsure.clear()
 
     def decide(self, record: Record, own_name: Optional[str], prepared: str) -> Decision:
         """What the policy says about the event at this moment."""
@@ -112,6 +118,7 @@ class Approvals:
             self.forget(record)
             self._keep(record, "approved", "IMDS took the approval; Azure starts the event when it can", "notice")
             return
+        self._unsure.add(record.id)
         count = self._errors_in_a_row[record.id] = self._errors_in_a_row.get(record.id, 0) + 1
         pause = min(2.0 ** min(count - 1, 10), _LONGEST_PAUSE) if error.retryable else _PAUSE_AFTER_REFUSAL
         if error.retryable and error.retry_after is not None:
@@ -155,7 +162,8 @@ class Approvals:
         """Drop what is only needed while an approval is on its way."""
         for memory in (self._not_before, self._errors_in_a_row):
             memory.pop(record.id, None)
-        self._forced.discard(record.id)
+        for ids in (self._forced, self._unsure):
+            ids.discard(record.id)
 
     def _wish(self, record: Record, decision: Decision, prepared: str) -> tuple[bool, str]:
         """Whether somebody wants the approval now, and why or why not."""
@@ -175,6 +183,8 @@ class Approvals:
         now = self._clock.now()
         if record.approval_attempts and event.not_before is not None and event.seconds_left(now) <= 0:
             return "its time has come, so that Azure starts it anyhow"
+        if record.id in self._unsure:
+            return "the last request went wrong, so that the events are looked at first"
         if not self._durable() and record.id not in self._forced:
             return "the journal cannot be written, so that the approval would be forgotten"
         if record.approval_asked_by:

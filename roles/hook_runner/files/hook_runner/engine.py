@@ -84,6 +84,7 @@ class Engine:
     def observe(self, document: EventDocument) -> None:
         """A good document came: note what has changed since the records were made, and act."""
         self._has_seen = True
+        self.approvals.looked()
         known = EventDocument(None, tuple(record.event for record in self.records if record.gone_at is None))
         for change in changes(known, document):
             record = self._present(change.event)
