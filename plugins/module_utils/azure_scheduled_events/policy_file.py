@@ -5,22 +5,25 @@
 from __future__ import annotations
 
 from .policy import Places, Policy, PolicyError
-from .yaml_lines import YamlError, locate, read_text
+from .yaml_lines import Reader, YamlError, locate, read_text
 
 
-def load_policy(path: str) -> Policy:
-    """Read a policy file. Raises PolicyError for a file that cannot be read, is no YAML, or is no policy."""
+def load_policy(path: str, read: Reader = locate) -> Policy:
+    """Read a policy file. Raises PolicyError for a file that cannot be read, is no YAML, or is no policy.
+
+    read: takes (text, name, kind) and returns what the YAML says, as ``yaml_lines.locate`` does.
+    """
     try:
         text = read_text(path, "policy file")
     except YamlError as error:
         raise PolicyError(str(error)) from error
-    return parse_policy(text, path)
+    return parse_policy(text, path, read)
 
 
-def parse_policy(text: str, name: str) -> Policy:
+def parse_policy(text: str, name: str, read: Reader = locate) -> Policy:
     """Read a policy from YAML text; ``name`` stands for the file in errors."""
     try:
-        located = locate(text, name, "policy file")
+        located = read(text, name, "policy file")
     except YamlError as error:
         raise PolicyError(str(error)) from error
     if located is None:

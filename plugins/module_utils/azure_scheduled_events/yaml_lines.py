@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 
 class YamlError(ValueError):
@@ -21,6 +21,9 @@ class Located(NamedTuple):
 
     data: Any
     lines: dict[tuple[object, ...], int]
+
+
+Reader = Callable[[str, str, str], Optional[Located]]
 
 
 def read_text(path: str, kind: str) -> str:

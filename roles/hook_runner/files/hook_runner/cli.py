@@ -15,6 +15,8 @@ import os
 import sys
 from typing import Any, Optional, Sequence
 
+from azure_scheduled_events.yaml_lines import Reader, locate
+
 from hook_runner.configuration import DEFAULT_PATH, ConfigError, Settings, load_settings
 from hook_runner.instance import AlreadyRunning
 from hook_runner.logs import harmless
@@ -93,20 +95,21 @@ def show(data: Any, text: str, as_json: bool) -> None:
     print(shown.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def settings_of(path: str, owners: Optional[frozenset[int]] = None) -> Settings:
-    """The settings of a file; the defaults where the usual one is not there. owners: who may have written it."""
+def settings_of(path: str, owners: Optional[frozenset[int]] = None, read: Reader = locate) -> Settings:
+    """The settings of a file; the defaults where the usual one is not there. owners, read: as `load_settings` takes them."""
     if path != DEFAULT_PATH and not os.path.lexists(path):
         raise ConfigError("there is no configuration %s" % path)
-    return load_settings(path, owners)
+    return load_settings(path, owners, read)
 
 
 def run_service(options: argparse.Namespace) -> int:
+    from hook_runner.apart import locate_apart
     from hook_runner.logs import Log
     from hook_runner.service import Service
     from hook_runner.trust import trusted_owners
 
     owners = trusted_owners()
-    Service(lambda: settings_of(options.config, owners), owners, Log(), options.dry_run).run()
+    Service(lambda: settings_of(options.config, owners, locate_apart), owners, Log(), options.dry_run).run()
     return GOOD
 
 

@@ -14,7 +14,7 @@ from azure_scheduled_events.discovery import DEFAULT_ENDPOINT
 from azure_scheduled_events.policy import Places, Policy, PolicyError
 from azure_scheduled_events.policy_file import load_policy
 from azure_scheduled_events.predicates import nearest
-from azure_scheduled_events.yaml_lines import YamlError, locate, read_text
+from azure_scheduled_events.yaml_lines import Reader, YamlError, locate, read_text
 
 from hook_runner import values
 from hook_runner.records import PREPARE
@@ -120,26 +120,27 @@ _HOOK_READERS: dict[str, values.Reader] = {
 _KEYS = (*Settings._fields, "policy_file")
 
 
-def load_settings(path: str, owners: Optional[frozenset[int]] = None) -> Settings:
+def load_settings(path: str, owners: Optional[frozenset[int]] = None, read: Reader = locate) -> Settings:
     """Read the configuration; a file that does not exist stands for the defaults. Raises ConfigError.
 
     owners: refuse a file that others than these users could write.
+    read: takes (text, name, kind) and returns what the YAML says, as ``yaml_lines.locate`` does.
     """
     if not os.path.lexists(path):
         return Settings()
     _check_trust(path, "configuration", owners)
     try:
-        located = locate(read_text(path, "configuration"), path, "configuration")
+        located = read(read_text(path, "configuration"), path, "configuration")
     except YamlError as error:
         raise ConfigError(str(error)) from None
     if located is None:
         return Settings()
     places = Places(path, located.lines)
     _check_keys(located.data, _KEYS, (), places)
-    return _settings(located.data, places, os.path.dirname(os.path.abspath(path)), owners)
+    return _settings(located.data, places, os.path.dirname(os.path.abspath(path)), owners, read)
 
 
-def _settings(data: dict[str, Any], places: Places, folder: str, owners: Optional[frozenset[int]]) -> Settings:
+def _settings(data: dict[str, Any], places: Places, folder: str, owners: Optional[frozenset[int]], reader: Reader) -> Settings:
     read = {key: _read(_READERS[key], value, (key,), places) for key, value in data.items() if key in _READERS}
     if "hooks" in data:
         read["hooks"] = _hooks(data["hooks"], ("hooks",), places)
@@ -151,7 +152,7 @@ def _settings(data: dict[str, Any], places: Places, folder: str, owners: Optiona
         file = os.path.join(folder, _read(values.text, data["policy_file"], ("policy_file",), places))
         _check_trust(file, "policy file", owners)
         try:
-            read["policy"] = load_policy(file)
+            read["policy"] = load_policy(file, reader)
         except PolicyError as error:
             raise ConfigError("%s: %s" % (places.of(("policy_file",)), error)) from None
     return Settings(**read)

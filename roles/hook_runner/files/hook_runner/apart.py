@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""YAML read in a process of its own: PyYAML would stay in the daemon's memory, a megabyte for a file that is read once."""
+
+from __future__ import annotations
+
+import marshal
+import os
+from typing import Optional
+
+from azure_scheduled_events.yaml_lines import Located, locate
+
+
+def locate_apart(text: str, name: str, kind: str) -> Optional[Located]:
+    """What `yaml_lines.locate` returns or raises."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _read_in_child(writer, text, name, kind)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        data = pipe.read()
+    _child, status = os.waitpid(child, 0)
+    if status != 0:
+        return locate(text, name, kind)  # an error to be raised, or a value that marshal does not know
+    found = marshal.loads(data)
+    return None if found is None else Located(*found)
+
+
+def _read_in_child(writer: int, text: str, name: str, kind: str) -> None:
+    status = 1
+    try:
+        located = locate(text, name, kind)
+        data = marshal.dumps(None if located is None else tuple(located))
+        with open(writer, "wb") as pipe:
+            pipe.write(data)
+        status = 0
+    finally:
+        os._exit(status)
