@@ -60,7 +60,8 @@ def close_record(record: Record) -> None:
 
 
 def everything(record: Record) -> dict[str, Any]:
-    """All that a record holds, for comparisons."""
+    """All that a record holds now, for comparisons."""
     held = {name: getattr(record, name) for name in Record.__slots__}
     held["steps"] = [{name: getattr(step, name) for name in Step.__slots__} for step in record.steps]
+    held["timeline"] = list(record.timeline)
     return held

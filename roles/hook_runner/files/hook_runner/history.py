@@ -157,7 +157,7 @@ def _step_lines(step: Step) -> list[str]:
     line = "    %s" % "  ".join(parts)
     if step.reason:
         line += ": %s" % _short(step.reason)
-    return [line] + ["      | %s" % harmless(text.expandtabs()) for text in step.output.splitlines()]
+    return [line] + [("      | %s" % harmless(text.expandtabs())).rstrip() for text in step.output.splitlines()]
 
 
 def _seconds(step: Step) -> Optional[float]:

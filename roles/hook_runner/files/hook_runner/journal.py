@@ -96,6 +96,7 @@ class Journal:
 
     def save(self, record: Record) -> bool:
         """Write the record in one transaction; False where it is in memory only, until the next save that works."""
+        self._pending.pop(record.id, None)
         self._pending[record.id] = record
         if record.closed_at is None:
             self._open[record.id] = record
@@ -190,7 +191,8 @@ class Journal:
     def _write_all(self, connection: sqlite3.Connection) -> Optional[Exception]:
         """Write each pending record; returns what was wrong with single ones, raises sqlite3.Error where it is the file."""
         problem = None
-        for record in list(self._pending.values()):
+        # the latest first: a large one that finds no room must not keep a small one out
+        for record in reversed(list(self._pending.values())):
             try:
                 self._write(connection, record)
             except OF_ONE_RECORD as error:

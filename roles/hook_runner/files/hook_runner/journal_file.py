@@ -10,8 +10,8 @@ import sqlite3
 import time
 from typing import Callable, Optional
 
-from hook_runner import rows
-from hook_runner.schema import Unusable, examine, is_corruption, migrate
+from hook_runner import rows, schema
+from hook_runner.schema import Unusable, examine, is_corruption, migrate, version_of
 
 BESIDE = ("-wal", "-shm", "-journal")
 
@@ -103,6 +103,10 @@ def _examined(uri: str, patience: float) -> sqlite3.Connection:
     connection = _connect(uri, patience, uri=True)
     try:
         examine(connection)
+        version = version_of(connection)
+        if version < len(schema.MIGRATIONS):
+            older = "it has version %d, and the service has to bring it to version %d first" % (version, len(schema.MIGRATIONS))
+            raise Unusable("version-%d" % version, older if version else "nothing has been written into it")
     except BaseException:
         connection.close()
         raise
@@ -112,7 +116,7 @@ def _examined(uri: str, patience: float) -> sqlite3.Connection:
 def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: float) -> sqlite3.Connection:
     _make(path)
     if not os.path.getsize(path) and os.path.exists(path + "-wal") and os.path.getsize(path + "-wal"):
-        raise Unusable("corrupt", "it is empty, but the log beside it is not")  # SQLite would throw the log away
+        raise Unusable("corrupt", "it is missing or empty, and the log beside it is not")  # SQLite would throw the log away
     connection = _connect(path, patience)
     try:
         examine(connection)

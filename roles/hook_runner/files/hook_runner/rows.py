@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Records as rows of the journal's tables, and back; what comes back is exactly what was given."""
+"""Records as rows of the journal's tables, and back; what comes back is exactly what was given.
+
+Answers are always read to their end: a question that is still open would keep SQLite from closing the file.
+"""
 
 from __future__ import annotations
 
@@ -84,13 +87,14 @@ def last_id(connection: sqlite3.Connection) -> int:
 
 def open_ids(connection: sqlite3.Connection) -> list[int]:
     """The records that are not closed, oldest first."""
-    return [row[0] for row in connection.execute("SELECT id FROM records WHERE closed_at IS NULL ORDER BY id")]
+    return [row[0] for row in connection.execute("SELECT id FROM records WHERE closed_at IS NULL ORDER BY id").fetchall()]
 
 
 def newest_ids(connection: sqlite3.Connection, limit: int, key: Optional[str]) -> list[int]:
     """The newest records, of one event or of all, newest first."""
     stored = None if key is None else _text(key)
-    return [row[0] for row in connection.execute("SELECT id FROM records WHERE ?1 IS NULL OR key = ?1 ORDER BY id DESC LIMIT ?2", (stored, limit))]
+    question = "SELECT id FROM records WHERE ?1 IS NULL OR key = ?1 ORDER BY id DESC LIMIT ?2"
+    return [row[0] for row in connection.execute(question, (stored, limit)).fetchall()]
 
 
 def prune(connection: sqlite3.Connection, keep: int) -> None:
@@ -110,9 +114,9 @@ def load(connection: sqlite3.Connection, record_id: int) -> Record:
         record.concerned, record.seen_started = bool(row["concerned"]), bool(row["seen_started"])
         record.gone_at, record.closed_at = _restored_time(row["gone_at"]), _restored_time(row["closed_at"])
         record.approval_attempts = int(row["approval_attempts"])
-        steps = connection.execute("SELECT %s FROM steps WHERE record = ? ORDER BY id" % ", ".join(_STEP_COLUMNS), (record_id,))
+        steps = connection.execute("SELECT %s FROM steps WHERE record = ? ORDER BY id" % ", ".join(_STEP_COLUMNS), (record_id,)).fetchall()
         record.steps.extend(_step(dict(zip(_STEP_COLUMNS, columns))) for columns in steps)
-        lines = connection.execute("SELECT at, what, detail FROM timeline WHERE record = ? ORDER BY position", (record_id,))
+        lines = connection.execute("SELECT at, what, detail FROM timeline WHERE record = ? ORDER BY position", (record_id,)).fetchall()
         record.timeline.extend(Entry(_known_time(at), _restored(what), _restored(detail)) for at, what, detail in lines)
     except (TypeError, KeyError, OverflowError, ValueError) as error:
         raise ValueError("record %d cannot be read: %s" % (record_id, error)) from None

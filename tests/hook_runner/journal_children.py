@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Child processes for the journal's tests: such that die, have no room, or may not write."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+import traceback
+from typing import Callable
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Run `work` in a process of its own; returns 0, 1 where it raised, or minus the signal that ended it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def on_small_disk(folder: str, size: int, work: Callable[[], None]) -> int:
+    """Run `work` in a process that sees a file system of `size` bytes at `folder`; 77 where that cannot be had."""
+
+    def mounted() -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        private, new_namespace = 0x40000 | 0x4000, 0x20000
+        if libc.unshare(new_namespace) or libc.mount(None, b"/", None, private, None):
+            os._exit(77)
+        if libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"size=%d" % size):
+            os._exit(77)
+        work()
+
+    return in_child(mounted)
+
+
+def fill_up(path: str) -> int:
+    """Write to a file until the disk takes no more; returns its size."""
+    with open(path, "ab", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                pass
+        return file.tell()
+
+
+def without_room(limit: int) -> None:
+    """From now on no file of this process can grow beyond `limit` bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
