@@ -18,7 +18,7 @@ JOURNAL = "/run/systemd/journal/socket"
 
 
 def harmless(text: str) -> str:
-    """The text without anything that could steer a terminal or begin another line."""
+    """The text on one line, without anything that could steer a terminal: no control and format characters, no half ones."""
     return "".join(character if character.isprintable() else "?" for character in displayable(text))
 
 

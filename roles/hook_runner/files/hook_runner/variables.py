@@ -12,6 +12,7 @@ from typing import Optional
 from azure_scheduled_events.document import displayable
 from azure_scheduled_events.timestamps import as_utc_text
 
+from hook_runner.logs import harmless
 from hook_runner.records import ACCEPTED, Record
 
 LONGEST = 8 * 1024
@@ -64,11 +65,6 @@ def hook_variables(record: Record, stage: str, own_name: str, now: datetime, bud
     }
     cleaned = {name: cut(harmless(value), LONGEST) for name, value in told.items()}
     return {**cleaned, "EVENT_RESOURCES": cut(" ".join(map(one_word, event.resources)), LONGEST_LIST)}
-
-
-def harmless(text: str) -> str:
-    """The text on one line: no NUL, no control and format characters, no half characters."""
-    return "".join(character if character.isprintable() else "?" for character in displayable(text))
 
 
 def one_word(name: str) -> str:
