@@ -43,7 +43,7 @@ def open_for_writing(path: str, say: Callable[[str], None], commit: Commit, now:
         return _opened(path, say, commit, patience)
     except Unusable as reason:
         aside = keep_aside(path, reason.label, now)
-        say("the journal %s cannot be used: %s; it is kept as %s, and a new one begins without memory of earlier events" % (path, reason, aside))
+        say("the journal %s cannot be used: %s; it is kept as %s, and a new one begins with no more than this service still knows" % (path, reason, aside))
     return _opened(path, say, commit, patience)
 
 
@@ -120,6 +120,7 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
     connection = _connect(path, patience)
     try:
         examine(connection)
+        connection.execute("PRAGMA cache_size = -256")  # KiB of memory, where SQLite would take 2000
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
