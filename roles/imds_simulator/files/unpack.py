@@ -4,24 +4,31 @@
 
     unpack.py DIRECTORY [--check] < bundle.json
 
-The role uses it because a task that copies some seventy files one by one takes over a minute. Prints each path that
-it wrote or removed, so that no output means that nothing had to be done. Files below DIRECTORY that the bundle does
-not have are removed, so that an update leaves nothing behind. With --check it only says what it would do.
+The roles of this collection use it because a task that copies some seventy files one by one takes over a minute. Prints
+each path that it wrote or removed, so that no output means that nothing had to be done. Files below DIRECTORY that the
+bundle does not have are removed, so that an update leaves nothing behind; so is what Python compiled, when anything
+differs. With --check it only says what it would do.
 """
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Mapping
+
+COMPILED = "__pycache__"
 
 
 def unpack(directory: Path, files: Mapping[str, str], check: bool) -> list[str]:
     """Make ``directory`` hold exactly ``files``; the paths that differed."""
     differing = [path for path, content in files.items() if not _holds(directory / path, content)]
-    stale = [file for file in directory.rglob("*") if file.is_file() and str(file.relative_to(directory)) not in files]
-    if not check:
+    there = [file for file in directory.rglob("*") if file.is_file() and COMPILED not in file.parts]
+    stale = [file for file in there if str(file.relative_to(directory)) not in files]
+    if not check and (differing or stale):
+        for folder in list(directory.rglob(COMPILED)):
+            shutil.rmtree(folder)
         for path in differing:
             _write(directory / path, files[path])
         for file in stale:

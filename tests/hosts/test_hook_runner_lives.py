@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Whole lives of events on a real host, from the announcement over a real interruption to the recovery.
+
+Azure's clock stands still until a test moves it, so that nothing here is a race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hosts.host import EPHEMERAL, Host
+from hosts.lab import Lab
+from hosts.patience import until
+from hosts.runner_site import Azure, Site, azure_of, calm
+
+VM = "life"
+# what it takes from an approval to the start, and from the start to the removal
+START, LIFE = 2, 700
+
+
+@pytest.fixture(scope="module")
+def installed(lab: Lab, folder: Path) -> Site:
+    site = Site(lab.host(VM), folder)
+    site.must_apply()
+    return site
+
+
+@pytest.fixture(scope="module")
+def azure(installed: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+    with azure_of({VM: installed.host}, tmp_path_factory.mktemp("azure")) as made:
+        yield made
+
+
+@pytest.fixture
+def site(installed: Site, azure: Azure) -> Iterator[Site]:
+    with calm(installed, azure) as ready:
+        yield ready
+
+
+def over(site: Site, azure: Azure) -> None:
+    """The event goes, and the host recovers from it."""
+    azure.advance(LIFE)
+    site.wait_for("ended", "recover")
+    until(lambda: not site.status()["events"], "it is closed", site.said)
+
+
+def test_freeze(site: Site, azure: Azure) -> None:
+    boot = site.host.boot_id
+    event = azure.announce("Freeze", VM, duration=9)
+    azure.wait_for_approval(event, site)
+    assert (site.began("prepare"), site.ended("prepare")) == (1, 1)
+    azure.advance(START)
+    azure.wait_for_impact(VM, "freeze")
+    until(lambda: site.host.is_frozen, "it is frozen")
+    azure.advance(9)
+    azure.wait_for_impact(VM, "thaw")
+    site.wait_for("ended", "started")
+    over(site, azure)
+    assert [(mark.what, mark.stage, mark.outcome, mark.event_id, mark.boot_id) for mark in site.marks()] == [
+        (what, stage, outcome, event, boot)
+        for stage, outcome in (("prepare", "-"), ("started", "-"), ("recover", "completed"))
+        for what in ("began", "ended")
+    ]
+    assert azure.approvals(event) == 1
+
+
+def test_reboot(site: Site, azure: Azure) -> None:
+    before = site.host.boot_id
+    event = azure.announce("Reboot", VM)
+    azure.wait_for_approval(event, site)
+    azure.advance(START)
+    azure.wait_for_impact(VM, "reboot")
+    site.wait_for("ended", "started")
+    over(site, azure)
+    after = site.host.boot_id
+    assert before != after
+    assert [mark.boot_id for mark in site.marks("ended", "prepare")] == [before] and site.began("prepare") == 1
+    assert [(mark.boot_id, mark.outcome) for mark in site.marks("ended", "recover")] == [(after, "completed")] and site.began("recover") == 1
+    assert site.ended("started") == 1
+    assert azure.approvals(event) == 1
+
+
+def test_redeploy(site: Site, azure: Azure) -> None:
+    site.host.run(["touch", f"{EPHEMERAL}/cache"])
+    event = azure.announce("Redeploy", VM)
+    azure.wait_for_approval(event, site)
+    azure.advance(START)
+    azure.wait_for_impact(VM, "redeploy")
+    site.wait_for("ended", "started")
+    over(site, azure)
+    assert site.host.run(["test", "-e", f"{EPHEMERAL}/cache"], check=False).returncode == 1
+    assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
+def test_eviction(site: Site, azure: Azure, kind: str) -> None:
+    event = azure.announce(kind, VM)
+    azure.wait_for_approval(event, site)
+    assert site.ended("prepare") == 1
+    azure.advance(START)
+    azure.wait_for_impact(VM, "crash")
+    assert not site.host.is_up
+    azure.advance(LIFE)
+    # Azure gives the VM back: somebody starts it again
+    site.host.boot()
+    site.wait_for("ended", "recover")
+    assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
+
+
+def test_hardware_failure(site: Site, azure: Azure) -> None:
+    azure.simulator.post("/fail", {"vm": VM})
+    azure.wait_for_impact(VM, "reboot")
+    site.wait_for("ended", "emergency")
+    over(site, azure)
+    assert (site.began("prepare"), site.ended("emergency"), site.ended("started"), site.began("recover")) == (0, 1, 0, 1)
+
+
+def test_cancellation(site: Site, azure: Azure) -> None:
+    event = azure.announce("Reboot", VM, hold=True)
+    azure.wait_for_approval(event, site)
+    azure.simulator.post(f"/events/{event}/cancel")
+    site.wait_for("ended", "recover")
+    assert [(mark.stage, mark.outcome) for mark in site.marks("ended")] == [("prepare", "-"), ("recover", "cancelled-or-missed")]
+
+
+def test_preparation_that_takes_too_long_is_ended_by_the_start(site: Site, azure: Azure) -> None:
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=1)
+    site.wait_for("began", "prepare")
+    azure.advance(16 * 60)
+    site.wait_for("ended", "started")
+    assert site.ended("prepare") == 0
+    site.let_go("prepare")
+    over(site, azure)
+    assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (1, 0, 1, 0)
+
+
+@pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
+def test_host_goes_down_while_it_prepares(site: Site, azure: Azure, way: object) -> None:
+    site.hold("prepare")
+    event = azure.announce("Reboot", VM)
+    site.wait_for("began", "prepare")
+    down_and_up(site.host, way)
+    site.wait_for("began", "prepare", 2)
+    assert azure.approvals(event) == 0
+    site.let_go("prepare")
+    azure.wait_for_approval(event, site)
+    azure.advance(START)
+    azure.wait_for_impact(VM, "reboot")
+    site.wait_for("ended", "started")
+    over(site, azure)
+    assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (2, 1, 1, 1)
+
+
+@pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
+def test_host_goes_down_after_the_approval(site: Site, azure: Azure, way: object) -> None:
+    event = azure.announce("Freeze", VM, hold=True, duration=1)
+    azure.wait_for_approval(event, site)
+    until(lambda: site.sees("approval", "accepted"), "the answer is in the journal", site.said)
+    down_and_up(site.host, way)
+    until(lambda: site.watches() and site.sees("approval", "accepted"), "it remembers", site.said)
+    azure.simulator.post(f"/events/{event}/approve", {"as": "other-tenants"})
+    azure.advance(START)
+    site.wait_for("ended", "started")
+    over(site, azure)
+    assert (site.began("prepare"), site.began("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
+
+
+def test_power_cut_while_it_is_started(site: Site, azure: Azure) -> None:
+    site.hold("started")
+    event = azure.announce("Freeze", VM, duration=1)
+    azure.wait_for_approval(event, site)
+    azure.advance(START)
+    site.wait_for("began", "started")
+    down_and_up(site.host, Host.crash)
+    site.wait_for("began", "started", 2)
+    site.let_go("started")
+    site.wait_for("ended", "started")
+    over(site, azure)
+    assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
+
+
+def test_event_that_ends_while_the_host_is_down_is_recovered_from(site: Site, azure: Azure) -> None:
+    event = azure.announce("Reboot", VM, hold=True)
+    azure.wait_for_approval(event, site)
+    site.host.crash()
+    azure.simulator.post(f"/events/{event}/cancel")
+    azure.advance(60)
+    site.host.boot()
+    site.wait_for("ended", "recover")
+    assert (site.began("prepare"), site.began("recover")) == (1, 1)
+
+
+def test_history_tells_the_story(site: Site, azure: Azure) -> None:
+    event = azure.announce("Reboot", VM)
+    azure.wait_for_approval(event, site)
+    azure.advance(START)
+    azure.wait_for_impact(VM, "reboot")
+    site.wait_for("ended", "started")
+    over(site, azure)
+    shown = site.host.run(["azure-scheduled-events", "history", event]).stdout
+    assert [word for word in ("Reboot", "prepare/10-mark", "started/10-mark", "recover/10-mark", "completed") if word not in shown] == [], shown
+
+
+def down_and_up(host: Host, way: object) -> None:
+    if way is Host.reboot:
+        host.reboot()
+    else:
+        host.crash()
+        host.boot()

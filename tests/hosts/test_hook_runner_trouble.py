@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What may go wrong around a daemon on a real host: itself, its disk, IMDS, and those who upgrade it in the middle of an event.
+
+Clocks that jump are not here: all hosts share the clock of the machine that runs them. The daemon's own tests have them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hosts.lab import Lab
+from hosts.patience import until
+from hosts.runner_site import APPROVE_WHEN_PREPARED, SERVICE, Azure, Site, azure_of, calm
+
+VM = "trouble"
+START, LIFE = 2, 700
+LIBRARY = "/usr/local/lib/azure-scheduled-events"
+STATE = "/var/lib/azure-scheduled-events"
+# ended by systemd within two seconds when it does not answer
+WATCHED = "[Service]\nWatchdogSec=2\nTimeoutAbortSec=1\n"
+# more than the daemon needs to begin with, and less than anybody could write into in a day
+SMALL = "4m"
+
+
+@pytest.fixture(scope="module")
+def installed(lab: Lab, folder: Path) -> Site:
+    site = Site(lab.host(VM), folder)
+    site.must_apply()
+    return site
+
+
+@pytest.fixture(scope="module")
+def azure(installed: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+    with azure_of({VM: installed.host}, tmp_path_factory.mktemp("azure")) as made:
+        yield made
+
+
+@pytest.fixture
+def site(installed: Site, azure: Azure) -> Iterator[Site]:
+    with calm(installed, azure) as ready:
+        yield ready
+
+
+def goes_on_to_its_end(site: Site, azure: Azure, event: str) -> None:
+    """The preparation ends, and everything after it happens once."""
+    site.let_go("prepare")
+    azure.wait_for_approval(event, site)
+    azure.advance(START)
+    site.wait_for("ended", "started")
+    azure.advance(LIFE)
+    site.wait_for("ended", "recover")
+    until(lambda: not site.status()["events"], "it is closed", site.said)
+    assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, site.marks()
+    assert azure.approvals(event) == 1
+
+
+def hook_process(site: Site) -> str:
+    return site.host.run(["pgrep", "--full", "hooks.d/prepare/10-mark"]).stdout
+
+
+@pytest.mark.parametrize("how", [
+    ["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE],
+    ["systemctl", "restart", SERVICE],
+], ids=["killed", "restarted"])
+def test_hook_outlives_the_daemon_and_is_counted_once(site: Site, azure: Azure, how: list[str]) -> None:
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=1)
+    site.wait_for("began", "prepare")
+    process, hook = site.process(), hook_process(site)
+    site.host.run(how)
+    until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.said)
+    assert hook_process(site) == hook
+    goes_on_to_its_end(site, azure, event)
+
+
+def test_hook_that_ends_while_no_daemon_runs_is_counted(site: Site, azure: Azure) -> None:
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=1)
+    site.wait_for("began", "prepare")
+    site.host.run(["systemctl", "stop", SERVICE])
+    site.let_go("prepare")
+    site.wait_for("ended", "prepare")
+    until(lambda: site.host.run(["pgrep", "--full", "keeper.py"], check=False).returncode == 1, "its keeper has ended too")
+    site.host.run(["systemctl", "start", SERVICE])
+    goes_on_to_its_end(site, azure, event)
+
+
+def test_upgrade_in_the_middle_of_an_event(site: Site, azure: Azure) -> None:
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=1)
+    site.wait_for("began", "prepare")
+    process, hook = site.process(), hook_process(site)
+    site.host.run(["sh", "-c", f"for each in {LIBRARY}/hook_runner/*.py; do echo '# older' >>$each; done"])
+    upgraded = site.must_apply()
+    assert "Restart the hook runner" in upgraded.changed_tasks, upgraded.text
+    until(lambda: site.process() not in ("0", process) and site.watches(), "the new daemon watches", site.said)
+    assert hook_process(site) == hook
+    goes_on_to_its_end(site, azure, event)
+
+
+def test_reload_lets_hooks_run(site: Site, azure: Azure) -> None:
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=1)
+    site.wait_for("began", "prepare")
+    process, hook = site.process(), hook_process(site)
+    reloaded = site.must_apply(policy={**APPROVE_WHEN_PREPARED, "name": "another name"})
+    assert "Reload the hook runner" in reloaded.changed_tasks, reloaded.text
+    until(lambda: site.status()["policy"] == "another name", "it is read", site.said)
+    assert (site.process(), hook_process(site)) == (process, hook)
+    goes_on_to_its_end(site, azure, event)
+    site.must_apply()
+
+
+def test_watchdog_ends_a_daemon_that_hangs_and_the_hook_goes_on(site: Site, azure: Azure) -> None:
+    site.must_apply(unit_overrides=WATCHED)
+    until(site.watches, "it watches", site.said)
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=1)
+    site.wait_for("began", "prepare")
+    process, hook = site.process(), hook_process(site)
+    site.host.run(["kill", "-STOP", process])
+    until(lambda: site.process() not in ("0", process) and site.watches(), "systemd starts another one", site.said)
+    assert hook_process(site) == hook
+    goes_on_to_its_end(site, azure, event)
+    site.must_apply()
+    until(site.watches, "it watches", site.said)
+
+
+def test_watchdog_is_fed_while_imds_is_sick(site: Site, azure: Azure) -> None:
+    site.must_apply(unit_overrides=WATCHED)
+    until(site.watches, "it watches", site.said)
+    process = site.process()
+    azure.simulator.post("/faults", {"kind": "hang"})
+    time.sleep(5)
+    assert site.process() == process
+    azure.simulator.delete("/faults")
+    site.must_apply()
+    until(site.watches, "it watches", site.said)
+
+
+def test_stops_within_two_seconds_while_a_request_hangs(site: Site, azure: Azure) -> None:
+    site.must_apply(config={"timeout": 60})
+    until(site.watches, "it watches", site.said)
+    azure.simulator.post("/faults", {"kind": "hang"})
+    time.sleep(1)  # five polls
+    begin = time.monotonic()
+    site.host.run(["systemctl", "stop", SERVICE])
+    assert time.monotonic() - begin < 2
+    azure.simulator.delete("/faults")
+    site.must_apply()
+    until(site.watches, "it watches", site.said)
+
+
+@pytest.mark.parametrize("fault", [{"kind": "unavailable"}, {"kind": "empty"}, {"kind": "not-found"}, {"kind": "reset"}], ids=lambda fault: str(fault["kind"]))
+def test_ten_minutes_of_sick_imds_conclude_nothing(site: Site, azure: Azure, fault: dict[str, str]) -> None:
+    event = azure.announce("Reboot", VM, hold="1h", notice="1h", duration=0)
+    azure.wait_for_approval(event, site)
+    azure.simulator.post("/faults", fault)
+    until(lambda: not site.watches(), "it notices", site.said)
+    for _minute in range(10):
+        before = azure.polls()
+        azure.advance(60)
+        until(lambda: azure.polls() > before, "it asks again", site.said)
+    assert site.status()["imds"]["ok"] is False
+    assert site.ask("status").returncode == 1
+    assert [mark.stage for mark in site.marks()] == ["prepare", "prepare"]
+    azure.simulator.delete("/faults")
+    until(site.watches, "it has recovered itself", site.said)
+    assert site.sees("approval", "accepted")
+    assert [mark.stage for mark in site.marks()] == ["prepare", "prepare"]
+    azure.simulator.post(f"/events/{event}/approve", {"as": "other-tenants"})
+    goes_on_to_its_end(site, azure, event)
+
+
+def test_full_disk_stops_no_event(site: Site, azure: Azure) -> None:
+    site.host.run(["systemctl", "stop", SERVICE])
+    site.host.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=750", "small", STATE])
+    site.host.run(["systemctl", "start", SERVICE])
+    until(site.watches, "it watches", site.said)
+    site.host.run(["dd", "if=/dev/zero", f"of={STATE}/others", "bs=64k"], check=False)
+    event = azure.announce("Freeze", VM, duration=1)
+    goes_on_to_its_end(site, azure, event)
+    site.host.run(["rm", f"{STATE}/others"])
+    later = azure.announce("Freeze", VM, duration=1)
+    site.forget()
+    goes_on_to_its_end(site, azure, later)
+    assert site.status()["journal"] == {"ok": True, "error": None}
+    told = json.dumps(site.history())
+    assert event in told and later in told
+    site.host.run(["systemctl", "stop", SERVICE])
+    site.host.run(["umount", STATE])
+    site.host.run(["systemctl", "start", SERVICE])
+    until(site.watches, "it watches", site.said)
+
+
+def test_broken_journal_is_put_aside(site: Site) -> None:
+    site.host.run(["systemctl", "stop", SERVICE])
+    site.host.run(["sh", "-c", f"echo this is no database >{STATE}/journal.db; rm -f {STATE}/journal.db-*"])
+    site.host.run(["systemctl", "start", SERVICE])
+    until(site.watches, "it watches", site.said)
+    assert site.host.run(["sh", "-c", f"ls {STATE}/journal.db.corrupt-*"]).stdout != ""
+
+
+def test_approval_by_hand(site: Site, azure: Azure) -> None:
+    site.must_apply(policy="observe")
+    until(lambda: site.status().get("policy") == "observe", "it is read", site.said)
+    event = azure.announce("Freeze", VM, duration=1)
+    site.wait_for("ended", "prepare")
+    assert azure.approvals(event) == 0
+    approved = site.ask("approve", event)
+    assert approved.returncode == 0, approved
+    goes_on_to_its_end(site, azure, event)
+    site.must_apply()

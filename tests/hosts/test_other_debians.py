@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The role hook_runner on the oldest and the newest Debian: installed, through a life with a reboot, and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hosts.lab import Lab
+from hosts.patience import until
+from hosts.rootfs import OTHER_SUITES
+from hosts.runner_site import SERVICE, Azure, Site, azure_of
+
+START, LIFE = 2, 700
+
+
+@pytest.fixture(scope="module", params=OTHER_SUITES)
+def site(request: pytest.FixtureRequest, lab: Lab, folder: Path) -> Site:
+    return Site(lab.host(f"on-{request.param}", request.param), folder)
+
+
+@pytest.fixture(scope="module")
+def azure(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+    with azure_of({site.host.name: site.host}, tmp_path_factory.mktemp("azure")) as made:
+        yield made
+
+
+def test_role_installs_and_its_second_run_changes_nothing(site: Site, azure: Azure) -> None:
+    site.must_apply(install_packages=True)
+    until(site.watches, "it watches", site.said)
+    second = site.apply(install_packages=True)
+    assert (second.status, second.changed_tasks, second.changed) == (0, [], 0), second.text
+    assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
+
+
+def test_reboot(site: Site, azure: Azure) -> None:
+    before = site.host.boot_id
+    event = azure.announce("Reboot", site.host.name)
+    azure.wait_for_approval(event, site)
+    azure.advance(START)
+    azure.wait_for_impact(site.host.name, "reboot")
+    site.wait_for("ended", "started")
+    azure.advance(LIFE)
+    site.wait_for("ended", "recover")
+    assert [mark.boot_id for mark in site.marks("ended", "prepare")] == [before] and site.began("prepare") == 1
+    assert [(mark.boot_id, mark.outcome) for mark in site.marks("ended", "recover")] == [(site.host.boot_id, "completed")]
+    assert (site.began("recover"), site.ended("started"), azure.approvals(event)) == (1, 1, 1)
+
+
+def test_daemon_that_is_killed_finds_its_hook_again(site: Site, azure: Azure) -> None:
+    site.forget()
+    site.hold("prepare")
+    event = azure.announce("Freeze", site.host.name, duration=1)
+    site.wait_for("began", "prepare")
+    process = site.process()
+    site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
+    until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.said)
+    site.let_go("prepare")
+    azure.wait_for_approval(event, site)
+    assert (site.began("prepare"), site.ended("prepare"), azure.approvals(event)) == (1, 1, 1)
+
+
+def test_absent_leaves_nothing_but_the_journal(site: Site, azure: Azure) -> None:
+    site.must_apply(state="absent")
+    found = site.host.run(["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]).stdout.split()
+    assert found == ["/var/lib/azure-scheduled-events"]
