@@ -21,7 +21,7 @@ TALKS = 'echo "speaking of $EVENT_ID"; echo "and of trouble" >&2'
 _SCRIPT = """#!/bin/sh
 me=${0##*/}
 say() {
-    printf '%%s %%s/%%s %%s %%s %%s %%s %%s %%s\\n' "$1" "$EVENT_STAGE" "$me" "$EVENT_ID" "$EVENT_TYPE" "${EVENT_OUTCOME:--}" \\
+    printf '%%s\\t%%s/%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' "$1" "$EVENT_STAGE" "$me" "$EVENT_ID" "$EVENT_TYPE" "${EVENT_OUTCOME:--}" \\
         "${HOOK_SECONDS:--}" "$EVENT_SECONDS_LEFT" "$$" >> "$MARKS"
 }
 say begin
@@ -56,7 +56,8 @@ def read_marks(path: Path) -> list[Mark]:
     """All marks so far, in the order in which they were made."""
     if not path.exists():
         return []
-    return [_mark(*line.split(" ")) for line in path.read_text().splitlines()]
+    # no control characters ever reach a hook's environment
+    return [_mark(*line.split("\t")) for line in path.read_text().split("\n")[:-1]]
 
 
 def _mark(what: str, hook: str, event_id: str, kind: str, outcome: str, limit: str, left: str, pid: str) -> Mark:
