@@ -16,6 +16,11 @@ from typing import Callable
 
 def in_child(work: Callable[[], None]) -> int:
     """Run `work` in a process of its own; returns 0, 1 where it raised, or minus the signal that ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(start_child(work), 0)[1])
+
+
+def start_child(work: Callable[[], None]) -> int:
+    """Begin `work` in a process of its own; returns the process's id."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -30,7 +35,7 @@ def in_child(work: Callable[[], None]) -> int:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return child
 
 
 def die() -> None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
 import pytest
 from hook_runner.journal import Journal
 from hook_runner.records import RUNNING, Record
-from journal_children import die, in_child
+from journal_children import die, in_child, start_child
 from journal_values import add_step, close_record, end_step, everything, make_record
 
 IDS = (1, 2)
@@ -143,6 +145,36 @@ def test_log_left_behind_without_its_index_is_read(tmp_path: Path) -> None:
     kill_at(path, 3)
     os.unlink(path + "-shm")
     assert found_in(path) == states()[3]
+
+
+def test_killed_at_any_moment_all_that_was_acknowledged_is_there(tmp_path: Path) -> None:
+    """Not at a commit but by the clock, in the middle of whatever goes on, while the log is emptied again and again."""
+    path = str(tmp_path / "journal.db")
+    for round_number in range(15):
+        reading, writing = os.pipe()
+
+        def work(to_parent: int = writing) -> None:
+            journal = Journal.open(path, print)
+            record = (journal.open_records() or [make_record(IDS[0])])[0]
+            assert journal.save(record)
+            while True:
+                record.timeline.append(record.timeline[0]._replace(what="number-%d" % len(record.timeline), detail="x" * 3000))
+                assert journal.save(record)
+                os.write(to_parent, b"%8d" % len(record.timeline))
+
+        child = start_child(work)
+        os.close(writing)
+        with open(reading, "rb") as told:
+            first = told.read(8)
+            time.sleep(0.003 * round_number)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            acknowledged = int((first + told.read())[-8:])
+        found = found_in(path) if round_number % 3 == 0 else None  # and mostly the next process finds what this one left
+        if found is not None:
+            names = [entry.what for entry in found["timeline"]]
+            assert names == ["appeared", *("number-%d" % number for number in range(1, len(names)))]
+            assert acknowledged <= len(names) <= acknowledged + 1
 
 
 def test_many_kills_in_a_row_lose_and_repeat_nothing(tmp_path: Path) -> None:
