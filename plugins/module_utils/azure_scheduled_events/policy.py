@@ -151,6 +151,10 @@ class Policy:
         """Whether any rule approves events without a person."""
         return any(rule.approves() for rule in self._rules)
 
+    def approval_times(self) -> frozenset[str]:
+        """Which of APPROVALS its rules name."""
+        return frozenset(rule.approval.when for rule in self._rules)
+
     def decide(self, event: ScheduledEvent, situation: Situation) -> Decision:
         """What to do about the event now. Raises OwnNameUnknown where a rule depends on a name that is not known."""
         strange = _unknown_value(event)

@@ -96,6 +96,12 @@ def test_a_policy_knows_whether_it_approves_anything_by_itself(setting, may):
     assert Policy.preset("documented").may_approve() and not Policy.preset("observe").may_approve()
 
 
+def test_a_policy_knows_when_its_rules_approve():
+    rules = [{"do": "log"}, {"do": [{"approve": "after_prepare"}]}]
+    assert Policy.from_rules(rules).approval_times() == {"never", "after_prepare"}
+    assert Policy.preset("observe").approval_times() == {"never"}
+
+
 def test_where_no_rule_matches_nothing_is_approved():
     policy = Policy.from_rules([{"when": {"type": "Reboot"}, "do": "approve"}])
     decision = policy.decide(event(), situation())
