@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The part of `check` that looks at the host: folders, group, libraries."""
+
+from __future__ import annotations
+
+import grp
+import importlib.util
+import os
+import sys
+
+from hook_runner.configuration import Settings
+from hook_runner.findings import ERROR, INFO, WARNING, Report
+from hook_runner.trust import untrusted
+
+# bytes: less than this is too little for journal or runs; less than the second will not do for long
+TOO_LITTLE, LITTLE = 1 << 20, 16 << 20
+
+
+def check_host(settings: Settings, owners: frozenset[int], report: Report) -> None:
+    """Look at what the settings need of the host."""
+    _check_folder("journal", os.path.dirname(settings.journal), owners, report)
+    _check_folder("run_directory", settings.run_directory, owners, report)
+    if settings.control_group:
+        try:
+            grp.getgrnam(settings.control_group)
+        except KeyError:
+            report.add(ERROR, "control_group", settings.control_group, "there is no group %s" % settings.control_group)
+    if settings.metrics_file:
+        _check_metrics(settings.metrics_file, report)
+    report.add(INFO, "libraries", sys.executable, "Python %s, %s" % (sys.version.split()[0], ", ".join((_version("requests", "requests"), _version("PyYAML", "yaml")))))
+
+
+def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report) -> None:
+    there = _nearest_folder(folder)
+    # one that is to be made yet will be its maker's own
+    reason = untrusted(folder, folder, owners) if there == folder else None
+    if reason is not None:
+        report.add(ERROR, what, folder, reason)
+    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
+        root = os.geteuid() == 0
+        report.add(ERROR if root else WARNING, what, there, "it cannot be written%s" % ("" if root else " by this user"))
+        return
+    room = os.statvfs(there)
+    free = room.f_bavail * room.f_frsize
+    if free < LITTLE:
+        text = "only %.1f MiB are free on its file system" % (free / 1048576)
+        report.add(ERROR if free < TOO_LITTLE else WARNING, what, there, text)
+    if room.f_files and not room.f_favail:
+        report.add(ERROR, what, there, "its file system has no room for another file (no inodes)")
+
+
+def _nearest_folder(path: str) -> str:
+    """The path, or the nearest folder above it that is there."""
+    while not os.path.lexists(path) and path != "/":
+        path = os.path.dirname(path)
+    return path
+
+
+def _check_metrics(path: str, report: Report) -> None:
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        report.add(ERROR, "metrics", folder, "there is no such folder, which metrics_file needs")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        report.add(ERROR if os.geteuid() == 0 else WARNING, "metrics", folder, "it cannot be written")
+    if importlib.util.find_spec("prometheus_client") is None:
+        report.add(ERROR, "metrics", path, "metrics_file is set, but the Python library prometheus_client is not installed")
+
+
+def _version(library: str, module: str) -> str:
+    try:
+        return "%s %s" % (library, getattr(__import__(module), "__version__", "of unknown version"))
+    except ImportError:
+        return "%s is not installed" % library
