@@ -128,14 +128,20 @@ def show_status(options: argparse.Namespace) -> int:
 
 def show_history(options: argparse.Namespace) -> int:
     from hook_runner import history
-    from hook_runner.journal import Journal
+    from hook_runner.journal import Journal, JournalUnreadable
 
     path = settings_of(options.config).journal
-    if not os.path.exists(path):
-        return complain(WRONG, "there is no journal at %s: nothing has happened yet, or the service never ran" % path)
-    journal = Journal.read_only(path)
-    records = journal.records(options.limit, options.event_id)[::-1]
+    try:
+        os.stat(path)
+        journal = Journal.read_only(path)
+        records = journal.records(options.limit, options.event_id)[::-1]
+    except FileNotFoundError:
+        return complain(WRONG, "there is no journal %s: the service never ran" % path)
+    except JournalUnreadable as error:
+        return complain(WRONG, str(error))
     journal.close()
+    for sentence in journal.unreadable:
+        complain(WRONG, sentence)
     if options.event_id and not records:
         return complain(NO_SUCH_EVENT, "the journal has no event %s" % options.event_id)
     show(history.as_data(records), history.as_text(records), options.json)

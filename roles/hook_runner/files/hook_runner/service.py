@@ -82,10 +82,12 @@ class Service:
         self._signals: collections.deque[int] = collections.deque()
         os.makedirs(self._settings.run_directory, mode=0o755, exist_ok=True)
         self._claim = claim(self._settings.run_directory)
-        self._journal = Journal.open(self._settings.journal, lambda text: log.say("error", text))
+        self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
+        group = self._group()
+        self._share_journal(group)
         runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
         self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended)
-        self._control = Control(self._settings.run_directory, self._group(), self._answer)
+        self._control = Control(self._settings.run_directory, group, self._answer)
         self._poller = self._make_poller()
         self._began = time.monotonic()
         self._is_ready = False
@@ -154,6 +156,16 @@ class Service:
         except KeyError:
             self._log.say("error", "control_group: there is no group %r, so that only root may approve" % name)
             return None
+
+    def _share_journal(self, group: Optional[int]) -> None:
+        """Let the group that may approve read the history as well."""
+        journal = self._settings.journal
+        for path in (os.path.dirname(journal), journal, journal + "-wal", journal + "-shm") if group is not None else ():
+            try:
+                os.chown(path, -1, group)
+            except OSError as error:
+                self._log.say("warning", "the group of control_group may not be able to read the history: %s" % error)
+                return
 
     def _deliver(self, news: News) -> None:
         """In the poller's thread: hand something to the loop."""
