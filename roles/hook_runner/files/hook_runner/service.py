@@ -159,8 +159,10 @@ class Service:
 
     def _share_journal(self, group: Optional[int]) -> None:
         """Let the group that may approve read the history as well."""
+        if group is None:
+            return
         journal = self._settings.journal
-        for path in (os.path.dirname(journal), journal, journal + "-wal", journal + "-shm") if group is not None else ():
+        for path in (os.path.dirname(journal), journal, journal + "-wal", journal + "-shm"):
             try:
                 os.chown(path, -1, group)
             except OSError as error:
