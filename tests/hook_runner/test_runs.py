@@ -625,3 +625,41 @@ def test_the_keeper_imports_little_before_the_hook_runs(bench: Bench) -> None:
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code % KEEPER], capture_output=True, text=True, check=True)
     modules = set(json.loads(done.stdout.replace("'", '"')))
     assert not modules & {"json", "re", "enum", "signal", "subprocess", "typing", "hook_runner"}
+
+
+DOOMED = """
+import sys
+sys.path[:0] = %r
+from hook_runner.runs import Runs
+runs = Runs(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
+print("ready", flush=True)
+sys.stdin.readline()
+runs.start(1, sys.argv[3], b"in", {}, 30.0)
+sys.stdin.read()
+"""
+
+
+def test_whenever_the_daemon_is_killed_a_hook_has_run_once_and_is_known_or_has_not_run_at_all(bench: Bench) -> None:
+    path = bench.hook("echo x >>%s/ran\nexit 5\n" % bench.folder)
+    found = []
+    for delay in [number * 0.0002 for number in range(15)] + [0.005, 0.01, 0.02, 0.03]:
+        command = [sys.executable, "-IS", "-c", DOOMED % SOURCES, str(bench.folder / "run"), bench.mark, path]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+            assert daemon.stdin is not None and daemon.stdout is not None and daemon.stdout.readline() == b"ready\n"
+            daemon.stdin.write(b"\n")
+            daemon.stdin.flush()
+            time.sleep(delay)
+            daemon.kill()
+        later = bench.restarted()
+        found.append(later.adopt(1))
+        if found[-1]:
+            assert bench.result(runs=later).exit_status == 5
+        # what was not adopted must not begin later
+        until(lambda: not marked(bench.mark), "the end")
+        assert (bench.folder / "ran").exists() is found[-1]
+        if found[-1]:
+            assert (bench.folder / "ran").read_text() == "x\n"
+            (bench.folder / "ran").unlink()
+        later.clean(set())
+        until(lambda: later.poll() == [] and not list(bench.folder.glob("run/runs/*")), "the folder's end")
+    assert found[-1] is True
