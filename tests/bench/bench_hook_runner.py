@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What watching costs at one look a second: the idle daemon against loops that only ask, and against itself with events pending.
+
+    python tests/bench/bench_hook_runner.py [SECONDS]
+
+All contestants run at the same time, each as a VM of its own, so that what else the machine does hits them alike.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple, Sequence
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import simulator_process  # noqa: E402
+from installed_daemon import ENVIRONMENT, Daemon, install  # noqa: E402
+from simulator_process import Simulator  # noqa: E402
+from table import print_table, ratio  # noqa: E402
+
+PATH = "/metadata/scheduledevents?api-version=2020-07-01"
+# how long everybody runs before it counts: imports, first answers, caches
+WARM_UP = 5.0
+
+IMPORT = "import requests, time; time.sleep(3600)"
+# the loop of the sample in Microsoft's documentation, at one look a second
+PLAIN = """
+import requests, time
+while True:
+    began = time.monotonic()
+    document = requests.get(%r, headers={"Metadata": "true"}, params={"api-version": "2020-07-01"}).json()
+    time.sleep(max(0.0, began + 1 - time.monotonic()))
+"""
+SESSION = """
+import requests, time
+session = requests.Session()
+while True:
+    began = time.monotonic()
+    document = session.get(%r, headers={"Metadata": "true"}, params={"api-version": "2020-07-01"}).json()
+    time.sleep(max(0.0, began + 1 - time.monotonic()))
+"""
+CURL = "while :; do curl -fsS -H Metadata:true '%s' >/dev/null; sleep 1; done"
+
+
+class Usage(NamedTuple):
+    """``cpu``: CPU seconds for an hour of one look a second, children included; ``memory``: resident MiB."""
+
+    cpu: float
+    memory: float
+
+
+class Race:
+    """Contestants by name, which run until `measure` has looked at them."""
+
+    def __init__(self, azure: Simulator, folder: Path) -> None:
+        self._azure, self._folder = azure, folder
+        self._library = install(folder / "library")
+        self._pids: dict[str, int] = {}
+        self._processes: list["subprocess.Popen[bytes]"] = []
+        self._daemons: list[Daemon] = []
+
+    def add_command(self, name: str, command: Sequence[str]) -> None:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
+        self._processes.append(process)
+        self._pids[name] = process.pid
+
+    def add_daemon(self, name: str) -> None:
+        daemon = Daemon(self._library, self._folder / name, self._azure.endpoints[name])
+        self._daemons.append(daemon)
+        # the second start is like all that follow: the first one makes the journal
+        daemon.start()
+        daemon.wait_until_it_watches()
+        self._pids[name] = daemon.start()
+
+    def measure(self, seconds: float) -> dict[str, Usage]:
+        """End all contestants after so many seconds, and say what each took."""
+        try:
+            time.sleep(WARM_UP)
+            before, asked = {name: cpu_seconds(pid) for name, pid in self._pids.items()}, self._looks()
+            time.sleep(seconds)
+            after, asked_later = {name: cpu_seconds(pid) for name, pid in self._pids.items()}, self._looks()
+            looks = {name: asked_later.get(name, 0) - asked.get(name, 0) for name in self._pids}
+            return {
+                name: Usage((after[name] - before[name]) / looks[name] * 3600 if looks[name] else 0.0, resident(pid)) for name, pid in self._pids.items()
+            }
+        finally:
+            for daemon in self._daemons:
+                daemon.kill()
+            for process in self._processes:
+                process.kill()
+                process.wait()
+
+    def _looks(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for count in self._azure.get("/requests")["counts"]:
+            found[count["vm"]] = found.get(count["vm"], 0) + count["count"]
+        return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU that a process, its threads and its children that have ended took so far."""
+    threads = sum(int((task / "schedstat").read_text().split()[0]) for task in Path("/proc/%d/task" % pid).iterdir())
+    fields = Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()
+    return threads / 1e9 + (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid: int) -> float:
+    lines = Path("/proc/%d/status" % pid).read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1]) / 1024
+
+
+def idle(seconds: float, folder: Path) -> None:
+    """Without an event."""
+    names = {"daemon": "the daemon", "session": "requests.Session, kept alive", "plain": "requests.get", "curl": "bash and curl"}
+    groups = {name: {"kind": "standalone", "vms": {name: {}}} for name in names}
+    with simulator_process.start({"groups": groups}, ["--quiet"]) as azure:
+        race = Race(azure, folder)
+        race.add_daemon("daemon")
+        race.add_command("session", [sys.executable, "-c", SESSION % address(azure, "session")])
+        race.add_command("plain", [sys.executable, "-c", PLAIN % address(azure, "plain")])
+        race.add_command("import", [sys.executable, "-c", IMPORT])
+        if shutil.which("curl") and shutil.which("bash"):
+            race.add_command("curl", ["bash", "-c", CURL % (azure.endpoints["curl"] + PATH)])
+        used = race.measure(seconds)
+    rows = [[names[name], "%.2f" % used[name].cpu, ratio(used["daemon"].cpu, used[name].cpu), "%.1f" % used[name].memory] for name in names if name in used]
+    rows.append(["python3 -c 'import requests'", "-", "-", "%.1f" % used["import"].memory])
+    print_table("Watching without an event, a look a second, for %g s" % seconds, ["", "CPU, s per hour", "daemon / this", "resident, MiB"], rows)
+    print("Goals: the daemon takes at most 0.65 of the CPU of requests.Session, and at most 4 MiB more than importing requests.")
+    print("It takes %.2f, and %.1f MiB more." % (used["daemon"].cpu / used["session"].cpu, used["daemon"].memory - used["import"].memory))
+
+
+def busy(seconds: float, folder: Path) -> None:
+    """With events pending: one hits this VM, the others its neighbour."""
+    counts = (1, 10, 1000)
+    groups = {"g%d" % count: {"kind": "availability_set", "vms": {kind + str(count): {} for kind in ("daemon", "session", "other")}} for count in counts}
+    events = [
+        {"type": "Freeze", "resources": ["%s%d" % ("other" if number else "daemon", count)], "notice": "5h"} for count in counts for number in range(count)
+    ]
+    with simulator_process.start({"groups": groups, "events": events}, ["--quiet"]) as azure:
+        race = Race(azure, folder)
+        for count in counts:
+            race.add_daemon("daemon%d" % count)
+            race.add_command("session%d" % count, [sys.executable, "-c", SESSION % address(azure, "session%d" % count)])
+        used = race.measure(seconds)
+    rows = []
+    for count in counts:
+        ours, other = used["daemon%d" % count], used["session%d" % count]
+        rows.append(["%d" % count, "%.2f" % ours.cpu, "%.2f" % other.cpu, ratio(ours.cpu, other.cpu), "%.1f" % ours.memory, "%.1f" % other.memory])
+    columns = ["events", "daemon, CPU s per hour", "requests.Session", "ratio", "daemon, MiB", "requests.Session"]
+    print_table("Watching with events pending, a look a second, for %g s" % seconds, columns, rows)
+
+
+def address(azure: Simulator, vm: str) -> str:
+    return azure.endpoints[vm] + PATH.partition("?")[0]
+
+
+def main() -> None:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
+    for measure in (idle, busy):
+        with tempfile.TemporaryDirectory(prefix="bench-") as name:
+            measure(seconds, Path(name))
+
+
+if __name__ == "__main__":
+    main()
