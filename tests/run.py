@@ -56,6 +56,7 @@ STAGES = (
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
     Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
+    Stage("hook_runner", "the daemon: its parts, all scenarios, a kill at every commit, its process", partial(pytest_folder, folder="hook_runner")),
     Stage("hosts", "the roles on real systemd hosts, and whole lives of events through real interruptions", hosts),
     Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts_others),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),

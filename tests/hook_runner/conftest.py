@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator
 
 import pytest
 import simulator_process
+from daemon_process import Daemon
 from rig import Rig
 from simulated_azure import GROUPS, Azure, clean
 from simulator_process import Simulator
@@ -43,3 +44,17 @@ def make_rig(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., Rig]]:
     yield make
     for rig in made:
         rig.close()
+
+
+@pytest.fixture
+def make_daemon(make_rig: Callable[..., Rig]) -> Iterator[Callable[..., Daemon]]:
+    """Make a VM whose daemon is a process of its own; it is not started yet."""
+    made: list[Daemon] = []
+
+    def make(name: str = "vm1", **config: Any) -> Daemon:
+        made.append(Daemon(make_rig(name, **config)))
+        return made[-1]
+
+    yield make
+    for daemon in made:
+        daemon.close()

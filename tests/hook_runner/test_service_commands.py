@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The verbs status, history, approve and check, beside a running daemon and without one: what they print and how they end."""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import pwd
+from typing import Callable
+
+import pytest
+from daemon_process import Daemon
+from hook_runner.control import ask
+from journal_children import in_child
+from scripts import FAILS, TALKS
+from simulated_azure import Azure
+
+MakeDaemon = Callable[..., Daemon]
+
+NOBODY = 65534
+NOBODYS_GROUP = pwd.getpwuid(NOBODY).pw_gid
+
+
+def test_status_tells_how_things_are(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.rig.hook("prepare/10-a")
+    me.start()
+    code, data = me.data("status")
+    assert (code, data["running"], data["events"], data["resource_name"]) == (0, True, [], "vm1")
+    assert data["imds"]["ok"] and data["journal"] == {"ok": True, "error": None}
+    mine = azure.schedule("Reboot", hold=True)
+    others = azure.schedule("Freeze", "vm2")
+    me.wait(azure.approvals)
+    me.wait(lambda: me.data("status")[1]["events"][0]["approval"] == "accepted")
+    code, data = me.data("status")
+    told = {event["event_id"]: event for event in data["events"]}
+    assert code == 0 and list(told) == [mine, others]
+    assert (told[mine]["stage"], told[mine]["prepared"], told[others]["stage"]) == ("prepare", "ok", "watched")
+    assert told[mine]["hooks"] == [{"stage": "prepare", "name": "10-a", "state": "ok", "attempt": 1, "reason": None}]
+    text = me.command("status").stdout
+    assert mine in text and "prepare/10-a ok" in text and "hits others" in text
+
+
+def test_status_fails_where_somebody_should_look(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.rig.hook("prepare/10-a", FAILS)
+    me.start()
+    azure.schedule("Reboot", hold=True)
+    me.wait(lambda: me.data("status")[0] == 1)
+    assert me.data("status")[1]["events"][0]["prepared"] == "failed"
+
+
+def test_status_fails_while_imds_gives_no_answer(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon().start()
+    azure.fault("unavailable")
+    me.wait(lambda: me.data("status")[0] == 1)
+    data = me.data("status")[1]
+    assert data["imds"]["stale_since"] and "503" in data["imds"]["error"] and data["imds"]["errors"]["status-503"] >= 1
+    assert "stale since" in me.command("status").stdout
+
+
+def test_without_a_daemon_each_verb_says_so(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    assert me.data("status") == (3, {"running": False})
+    assert me.command("status").stdout == "the service does not run\n"
+    assert me.command("approve", "some").returncode == 3
+    history = me.command("history")
+    assert history.returncode == 1 and "there is no journal" in history.stderr
+    me.start()
+    me.stop()
+    assert me.data("status")[0] == 3 and me.data("history")[0] == 0
+
+
+def test_after_kill_9_the_socket_that_is_left_answers_nobody(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon().start()
+    me.stop(9)
+    assert (me.rig.folder / "run" / "control.sock").exists() and me.data("status")[0] == 3
+    me.start()
+    assert me.data("status")[0] == 0
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_history_tells_what_happened(azure: Azure, make_daemon: MakeDaemon, running: bool) -> None:
+    me = make_daemon()
+    me.rig.hook("prepare/10-a", TALKS)
+    me.rig.hook("recover/10-a", FAILS)
+    me.start()
+    event = azure.schedule("Freeze", started_for=60)
+    me.wait(azure.approvals)
+    azure.advance(2)
+    me.wait(lambda: me.times("STATUS=watching as vm1: Freeze Started, started"))
+    azure.advance(61)
+    me.wait(lambda: me.said("recovered, but for 10-a"))
+    if not running:
+        me.stop()
+    code, data = me.data("history", event.lower())
+    assert code == 0 and event in json.dumps(data) and "speaking of %s" % event in json.dumps(data)
+    text = me.command("history", event).stdout
+    for word in ("appeared", "approval-sent", "approved", "started", "gone", "closed", "and of trouble", "exit status 3", "completed"):
+        assert word in text, word
+    assert me.data("history", "--limit", "1")[0] == 0
+    assert me.command("history", "no-such-event").returncode == 4
+
+
+def test_approve_by_hand(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon(policy="observe")
+    me.rig.hook("prepare/10-a", FAILS)
+    me.start()
+    own = azure.schedule("Reboot", hold=True)
+    shared = azure.schedule("Redeploy", "vm1", "vm2", hold=True)
+    me.wait(lambda: len(me.rig.marks("begin")) == 2 and me.data("status")[0] == 1)
+    assert me.command("approve", "no-such-event").returncode == 4
+    refused = me.command("approve", own)
+    assert refused.returncode == 1 and "--force" in refused.stdout + refused.stderr
+    code, data = me.data("approve", shared, "--force")
+    assert (code, data["accepted"]) == (1, False) and "--release-others" in data["text"]
+    assert azure.requests("POST") == []
+    code, data = me.data("approve", own.lower(), "--force")
+    assert (code, data["accepted"]) == (0, True)
+    me.wait(lambda: azure.approvals() == [("vm1", own)])
+    assert me.command("approve", shared, "--force", "--release-others").returncode == 0
+    me.wait(lambda: azure.approvals() == [("vm1", own), ("vm1", shared)])
+    assert "by root" in me.command("history", own).stdout or os.geteuid() != 0
+
+
+def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    assert me.command("dance").returncode == 2 and me.command("approve").returncode == 2
+    assert me.command("history", "--limit", "0").returncode == 2
+    me.rig.folder.joinpath("config.yml").write_text('{"intervall": 2}')
+    for verb in ("run", "status", "history"):
+        done = me.command(verb)
+        assert done.returncode == 78 and "config.yml:1: intervall: unknown key 'intervall'; did you mean interval?" in done.stderr, verb
+        assert "Traceback" not in done.stderr
+
+
+def test_a_configuration_that_others_can_write_is_not_run(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.rig.folder.joinpath("config.yml").chmod(0o666)
+    done = me.command("run")
+    assert done.returncode == 78 and "can be written by others" in done.stderr
+
+
+def test_a_second_daemon_is_refused(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon().start()
+    done = me.command("run")
+    assert done.returncode == 1 and "another azure-scheduled-events holds" in done.stderr
+    assert me.data("status")[0] == 0
+
+
+def test_check_says_what_is_right_and_what_is_wrong(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.rig.hook("prepare/10-a")
+    code, data = me.data("check")
+    assert code == 0, data
+    assert "vm1" in json.dumps(data)
+    assert me.command("check").returncode == 0
+    me.rig.hooks_directory.joinpath("prepare/10-a").chmod(0o777)
+    code, data = me.data("check")
+    assert code == 1 and "can be written by others" in json.dumps(data)
+    me.rig.hooks_directory.joinpath("prepare/10-a").chmod(0o755)
+    azure.fault("refuse")
+    assert me.command("check").returncode == 1 and me.command("check", "--offline").returncode == 0
+    azure.heal()
+    me.rig.configure(hooks={"10-b": {"timeout": 5}})
+    shown = me.command("check", "--offline").stdout
+    assert "10-b" in shown and "10-a" in shown
+
+
+def test_a_dry_run_of_the_command_approves_nothing(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon().start("--dry-run")
+    azure.schedule("Reboot", hold=True)
+    me.wait(lambda: me.said("it would be approved now"))
+    assert me.data("status")[1]["dry_run"] is True and azure.requests("POST") == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("group, permitted", [("", False), (grp.getgrgid(NOBODYS_GROUP).gr_name, True)])
+def test_only_root_and_the_group_may_ask(azure: Azure, make_daemon: MakeDaemon, group: str, permitted: bool) -> None:
+    me = make_daemon(control_group=group).start()
+    # the way there is open, so that only the socket's own mode is left to refuse
+    (me.rig.folder / "run").chmod(0o755)
+
+    def ask_as_nobody() -> None:
+        os.chdir(me.rig.folder)
+        os.setgroups([])
+        os.setgid(NOBODYS_GROUP)
+        os.setuid(NOBODY)
+        try:
+            os._exit(0 if ask("run", {"ask": "status"})["resource_name"] == "vm1" else 2)
+        except PermissionError:
+            os._exit(77)
+
+    assert in_child(ask_as_nobody) == (0 if permitted else 77)

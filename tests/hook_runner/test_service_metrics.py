@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Figures for node_exporter's textfile collector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable
+
+from daemon_process import Daemon
+from prometheus_client.parser import text_string_to_metric_families
+from scripts import FAILS
+from simulated_azure import Azure
+
+MakeDaemon = Callable[..., Daemon]
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+PREFIX = "azure_scheduled_events_"
+
+
+def read(file: Path) -> Samples:
+    """(name without prefix, labels) to value."""
+    if not file.exists():
+        return {}
+    found: Samples = {}
+    for family in text_string_to_metric_families(file.read_text()):
+        assert family.name.startswith(PREFIX) and family.documentation
+        for sample in family.samples:
+            found[sample.name[len(PREFIX) :], tuple(sorted(sample.labels.items()))] = sample.value
+    return found
+
+
+def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    file = me.rig.folder / "metrics.prom"
+    me.rig.configure(metrics_file=str(file))
+    me.rig.hook("prepare/10-a")
+    me.rig.hook("prepare/20-b", FAILS)
+    me.start()
+    azure.schedule("Reboot", hold=True)
+    run_a = ("hook_runs_total", (("hook", "10-a"), ("result", "ok"), ("stage", "prepare")))
+    run_b = ("hook_runs_total", (("hook", "20-b"), ("result", "failed"), ("stage", "prepare")))
+    me.wait(lambda: read(file).get(run_b) == 1)
+    found = read(file)
+    assert found[run_a] == 1
+    assert found["events", (("stage", "prepare"), ("type", "Reboot"))] == 1
+    assert found["hook_duration_seconds_count", (("hook", "10-a"), ("stage", "prepare"))] == 1
+    assert 850 <= found["prepare_end_seconds_left", ()] <= 900
+    assert abs(found["last_good_poll_timestamp_seconds", ()] - azure.now().timestamp()) < 60
+    assert found["journal_degraded", ()] == 0
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert [path.name for path in me.rig.folder.glob("metrics*")] == ["metrics.prom"]
+
+
+def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    file = me.rig.folder / "metrics.prom"
+    me.rig.configure(metrics_file=str(file))
+    # written every 15 seconds otherwise
+    me.start(first="from hook_runner import service; service.METRICS_EVERY = 0.0")
+    azure.fault("unavailable")
+    me.wait(lambda: read(file).get(("imds_errors_total", (("kind", "status-503"),)), 0) >= 2)
+
+
+def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.rig.configure(metrics_file=str(me.rig.folder / "metrics.prom"))
+    me.start(first="sys.modules['prometheus_client'] = None")
+    azure.schedule("Reboot", hold=True)
+    me.wait(azure.approvals)
+    assert me.said("prometheus_client is not installed") == 1 and not (me.rig.folder / "metrics.prom").exists()
+
+
+def test_a_folder_that_is_not_there_is_told_once(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.rig.configure(metrics_file=str(me.rig.folder / "none" / "metrics.prom"))
+    me.start(first="from hook_runner import service; service.METRICS_EVERY = 0.0")
+    azure.schedule("Reboot", hold=True)
+    me.wait(azure.approvals)
+    assert me.said("metrics cannot be written") == 1
