@@ -9,21 +9,18 @@ serves for nothing but ending what it left behind.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import marshal
 import os
 import pwd
 import shutil
-import sys
 import time
 from collections.abc import Mapping
 from typing import Callable, NamedTuple, Optional
 
 from hook_runner import sessions
+from hook_runner.spawning import spawn_keeper
 
-KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 KEEPER_GONE = "its keeper was killed, so that nobody knows how it ended"
@@ -104,7 +101,7 @@ class Runs:
             _write(os.path.join(folder, "order"), marshal.dumps(order, 4))  # as every Python since 3.4 reads it
             _write(os.path.join(folder, "input"), input)
             os.mkfifo(os.path.join(folder, "requests"), 0o600)
-            self._children.add(_spawn_keeper(folder))
+            self._children.add(spawn_keeper(folder))
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -243,41 +240,3 @@ def _as_result(data: object) -> Result:
 def _write(path: str, data: bytes) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
-
-
-def _spawn_keeper(folder: str) -> int:
-    """Start the keeper of a run: its process id. The lock is taken here, so that there is no moment without it."""
-    lock = _high(os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    requests = -1
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.write(lock, sessions.boot_id() + b"\n")
-        # read and write: then there is always a reader, and no request is lost
-        requests = _high(os.open(os.path.join(folder, "requests"), os.O_RDWR | os.O_NONBLOCK))
-        descriptors: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, lock, 3), (os.POSIX_SPAWN_DUP2, requests, 4)]
-        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in ((0, 1) if _is_open(2) else (0, 1, 2))]
-        command = [sys.executable, "-I", "-S", KEEPER, folder]
-        return os.posix_spawn(
-            sys.executable, command, {"LANG": "C.UTF-8"}, file_actions=[*nowhere, *descriptors], setsigmask=()
-        )
-    finally:
-        # closed and not unlocked: the keeper shares the lock
-        os.close(lock)
-        if requests >= 0:
-            os.close(requests)
-
-
-def _high(descriptor: int) -> int:
-    """The same file under a number that no descriptor of a keeper has."""
-    try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
-    finally:
-        os.close(descriptor)
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError as error:
-        return error.errno != errno.EBADF
-    return True

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Starts a keeper such that its lock is held from the first moment, and that it inherits nothing else of the daemon."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sys
+
+from hook_runner.sessions import boot_id
+
+KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
+
+
+def spawn_keeper(folder: str) -> int:
+    """Start the keeper of the run in this folder: its process id. Raises OSError. The lock is taken here, so that there is no moment without it."""
+    lock = _high(os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    requests = -1
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(lock, boot_id() + b"\n")
+        # read and write: then there is always a reader, and no request is lost
+        requests = _high(os.open(os.path.join(folder, "requests"), os.O_RDWR | os.O_NONBLOCK))
+        descriptors: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, lock, 3), (os.POSIX_SPAWN_DUP2, requests, 4)]
+        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in ((0, 1) if _is_open(2) else (0, 1, 2))]
+        command = [sys.executable, "-I", "-S", KEEPER, folder]
+        return os.posix_spawn(
+            sys.executable, command, {"LANG": "C.UTF-8"}, file_actions=[*nowhere, *descriptors], setsigmask=()
+        )
+    finally:
+        # closed and not unlocked: the keeper shares the lock
+        os.close(lock)
+        if requests >= 0:
+            os.close(requests)
+
+
+def _high(descriptor: int) -> int:
+    """The same file under a number that no descriptor of a keeper has."""
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    finally:
+        os.close(descriptor)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError as error:
+        return error.errno != errno.EBADF
+    return True

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Hooks of a line or two, and a run directory, from which no test leaves a process or a zombie."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable, Optional, TypeVar
+
+import pytest
+from hook_runner.runs import Result, Runs
+from hook_runner.sessions import keeper_of
+from hook_runner.spawning import KEEPER
+
+T = TypeVar("T")
+
+LONG = 30.0
+SOURCES = [str(Path(KEEPER).parents[1]), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
+
+
+def until(condition: Callable[[], T], what: str = "it", seconds: float = 20.0) -> T:
+    """Wait until a condition holds, and return what it says."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.005)
+    raise AssertionError("waited in vain for %s" % what)
+
+
+def marked(mark: str) -> list[int]:
+    """The living processes with this text in their environment or command line."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            texts = [Path("/proc", name, part).read_bytes() for part in ("environ", "cmdline")]
+        except OSError:
+            continue
+        if any(mark.encode() in text for text in texts) and int(name) != os.getpid():
+            found.append(int(name))
+    return found
+
+
+def zombies() -> list[int]:
+    """Dead children of this process that nobody has waited for."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            state, parent = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if state == "Z" and int(parent) == os.getpid():
+            found.append(int(name))
+    return found
+
+
+class Daemon(Runs):
+    def is_idle(self) -> bool:
+        """Whether nothing runs, after collecting what has ended, and all keepers have been waited for."""
+        return self.poll() == [] and not self.active() and not self._children
+
+
+class Bench:
+    """A run directory, hooks of a line or two, and a mark by which all their processes are found again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = "mark-%d-%s" % (os.getpid(), folder.name)
+        self.daemons: list[Daemon] = []
+        self.may_leave = False
+        self.runs = self.restarted()
+
+    def restarted(self, **changed: Any) -> Runs:
+        """What a daemon has that is started anew."""
+        given: dict[str, Any] = {"environment": {"MARK": self.mark}, "tail": 4096, "kill_after": 5.0, **changed}
+        self.daemons.append(Daemon(str(self.folder / "run"), **given))
+        return self.daemons[-1]
+
+    def hook(self, script: str, name: str = "10-hook") -> str:
+        path = self.folder / "hooks.d" / "prepare" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(script if script.startswith("#!") else "#!/bin/sh\n" + script)
+        path.chmod(0o755)
+        return str(path)
+
+    def python(self, script: str) -> str:
+        return self.hook("#!%s -IS\nimport os, sys, time, signal\n%s" % (os.path.realpath(sys.executable), script))
+
+    def start(
+        self, path: str, step: int = 1, input: bytes = b"{}", variables: Optional[dict[str, str]] = None, limit: float = LONG, runs: Optional[Runs] = None
+    ) -> None:
+        (runs or self.runs).start(step, path, input, variables or {}, limit)
+
+    def result(self, step: int = 1, runs: Optional[Runs] = None) -> Result:
+        ended = until(lambda: (runs or self.runs).poll(), "the result of %d" % step)
+        assert [number for number, _result in ended] == [step]
+        return ended[0][1]
+
+    def run(self, path: str, **kwargs: Any) -> Result:
+        self.start(path, **kwargs)
+        return self.result()
+
+    def wait_for(self, name: str) -> str:
+        return until(lambda: (self.folder / name).read_text() if (self.folder / name).exists() else "", name)
+
+    def keeper(self, step: int = 1) -> int:
+        return until(lambda: keeper_of(str(self.folder / "run/runs" / str(step))) or 0, "the keeper")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    others = set(zombies())
+    yield bench
+    until(lambda: not [pid for pid in marked(bench.mark) if not bench.may_leave or pid in marked("keeper.py")], "the end of all processes", 3)
+    for pid in marked(bench.mark):
+        os.kill(pid, signal.SIGKILL)
+    for daemon in bench.daemons:
+        until(daemon.is_idle, "the end of all runs", 3)
+    assert set(zombies()) <= others

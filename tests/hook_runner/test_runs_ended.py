@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Hooks end in time and leave nothing behind, whatever they do against it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from hook_bench import Bench, bench, marked, until
+from hook_runner.runs import KEEPER_GONE
+from hook_runner.sessions import is_locked
+
+
+def test_a_hook_is_ended_when_its_time_is_up(bench: Bench) -> None:
+    result = bench.run(bench.hook("sleep 60\n"), limit=0.3)
+    assert result.exit_status == -signal.SIGTERM
+    assert result.error == "its time limit of 0.3 s was up"
+    assert 0.3 <= result.seconds < 5
+
+
+def test_what_ignores_term_is_killed_after_its_time(bench: Bench) -> None:
+    runs = bench.restarted(kill_after=0.2)
+    bench.start(bench.hook("trap '' TERM\nwhile :; do sleep 0.05; done\n"), limit=0.3, runs=runs)
+    result = bench.result(runs=runs)
+    assert result.exit_status == -signal.SIGKILL
+    assert 0.5 <= result.seconds < 5
+
+
+def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> None:
+    bench.start(bench.hook("trap 'echo got it' TERM\nsleep 60 & sleep 60 & echo up >%s/up\nwhile :; do wait; done\n" % bench.folder))
+    bench.wait_for("up")
+    began = time.monotonic()
+    bench.runs.stop(1, 0.4)
+    bench.runs.stop(1, 5)
+    result = bench.result()
+    assert (result.exit_status, result.error) == (-signal.SIGKILL, "it was ended early")
+    assert "got it" in result.output
+    assert 0.3 <= time.monotonic() - began < 3
+    bench.runs.stop(1)
+    bench.runs.stop(99)
+
+
+def test_a_hook_may_tidy_up_on_term(bench: Bench) -> None:
+    bench.start(bench.hook("trap 'echo tidy; exit 7' TERM\necho up >%s/up\nwhile :; do sleep 0.02; done\n" % bench.folder))
+    bench.wait_for("up")
+    bench.runs.stop(1)
+    result = bench.result()
+    assert result.exit_status == 7
+    assert "tidy\n" in result.output
+
+
+def test_a_stop_that_comes_before_the_hook_has_begun_is_not_lost(bench: Bench) -> None:
+    bench.start(bench.hook("sleep 60\n"))
+    bench.runs.stop(1)
+    assert bench.result().error == "it was ended early"
+
+
+def test_a_later_stop_can_only_be_more_urgent(bench: Bench) -> None:
+    bench.start(bench.hook("trap '' TERM\necho up >%s/up\nwhile :; do sleep 0.05; done\n" % bench.folder))
+    bench.wait_for("up")
+    bench.runs.stop(1, 60)
+    bench.runs.stop(1, 0)
+    assert bench.result().exit_status == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("ends_by", ["term", "kill"])
+def test_a_hook_that_stops_itself_is_ended(bench: Bench, ends_by: str) -> None:
+    trap = "trap '' TERM\n" if ends_by == "kill" else ""
+    bench.start(bench.hook("%secho up >%s/up\nkill -STOP $$\nwhile :; do sleep 0.05; done\n" % (trap, bench.folder)))
+    bench.wait_for("up")
+    bench.runs.stop(1, 0.3)
+    assert bench.result().exit_status == (-signal.SIGTERM if ends_by == "term" else -signal.SIGKILL)
+
+
+def test_what_a_hook_leaves_in_its_group_is_ended(bench: Bench) -> None:
+    result = bench.run(bench.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n"))
+    assert result.exit_status == 0
+    assert result.seconds < 5
+    assert not [pid for pid in marked(bench.mark) if b"keeper" not in Path("/proc/%d/cmdline" % pid).read_bytes()]
+
+
+def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(bench: Bench) -> None:
+    bench.may_leave = True
+    script = "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    open('%s/up', 'w').write(str(os.getpid()))\n    time.sleep(60)\n  os._exit(0)\n"
+    result = bench.run(bench.python(script % bench.folder))
+    assert result.exit_status == 0
+    assert result.seconds < 5
+    os.kill(int(bench.wait_for("up")), 0)
+    until(lambda: not is_locked(str(bench.folder / "run/runs/1")), "the keeper's end")
+
+
+def test_a_hook_that_leaves_its_own_group_is_still_ended(bench: Bench) -> None:
+    script = "child = os.fork()\nif not child:\n  os.setpgid(0, 0)\n  time.sleep(60)\ntime.sleep(0.05)\nos.setpgid(0, child)\nopen('%s/up', 'w').write('1')\ntime.sleep(60)\n"
+    bench.may_leave = True
+    bench.start(bench.python(script % bench.folder))
+    bench.wait_for("up")
+    bench.runs.stop(1)
+    assert bench.result().exit_status == -signal.SIGTERM
+
+
+def test_a_keeper_that_is_killed_takes_its_hook_with_it(bench: Bench) -> None:
+    bench.start(bench.hook("trap '' TERM\nsleep 60 &\necho up >%s/up\nwhile :; do sleep 0.05; done\n" % bench.folder))
+    bench.wait_for("up")
+    os.kill(bench.keeper(), signal.SIGKILL)
+    result = bench.result()
+    assert (result.exit_status, result.error) == (None, KEEPER_GONE)
+    until(lambda: not marked(bench.mark), "the hook's end")
+
+
+def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(bench: Bench) -> None:
+    now = [0.0]
+    runs = bench.restarted(clock=lambda: now[0])
+    bench.start(bench.hook("echo up >%s/up\nsleep 60\n" % bench.folder), runs=runs)
+    bench.wait_for("up")
+    os.kill(bench.keeper(), signal.SIGSTOP)
+    runs.stop(1, 2)
+    assert runs.poll() == []
+    now[0] = 60.0
+    assert bench.result(runs=runs).error == KEEPER_GONE
+
+
+def test_a_keeper_that_is_asked_to_end_ends_its_hook_and_tells(bench: Bench) -> None:
+    bench.start(bench.hook("echo up >%s/up\nsleep 60\n" % bench.folder))
+    bench.wait_for("up")
+    until(lambda: int(Path("/proc/%d/status" % bench.keeper()).read_text().split("SigCgt:")[1].split()[0], 16) & 1 << 14, "its handler")
+    os.kill(bench.keeper(), signal.SIGTERM)
+    assert bench.result()[::3] == (-signal.SIGTERM, "the host's services were told to end")
