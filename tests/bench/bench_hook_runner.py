@@ -46,6 +46,14 @@ while True:
     document = session.get(%r, headers={"Metadata": "true"}, params={"api-version": "2020-07-01"}).json()
     time.sleep(max(0.0, began + 1 - time.monotonic()))
 """
+URLLIB3 = """
+import json, time, urllib3
+pool = urllib3.HTTPConnectionPool(%r, %d)
+while True:
+    began = time.monotonic()
+    document = json.loads(pool.request("GET", "/metadata/scheduledevents?api-version=2020-07-01", headers={"Metadata": "true"}).data)
+    time.sleep(max(0.0, began + 1 - time.monotonic()))
+"""
 CURL = "while :; do curl -fsS -H Metadata:true '%s' >/dev/null; sleep 1; done"
 
 
@@ -118,11 +126,19 @@ def resident(pid: int) -> float:
 
 def idle(seconds: float, folder: Path) -> None:
     """Without an event."""
-    names = {"daemon": "the daemon", "session": "requests.Session, kept alive", "plain": "requests.get", "curl": "bash and curl"}
+    names = {
+        "daemon": "the daemon",
+        "urllib3": "urllib3, kept alive",
+        "session": "requests.Session, kept alive",
+        "plain": "requests.get",
+        "curl": "bash and curl",
+    }
     groups = {name: {"kind": "standalone", "vms": {name: {}}} for name in names}
     with simulator_process.start({"groups": groups}, ["--quiet"]) as azure:
         race = Race(azure, folder)
         race.add_daemon("daemon")
+        host, port = azure.endpoints["urllib3"].rpartition("/")[2].split(":")
+        race.add_command("urllib3", [sys.executable, "-c", URLLIB3 % (host, int(port))])
         race.add_command("session", [sys.executable, "-c", SESSION % address(azure, "session")])
         race.add_command("plain", [sys.executable, "-c", PLAIN % address(azure, "plain")])
         race.add_command("import", [sys.executable, "-c", IMPORT])
@@ -163,9 +179,9 @@ def address(azure: Simulator, vm: str) -> str:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    for measure in (idle, busy):
+    for measure, part in ((idle, 1.0), (busy, 0.75)):
         with tempfile.TemporaryDirectory(prefix="bench-") as name:
-            measure(seconds, Path(name))
+            measure(seconds * part, Path(name))
 
 
 if __name__ == "__main__":
