@@ -215,6 +215,7 @@ def test_t69_somebody_else_approves_during_prepare(azure: Azure, me: Rig) -> Non
     azure.approve(event)
     me.look(after=2)
     assert me.steps(event) == [("prepare/10-a", "stopped"), ("started/10-a", "ok")] and posts(azure) == 0
+    assert "shortened" not in me.words(event), "it has started, which is more than that"
     me.look(after=60)
     assert me.ran("recover") == ["recover/10-a"]
 

@@ -269,3 +269,38 @@ def test_a_failed_recovery_is_told_and_not_repeated(azure: Azure, me: Rig) -> No
     me.look(after=61)
     assert me.ran("recover") == ["recover/10-a"] and me.said("recovered, but for 10-a") == 1
     assert me.record(event).closed_at is not None
+
+
+def test_an_id_that_comes_back_during_its_recovery_waits_for_that(azure: Azure, me: Rig) -> None:
+    me.hook("recover/10-a", HANGS)
+    azure.show(azure.entry())
+    me.look()
+    azure.show()
+    me.look(after=1)
+    azure.show(azure.entry())
+    me.look(after=1)
+    assert me.ran() == ["prepare/10-a", "recover/10-a"]
+    me.release("recover/10-a")
+    me.settle()
+    assert me.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
+    assert [record.life for record in me.engine.records] == [2]
+
+
+def test_a_recovery_that_is_refused_is_told(azure: Azure, me: Rig) -> None:
+    (me.hooks_directory / "recover/10-a").chmod(0o777)
+    event = azure.schedule("Reboot", cancel_after=60)
+    me.look()
+    me.look(after=61)
+    assert me.steps(event)[-1] == ("recover/10-a", "failed") and me.said("recovered, but for 10-a") == 1
+
+
+def test_a_run_whose_keeper_is_killed_is_run_again_but_not_for_ever(azure: Azure, me: Rig) -> None:
+    me.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    for attempt in range(1, 4):
+        assert me.ran() == ["prepare/10-a"] * attempt
+        me.end_processes()
+        me.look(after=1)
+    assert [state for _hook, state in me.steps(event)] == ["interrupted"] * 3
+    assert me.engine.prepared(me.record(event)) == "failed" and azure.requests("POST") == []

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import pytest
 from rig import AFTER_PREPARE, Rig
-from scripts import HANGS
+from scripts import HANGS, IGNORES_TERM
 from simulated_azure import Azure
 
 MakeRig = Callable[..., Rig]
@@ -69,6 +69,33 @@ def test_t26_a_later_time_runs_what_only_lacked_time(azure: Azure, make_rig: Mak
     me.settle()
     assert me.ran()[-1] == "prepare/10-a" if skipped else me.ran().count("prepare/10-a") == 2
     assert me.steps(event)[-1][1] == "ok" and azure.approvals() == [("vm1", event)]
+
+
+def test_t26_a_later_time_comes_as_the_hook_is_being_ended(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(kill_after=1.5)
+    me.hook("prepare/10-a", IGNORES_TERM)
+    event = azure.schedule("Reboot", notice=60)
+    me.look()
+    me.pass_time(55)
+    me.poll()
+    me.wait(lambda: me.marks("term"))
+    azure.change(event, notice="20m")
+    me.hook("prepare/10-a")
+    me.look(after=1)
+    assert me.steps(event) == [("prepare/10-a", "stopped"), ("prepare/10-a", "ok")] and azure.approvals() == [("vm1", event)]
+
+
+def test_t26_what_was_left_out_may_be_left_out_often(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(hooks={"10-a": {"needs": 120}})
+    me.hook("prepare/10-a")
+    event = azure.schedule("Reboot", notice=60)
+    for notice in (60, 65, 70, 75, 80):
+        azure.change(event, notice=notice)
+        me.look(after=1)
+    assert me.ran() == []
+    azure.change(event, notice=200)
+    me.look(after=1)
+    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
 def test_t27_an_earlier_time_shortens_the_plan_with_a_warning(azure: Azure, me: Rig) -> None:
@@ -181,6 +208,8 @@ def test_a_version_that_is_not_there_is_followed_by_the_next(azure: Azure, me: R
 
 
 NOT_BEFORE: dict[str, tuple[Any, bool]] = {
+    "iso": ("2096-11-21T12:00:00Z", True),
+    "wrong-weekday": ("Mon, 20 Nov 2096 12:00:00 GMT", True),
     "absent": (None, False),
     "empty": ("", False),
     "no-date": ("soon", False),

@@ -200,3 +200,12 @@ def test_locale_and_time_zone_of_the_host_do_not_matter(azure: Azure, make_daemo
     me.start(LC_ALL="ru_RU.UTF-8", LANGUAGE="ru", TZ="Europe/Moscow")
     me.wait(azure.approvals)
     assert 850 <= me.rig.marks()[0].seconds_left <= 900
+
+
+def test_an_event_that_came_before_the_name_was_known_is_not_forgotten(azure: Azure, make_daemon: MakeDaemon) -> None:
+    event = azure.schedule("Reboot", hold=True)
+    azure.fault("unavailable", route="instance", requests="1-2")
+    me = make_daemon()
+    me.start(first="from hook_runner import poller; poller._NAME_PAUSE = 0.5")
+    me.wait(azure.approvals)
+    assert azure.approvals() == [("vm1", event)] and me.said("resource name is not known yet") == 1

@@ -158,7 +158,7 @@ class Engine:
         if SEVERITY.get(change.event.event_type, -1) > SEVERITY.get(before.event_type, -1):
             self._keep(record, "worse", "hooks for %s that have not run will run" % change.event.event_type, "warning")
         self.approvals.changed(record, change.fields)
-        if "not_before" in change.fields:
+        if "not_before" in change.fields and not record.seen_started:
             self.work.rescheduled(record, before)
         if "resources" in change.fields and self.own_name is not None:
             self._concern(record)

@@ -42,7 +42,7 @@ class Step:
         id: number of the run, never used again; names the run's folder.
         stage: one of STAGES.
         hook: file name of the hook.
-        attempt: 1 for the first run for this event, and so on.
+        attempt: 1 for the first run for this event, and so on; a skipped one does not count.
         state: one of STEP_STATES.
         reason: one sentence, where the state needs one.
         started_at, ended_at: aware UTC times, or None.

@@ -29,6 +29,7 @@ TIME_LIMIT = "its time limit"
 # how the reasons begin that another NotBefore can remove
 NO_TIME = "too little time is left"
 NEAR = "the event may start"
+AGAIN = "; NotBefore has moved, so that it is run again"
 
 
 class Work:
@@ -118,7 +119,9 @@ class Work:
         if later > earlier:
             for step in record.of_stage(PREPARE):
                 if step.state in (SKIPPED, TIMEOUT) and step.reason.startswith((NO_TIME, NEAR)) and step is record.latest(PREPARE, step.hook):
-                    step.state, step.reason = STOPPED, step.reason + "; NotBefore has moved, so that it is run again"
+                    step.state, step.reason = STOPPED, step.reason + AGAIN
+                elif step.id in self._stopping and self._stopping[step.id][1].startswith(NEAR):
+                    self._stopping[step.id] = (STOPPED, self._stopping[step.id][1] + AGAIN)
         elif self.runs_for(record, PREPARE):
             left = record.event.seconds_left(self._clock.now())
             self._keep(record, "shortened", "NotBefore has come nearer: %.0f s are left" % left, "warning")
@@ -209,7 +212,10 @@ class Work:
 
     def _add(self, record: Record, hook: Hook, state: str, now: datetime) -> Step:
         latest = record.latest(hook.stage, hook.name)
-        step = Step(self._next_id(), hook.stage, hook.name, latest.attempt + 1 if latest is not None else 1, state, now)
+        attempts = latest.attempt if latest is not None else 0
+        if state != SKIPPED:
+            attempts += 1  # what is only left out is no attempt: it may be left out as often as NotBefore moves
+        step = Step(self._next_id(), hook.stage, hook.name, attempts, state, now)
         record.steps.append(step)
         return step
 
