@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What docs/hook-runner.md tells from zero happens: its hooks and configuration are installed, and its commands say what it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Iterator, Optional
+
+import pytest
+import yaml
+from documents import GUIDE, REFERENCE, REPOSITORY, blocks, dialogues, section, shape
+from hook_runner.configuration import ConfigError, load_settings
+from simulated_azure import Azure
+
+PATIENCE = 60.0
+PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module_utils", "roles/hook_runner/files"))
+HOOKS = [block for block in blocks(GUIDE, "sh") if block.startswith("#!")]
+CONFIG = next(block for block in blocks(GUIDE, "yaml") if "20-checkpoint" in block)
+
+# stand in for the commands of the documented hooks: one connection is open at first, and each call is noted
+_STAND_IN = '#!/bin/sh\necho "${0##*/} $*" >> %(calls)s\n'
+_CONNECTIONS = _STAND_IN + "test -e %(calls)s.seen || echo 'a connection'\ntouch %(calls)s.seen\n"
+
+
+class Host:
+    """A VM on which all is as the guide has it, except that its folders lie below one folder."""
+
+    def __init__(self, folder: Path, endpoint: str) -> None:
+        self.ready = folder / "www" / "ready"
+        self.calls = folder / "calls"
+        self._endpoint = endpoint
+        self._places = {
+            "/etc/azure-scheduled-events": str(folder / "etc"),
+            "/var/lib/azure-scheduled-events": str(folder / "lib"),
+            "/run/azure-scheduled-events": str(folder / "run"),
+            "/var/www/health": str(folder / "www"),
+        }
+        self._config, self._log = folder / "etc" / "config.yml", folder / "log"
+        self._daemon: Optional["subprocess.Popen[bytes]"] = None
+        self.ready.parent.mkdir()
+        self.ready.touch()
+        for name in ("curl", "runuser", "ss"):
+            self._write(folder / "bin" / name, (_CONNECTIONS if name == "ss" else _STAND_IN) % {"calls": self.calls}, 0o755)
+        for text in HOOKS:
+            (name,) = re.findall(r"^# (hooks\.d/\S+):", text, re.MULTILINE)
+            self._write(folder / "etc" / name, self._moved(text), 0o755)
+        # below what is shown, so that its lines have the same numbers
+        own = {
+            "endpoint": endpoint,
+            "interval": 0.2,
+            "hooks_directory": self._moved("/etc/azure-scheduled-events/hooks.d"),
+            "journal": self._moved("/var/lib/azure-scheduled-events/journal.db"),
+            "run_directory": self._moved("/run/azure-scheduled-events"),
+            "environment": {"PATH": "%s:/usr/bin:/bin" % (folder / "bin")},
+        }
+        self._write(self._config, CONFIG + yaml.safe_dump(own), 0o600)
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Exit code and output of a command line of the guide, with the guide's names for what is elsewhere here."""
+        name, verb, *words = command.split()
+        assert name == "azure-scheduled-events"
+        ran = subprocess.run(
+            [sys.executable, "-m", "hook_runner", verb, "--config", str(self._config), *words],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, "LC_ALL": "C.UTF-8"}, capture_output=True, text=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        text = ran.stdout + ran.stderr
+        for theirs, ours in {**self._places, "/usr/bin/python3": sys.executable, "http://169.254.169.254": self._endpoint}.items():
+            text = text.replace(ours, theirs)
+        return ran.returncode, text
+
+    def start(self) -> None:
+        with open(self._log, "wb") as log:
+            self._daemon = subprocess.Popen(
+                [sys.executable, "-m", "hook_runner", "run", "--config", str(self._config)],
+                env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        self.wait_until_said("IMDS answers")
+
+    def stop(self) -> None:
+        if self._daemon is not None:
+            self._daemon.send_signal(signal.SIGTERM)
+            self._daemon.wait(PATIENCE)
+            self._daemon = None
+
+    def wait_until_said(self, text: str, times: int = 1) -> None:
+        self.wait(lambda: self._log.read_text().count(text) >= times)
+
+    def wait(self, is_so: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE
+        while not is_so():
+            assert time.monotonic() < until, self._log.read_text()
+            time.sleep(0.02)
+
+    def _moved(self, text: str) -> str:
+        for theirs, ours in self._places.items():
+            text = text.replace(theirs, ours)
+        return text
+
+    def _write(self, path: Path, text: str, mode: int) -> None:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+
+
+@pytest.fixture
+def host(azure: Azure, tmp_path: Path) -> Iterator[Host]:
+    tmp_path.chmod(0o755)
+    made = Host(tmp_path, azure.simulator.endpoints["vm1"])
+    yield made
+    made.stop()
+
+
+def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> None:
+    shown = iter(dialogues(GUIDE))
+
+    def see(exit_code: int, event_id: str = "") -> None:
+        """The next command that is shown has the output that is shown."""
+        command, output = next(shown)
+        if event_id:
+            command = re.sub(r"[0-9A-F]{8}-[-0-9A-F]{27}", event_id, command)
+        code, text = host.run(command)
+        assert (code, shape(text)) == (exit_code, shape(output)), text
+
+    see(0)  # check
+    assert host.run("azure-scheduled-events status")[0] == 3
+    host.start()
+    about = "Virtual machine is going to be restarted as requested by authorized user."
+    reboot = azure.schedule("Reboot", "vm1", source="User", description=about)
+    host.wait_until_said("approved: ")
+    assert not host.ready.exists()
+    assert [line for line in host.calls.read_text().splitlines() if line.startswith("runuser")] == ["runuser -u postgres -- psql -qXc CHECKPOINT"]
+    see(0)  # status
+    azure.advance(2)
+    host.wait_until_said("it has started")
+    azure.complete(reboot)
+    host.wait_until_said("closed: ")
+    assert host.ready.exists()
+    see(0)  # history
+    freeze = azure.schedule("Freeze", "vm1", "vm2")
+    host.wait_until_said("hook-ended: prepare/10-drain: ok", times=2)
+    see(1, freeze)  # approve
+    see(0, freeze)  # approve --release-others
+    host.wait(lambda: azure.status(freeze) != "Scheduled" or '"accepted"' in host.run("azure-scheduled-events status --json")[1])
+    see(4)  # approve of nothing
+    assert next(shown, None) is None
+
+
+@pytest.mark.parametrize("text", blocks(GUIDE, "yaml") + blocks(REFERENCE, "yaml"))
+def test_a_configuration_that_is_shown_is_one(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.yml"
+    path.write_text(text)
+    assert load_settings(str(path)).policy.name
+
+
+def test_the_mistake_that_is_shown_is_what_one_gets(tmp_path: Path) -> None:
+    (shown,) = blocks(REFERENCE, "text")
+    path = tmp_path / "config.yml"
+    path.write_text("hooks:\n  10-drain: {timout: 5m}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_settings(str(path))
+    assert str(caught.value).replace(str(tmp_path) + "/", "") == shown.strip()
+
+
+def test_the_answer_to_an_approval_that_waits_is_the_one_that_is_told() -> None:
+    (told,) = re.findall(r"the second answer is `([^`]+)`", section(GUIDE, "Approval"))
+    assert '"%s"' % told in (REPOSITORY / "roles/hook_runner/files/hook_runner/approvals.py").read_text()
+
+
+def test_contents_lead_to_headings() -> None:
+    headings = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", GUIDE, re.MULTILINE)}
+    for text in (GUIDE, REFERENCE.replace("hook-runner.md#", "#")):
+        assert set(re.findall(r"\]\(#([^)\s]+)\)", text)) <= headings

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The tables of docs/hook-runner.md and docs/configuration.md list what the code has: all of it, nothing else, with its defaults."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from documents import GUIDE, REFERENCE, REPOSITORY, quoted, rows
+from hook_runner import cli, leadership
+from hook_runner.configuration import ConfigError, HookSettings, Settings, load_settings
+from hook_runner.logs import PRIORITIES
+from hook_runner.records import STAGES, STEP_STATES
+from hook_runner.service import FIXED
+from hook_runner.variables import hook_input, hook_variables
+from journal_values import NOON, make_record
+
+DAEMON = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
+KEYS, HOOK_KEYS = rows(REFERENCE, "Keys"), rows(REFERENCE, "Keys of one hook")
+
+
+def first_words(text: str, heading: str) -> list[str]:
+    """What stands in backquotes in the first column."""
+    return [word for cells in rows(text, heading) for word in quoted(cells[0])]
+
+
+def loaded(folder: Path, text: str) -> Settings:
+    path = folder / "config.yml"
+    path.write_text(text)
+    return load_settings(str(path))
+
+
+def test_every_key_of_the_configuration_is_documented_and_no_other() -> None:
+    keys = list(Settings._fields)
+    keys.insert(keys.index("policy") + 1, "policy_file")
+    assert first_words(REFERENCE, "Keys") == keys
+    assert first_words(REFERENCE, "Keys of one hook") == list(HookSettings._fields)
+
+
+def test_the_defaults_are_those_that_are_told(tmp_path: Path) -> None:
+    told = {quoted(cells[0])[0]: quoted(cells[1])[0] for cells in KEYS if cells[1]}
+    read = loaded(tmp_path, "".join("%s: %s\n" % item for item in told.items()))
+    plain = Settings()
+    assert read.policy.name == plain.policy.name
+    assert read._replace(policy=plain.policy) == plain
+
+
+def test_the_defaults_of_a_hook_are_those_that_are_told(tmp_path: Path) -> None:
+    told = "".join("    %s: %s\n" % (quoted(cells[0])[0], quoted(cells[1])[0]) for cells in HOOK_KEYS)
+    read = loaded(tmp_path, "hooks:\n  10-drain:\n" + told).hook("prepare", "10-drain")
+    assert read == HookSettings() == Settings().hook("prepare", "20-other")
+
+
+def bounds(table: list[list[str]]) -> list[tuple[str, str, str]]:
+    found = [(quoted(cells[0])[0], re.fullmatch(r"([\d.]+) to ([\d.]+)", cells[2])) for cells in table]
+    return [(key, match.group(1), match.group(2)) for key, match in found if match is not None]
+
+
+@pytest.mark.parametrize(("key", "least", "most"), bounds(KEYS) + [("hooks: {x: {%s" % key, *rest) for key, *rest in bounds(HOOK_KEYS)])
+def test_the_bounds_are_those_that_are_told(key: str, least: str, most: str, tmp_path: Path) -> None:
+    text = "%s: %%s%s\n" % (key, "}" * key.count("{"))
+    for value in (least, most):
+        loaded(tmp_path, text % value)
+    for outside in (float(least) / 2 or -1, int(most) + 1):
+        with pytest.raises(ConfigError, match="expected"):
+            loaded(tmp_path, text % outside)
+
+
+def test_the_keys_that_need_a_restart_are_those_that_are_told() -> None:
+    (sentence,) = re.findall(r"These keys need a restart: (.*?)\.\n", REFERENCE, re.DOTALL)
+    assert quoted(sentence) == list(FIXED)
+
+
+def test_the_words_of_the_configuration_are_documented() -> None:
+    told = {quoted(cells[0])[0]: quoted(cells[2]) for cells in KEYS}
+    assert told["leader"] == list(leadership.STRATEGIES) == first_words(GUIDE, "Several VMs")
+    assert told["log_level"] == [level for level in PRIORITIES if level != "notice"]
+
+
+def test_stages_and_states_are_documented() -> None:
+    assert first_words(GUIDE, "Stages") == list(STAGES)
+    assert sorted(first_words(GUIDE, "When a hook fails")) == sorted(STEP_STATES)
+
+
+def test_what_a_hook_is_told_is_documented() -> None:
+    words = first_words(GUIDE, "What a hook is told")
+    told = (make_record(1), "prepare", "web-0", NOON, 9.0)
+    assert {word for word in words if word.isupper()} == set(hook_variables(*told))
+    members = [word for word in words if word.islower()]
+    assert sorted(members) == sorted(json.loads(hook_input(*told)))
+
+
+def test_exit_codes_are_documented() -> None:
+    known = {cli.GOOD, cli.WRONG, 2, cli.NOT_RUNNING, cli.NO_SUCH_EVENT, cli.NOT_PERMITTED, cli.BAD_CONFIG}
+    assert {int(cells[0]) for cells in rows(GUIDE, "The command") if cells[0].isdigit()} == known
+    assert known == {0, *map(int, re.findall(r"(?:; |\n)(\d+) ", cli.__doc__ or ""))}
+
+
+def test_verbs_and_options_are_documented() -> None:
+    told = {words[1]: set(re.findall(r"--[a-z-]+", text)) for text in first_words(GUIDE, "The command") for words in [text.split()] if len(words) > 1}
+    (verbs,) = [action for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    everywhere = {"--help", "--config", "--json"}
+    assert told == {name: {text for text in verb._option_string_actions if text.startswith("--")} - everywhere for name, verb in verbs.choices.items()}
+
+
+def test_fields_of_the_log_are_documented() -> None:
+    used = {name.upper() for path in DAEMON.glob("*.py") for name in re.findall(r"\bazure_(?!scheduled|imds\.)\w+", path.read_text())}
+    assert set(first_words(GUIDE, "Logs")) - {"status-503", "unreachable", "unreadable"} == used
+
+
+def test_metrics_are_documented() -> None:
+    source = (DAEMON / "metrics.py").read_text()
+    made = re.findall(r'client\.(\w+)\(\s*PREFIX \+ "(\w+)", "[^"]+"(?:, \[([^]]*)\])?', source)
+    names = {"azure_scheduled_events_" + name + ("_total" if kind == "Counter" else ""): labels.replace('"', "") for kind, name, labels in made}
+    assert {quoted(cells[0])[0]: cells[1] for cells in rows(GUIDE, "Metrics")} == names
+
+
+def test_files_on_the_host_are_those_of_the_role_and_of_the_defaults() -> None:
+    told = {path.rstrip("/") for path in first_words(GUIDE, "Files on the host")}
+    role = yaml.safe_load((REPOSITORY / "roles" / "hook_runner" / "vars" / "main.yml").read_text())
+    plain = Settings()
+    expected = {role["hook_runner__" + name] for name in ("command", "library", "unit_file")}
+    expected |= {role["hook_runner__folder"] + "/config.yml", plain.hooks_directory + "/STAGE", plain.journal}
+    assert expected <= told - {"-wal", "-shm"}
+    assert all(path.startswith((*expected, plain.run_directory)) for path in told if path.startswith("/"))
