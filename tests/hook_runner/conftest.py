@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterator
 import pytest
 import simulator_process
 from daemon_process import Daemon
+from hook_runner.records import STAGES
 from rig import Rig
 from simulated_azure import GROUPS, Azure, clean
 from simulator_process import Simulator
@@ -44,6 +45,15 @@ def make_rig(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., Rig]]:
     yield make
     for rig in made:
         rig.close()
+
+
+@pytest.fixture
+def me(make_rig: Callable[..., Rig]) -> Rig:
+    """vm1 with a hook for each stage, which approves when it has prepared."""
+    rig = make_rig()
+    for stage in STAGES:
+        rig.hook(stage + "/10-a")
+    return rig
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from azure_scheduled_events import Imds, ImdsError
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import own_name
 from azure_scheduled_events.pacing import Pacer
-from hook_runner import status
 from hook_runner.configuration import load_settings
 from hook_runner.engine import Engine
 from hook_runner.health import Health
@@ -31,8 +30,9 @@ from hook_runner.records import Record, Step
 from hook_runner.runs import Runs
 from hook_runner.server_clock import ServerClock
 from hook_runner.trust import trusted_owners
-from scripts import WORKS, Mark, is_alive, processes_with, read_marks, write_hook
+from scripts import WORKS, is_alive, processes_with, write_hook
 from simulated_azure import Azure
+from told import Told
 
 # a hook takes milliseconds; only a test that fails waits so long
 PATIENCE = 30.0
@@ -40,7 +40,7 @@ PATIENCE = 30.0
 AFTER_PREPARE = {"rules": [{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]}
 
 
-class Rig:
+class Rig(Told):
     """One VM. `hook` and `configure` first, then `look` as often as wanted.
 
     Attributes:
@@ -171,7 +171,7 @@ class Rig:
         self.wait(is_over)
         self.engine.tick()
 
-    def wait(self, is_so: Callable[[], bool]) -> None:
+    def wait(self, is_so: Callable[[], object]) -> None:
         """Wait for something that other processes do, with a limit in real time."""
         until = time.monotonic() + PATIENCE
         while not is_so():
@@ -186,39 +186,6 @@ class Rig:
         os.write(gate, b"%d\n" % exit_status)
         self.wait(lambda: len(self.marks("end")) > before)
         os.close(gate)
-
-    def running(self) -> list[Step]:
-        """Steps whose hooks run, as far as the engine knows."""
-        return [step for record in self.engine.records for step in record.steps if step.state == "running"]
-
-    def marks(self, *what: str) -> list[Mark]:
-        return [mark for mark in read_marks(self.marks_file) if not what or mark.what in what]
-
-    def ran(self, stage: str = "") -> list[str]:
-        """Hooks that began, in that order."""
-        return [mark.hook for mark in self.marks("begin") if mark.hook.startswith(stage)]
-
-    def record(self, event_id: str) -> Record:
-        """The latest record of an event, open or closed."""
-        for record in reversed(self.engine.records):
-            if record.key == event_id.casefold():
-                return record
-        return self.journal.records(1, event_id)[0]
-
-    def steps(self, event_id: str) -> list[tuple[str, str]]:
-        """(STAGE/NAME, state) of every step of an event."""
-        return [("%s/%s" % (step.stage, step.hook), step.state) for step in self.record(event_id).steps]
-
-    def words(self, event_id: str) -> list[str]:
-        """The words of an event's timeline."""
-        return [entry.what for entry in self.record(event_id).timeline]
-
-    def status(self) -> dict[str, Any]:
-        return status.as_data(self.engine, self.health, self.clock, self.journal.degraded)
-
-    def said(self, text: str) -> int:
-        """How many lines of the log hold that text."""
-        return sum(text in line for line in self.log.getvalue().splitlines())
 
     def end_processes(self) -> None:
         """kill -9 for all keepers and hooks of this rig, and wait until they are gone."""

@@ -15,14 +15,6 @@ from simulated_azure import Azure
 MakeRig = Callable[..., Rig]
 
 
-@pytest.fixture
-def me(make_rig: MakeRig) -> Rig:
-    rig = make_rig()
-    for stage in ("prepare", "started", "recover"):
-        rig.hook(stage + "/10-a")
-    return rig
-
-
 def posts(azure: Azure) -> int:
     return len(azure.requests("POST"))
 

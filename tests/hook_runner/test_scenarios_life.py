@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 import pytest
 from rig import Rig
-from scripts import HANGS, IGNORES_TERM
+from scripts import HANGS
 from simulated_azure import Azure
 
 MakeRig = Callable[..., Rig]
@@ -123,82 +123,6 @@ def test_t10_a_second_impact_is_no_end(azure: Azure, make_rig: MakeRig) -> None:
     assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
 
 
-def test_t11_a_reboot_during_prepare_runs_the_hook_again_and_loses_no_approval(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig())
-    me.hook("prepare/20-b", HANGS)
-    event = azure.schedule("Reboot")
-    me.look()
-    assert me.ran() == ["prepare/10-a", "prepare/20-b"] and azure.approvals() == []
-    me.restart("reboot")
-    me.look(after=30)
-    assert me.ran() == ["prepare/10-a", "prepare/20-b", "prepare/20-b"]
-    me.release("prepare/20-b")
-    me.look()
-    assert me.steps(event) == [("prepare/10-a", "ok"), ("prepare/20-b", "interrupted"), ("prepare/20-b", "ok")]
-    assert azure.approvals() == [("vm1", event)]
-
-
-def test_t11_a_hook_that_may_not_run_again_does_not_and_counts_as_failed(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(hooks={"10-a": {"rerun": False}})
-    me.hook("prepare/10-a", HANGS)
-    me.hook("prepare/20-b")
-    event = azure.schedule("Reboot")
-    me.look()
-    me.restart("reboot")
-    me.look(after=30)
-    assert me.ran() == ["prepare/10-a", "prepare/20-b"]
-    assert me.engine.prepared(me.record(event)) == "failed" and azure.requests("POST") == []
-
-
-@pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
-def test_t11_an_approval_that_is_due_after_the_restart_is_sent_then(azure: Azure, make_rig: MakeRig, how: str) -> None:
-    me = with_hooks(make_rig())
-    me.delivers = False
-    event = azure.schedule("Reboot")
-    me.look()
-    assert me.record(event).approval == "sent" and azure.approvals() == []
-    me.restart(how)
-    me.delivers = True
-    me.look(after=30)
-    assert azure.approvals() == [("vm1", event)] and me.ran() == ["prepare/10-a"]
-    me.look(after=5)
-    assert len(azure.requests("POST")) == 1
-
-
-@pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
-def test_t12_a_restart_while_started_waits_for_the_end(azure: Azure, make_rig: MakeRig, how: str) -> None:
-    me = with_hooks(make_rig())
-    event = azure.schedule("Reboot", started_for="5m")
-    me.look()
-    me.look(after=2)
-    me.restart(how)
-    me.look(after=60)
-    me.look(after=60)
-    assert me.ran() == ["prepare/10-a", "started/10-a"]
-    me.look(after=200)
-    me.look(after=60)
-    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"] and azure.approvals() == [("vm1", event)]
-    assert me.record(event).outcome == "completed"
-
-
-@pytest.mark.parametrize("seen_started, outcome", [(True, "completed"), (False, "cancelled-or-missed")])
-def test_t13_gone_at_the_first_poll_after_a_reboot_is_recovered_from_once(azure: Azure, make_rig: MakeRig, seen_started: bool, outcome: str) -> None:
-    me = with_hooks(make_rig())
-    event = azure.schedule("Reboot")
-    me.look()
-    if seen_started:
-        me.look(after=2)
-    azure.complete(event)
-    me.restart("reboot")
-    me.look(after=90)
-    me.look(after=90)
-    assert me.ran("recover") == ["recover/10-a"] and me.ran("prepare") == ["prepare/10-a"]
-    assert me.record(event).outcome == outcome
-    me.restart("reboot")
-    me.look()
-    assert me.ran("recover") == ["recover/10-a"]
-
-
 def test_t15_two_at_once_are_two(azure: Azure, make_rig: MakeRig) -> None:
     me = with_hooks(make_rig())
     mine = azure.schedule("Freeze")
@@ -308,32 +232,3 @@ def test_t25_a_predicted_failure_waits_for_days_and_through_restarts(azure: Azur
     assert me.ran() == []
     me.look(after=5)
     assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
-
-
-def test_t22_a_preempt_gets_the_short_plan(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig(hook_timeout=120), "prepare/20-b", "recover/10-a")
-    me.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Preempt", notice=30)
-    me.look()
-    assert (me.marks()[0].hook_seconds, me.marks()[0].seconds_left) == (25, 30)
-    me.look(after=24)
-    assert me.steps(event) == [("prepare/10-a", "running")]
-    me.look(after=1)
-    assert me.steps(event) == [("prepare/10-a", "timeout"), ("prepare/20-b", "skipped")]
-    assert azure.requests("POST") == []
-    # the host is gone all of a sudden; whoever comes back as it recovers
-    me.restart("reboot")
-    me.look(after=300)
-    assert me.ran() == ["prepare/10-a", "recover/10-a"]
-
-
-def test_t22_four_seconds_are_used_as_well_and_the_kill_comes_before_the_end(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(kill_after=600)
-    me.hook("prepare/10-a", IGNORES_TERM)
-    event = azure.schedule("Preempt", notice=4)
-    me.look()
-    assert me.marks()[0].hook_seconds == 3
-    me.look(after=3)
-    # half of the second that is left, not the ten minutes of kill_after
-    assert me.steps(event) == [("prepare/10-a", "timeout")]
-    assert me.record(event).steps[0].exit_status == -9 and len(me.marks("term")) == 1

@@ -19,14 +19,6 @@ SICK = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def me(make_rig: MakeRig) -> Rig:
-    rig = make_rig()
-    for stage in ("prepare", "started", "recover"):
-        rig.hook(stage + "/10-a")
-    return rig
-
-
 def warnings(rig: Rig) -> int:
     return rig.said("IMDS gives no good answer")
 

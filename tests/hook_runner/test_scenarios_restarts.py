@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Sections 8.1 and 1.5: the daemon, or its host, starts anew in the middle of an event."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import pytest
+from rig import Rig
+from scripts import HANGS
+from simulated_azure import Azure
+
+MakeRig = Callable[..., Rig]
+
+
+def test_t11_a_reboot_during_prepare_runs_the_hook_again_and_loses_no_approval(azure: Azure, me: Rig) -> None:
+    me.hook("prepare/20-b", HANGS)
+    event = azure.schedule("Reboot")
+    me.look()
+    assert me.ran() == ["prepare/10-a", "prepare/20-b"] and azure.approvals() == []
+    me.restart("reboot")
+    me.look(after=30)
+    assert me.ran() == ["prepare/10-a", "prepare/20-b", "prepare/20-b"]
+    me.release("prepare/20-b")
+    me.look()
+    assert me.steps(event) == [("prepare/10-a", "ok"), ("prepare/20-b", "interrupted"), ("prepare/20-b", "ok")]
+    assert azure.approvals() == [("vm1", event)]
+
+
+def test_t11_a_hook_that_may_not_run_again_does_not_and_counts_as_failed(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(hooks={"10-a": {"rerun": False}})
+    me.hook("prepare/10-a", HANGS)
+    me.hook("prepare/20-b")
+    event = azure.schedule("Reboot")
+    me.look()
+    me.restart("reboot")
+    me.look(after=30)
+    assert me.ran() == ["prepare/10-a", "prepare/20-b"]
+    assert me.engine.prepared(me.record(event)) == "failed" and azure.requests("POST") == []
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
+def test_t11_an_approval_that_is_due_after_the_restart_is_sent_then(azure: Azure, me: Rig, how: str) -> None:
+    me.delivers = False
+    event = azure.schedule("Reboot")
+    me.look()
+    assert me.record(event).approval == "sent" and azure.approvals() == []
+    me.restart(how)
+    me.delivers = True
+    me.look(after=30)
+    assert azure.approvals() == [("vm1", event)] and me.ran() == ["prepare/10-a"]
+    me.look(after=5)
+    assert len(azure.requests("POST")) == 1
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
+def test_t12_a_restart_while_started_waits_for_the_end(azure: Azure, me: Rig, how: str) -> None:
+    event = azure.schedule("Reboot", started_for="5m")
+    me.look()
+    me.look(after=2)
+    me.restart(how)
+    me.look(after=60)
+    me.look(after=60)
+    assert me.ran() == ["prepare/10-a", "started/10-a"]
+    me.look(after=200)
+    me.look(after=60)
+    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"] and azure.approvals() == [("vm1", event)]
+    assert me.record(event).outcome == "completed"
+
+
+@pytest.mark.parametrize("seen_started, outcome", [(True, "completed"), (False, "cancelled-or-missed")])
+def test_t13_gone_at_the_first_poll_after_a_reboot_is_recovered_from_once(azure: Azure, me: Rig, seen_started: bool, outcome: str) -> None:
+    event = azure.schedule("Reboot")
+    me.look()
+    if seen_started:
+        me.look(after=2)
+    azure.complete(event)
+    me.restart("reboot")
+    me.look(after=90)
+    me.look(after=90)
+    assert me.ran("recover") == ["recover/10-a"] and me.ran("prepare") == ["prepare/10-a"]
+    assert me.record(event).outcome == outcome
+    me.restart("reboot")
+    me.look()
+    assert me.ran("recover") == ["recover/10-a"]
