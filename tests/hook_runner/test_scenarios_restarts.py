@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Callable
 
 import pytest
 from rig import Rig
-from scripts import HANGS
+from scripts import HANGS, IGNORES_TERM
 from simulated_azure import Azure
 
 MakeRig = Callable[..., Rig]
@@ -85,3 +86,27 @@ def test_t13_gone_at_the_first_poll_after_a_reboot_is_recovered_from_once(azure:
     me.restart("reboot")
     me.look()
     assert me.ran("recover") == ["recover/10-a"]
+
+
+def test_a_journal_that_is_lost_leads_to_no_second_run_beside_the_first(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(kill_after=1)
+    me.hook("prepare/10-a", IGNORES_TERM)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    (first,) = me.marks("begin")
+    me.journal.close()
+    for file in Path(me.settings.journal).parent.iterdir():
+        file.write_bytes(b"no journal" * 1000)
+    # what the first run finds when it is ended: so one sees whether the second has begun before
+    me.hook("prepare/10-a", 'kill -0 "$(cat "$MARKS.first")" && exit 9')
+    (me.folder / "marks.first").write_text("%d" % first.pid)
+    me.restart("kill")
+    me.look(after=1)
+
+    def has_begun_again() -> bool:
+        me.settle()
+        return len(me.ran()) == 2
+
+    me.wait(has_begun_again)
+    assert me.steps(event) == [("prepare/10-a", "ok")] and me.said("corrupt") >= 1
+    assert azure.approvals() == [("vm1", event)]

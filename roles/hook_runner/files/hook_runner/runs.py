@@ -145,6 +145,10 @@ class Runs:
         """The runs of which `poll` will tell."""
         return {step_id for step_id, run in self._active.items() if not run.stray}
 
+    def has_strays(self) -> bool:
+        """Whether a run that belongs to nobody is still being ended."""
+        return any(run.stray for run in self._active.values())
+
     def forget(self, step_id: int) -> None:
         """Remove what is left of a run, after its result has been written down."""
         self._active.pop(step_id, None)

@@ -68,7 +68,7 @@ class Work:
 
     def is_busy(self) -> bool:
         """Whether any hook runs."""
-        return bool(self._active)
+        return bool(self._active) or self._runs.has_strays()
 
     def runs_for(self, record: Record, *stages: str) -> bool:
         """Whether a hook of one of these stages runs for the event."""
@@ -128,6 +128,9 @@ class Work:
 
     def _begin(self, record: Record, hook: Hook, others: Sequence[Record]) -> bool:
         """Deal with one hook: True when the next one may follow at once, False when something runs or must be waited for."""
+        if self._runs.has_strays():
+            self.waiting[record.id] = "%s/%s waits for the end of hooks that the journal does not know" % (hook.stage, hook.name)
+            return False
         if any(step.hook == hook.name for _owner, step, _limit in self._active.values()):
             self.waiting[record.id] = "%s/%s waits for the hook of the same name that runs for another event" % (hook.stage, hook.name)
             return False
