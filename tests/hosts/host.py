@@ -118,6 +118,8 @@ class Host:
         if leader is None:
             raise HostIsDown(f"{self.name} does not run")
         os.kill(leader, signal.SIGKILL)
+        with contextlib.suppress(HostFailed):
+            self.thaw()  # its keeper is frozen with it, and could not notice
         self._wait_for_end()
 
     def redeploy(self) -> None:

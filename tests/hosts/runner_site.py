@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 import simulator_process
 from ansible_hosts import Hosts
@@ -24,6 +24,7 @@ from hosts.patience import until
 
 SERVICE = "azure-scheduled-events.service"
 COMMAND = "azure-scheduled-events"
+CONFIGURATION = "/etc/azure-scheduled-events/config.yml"
 MARKS = "/var/lib/marks"
 HOLD = "/var/lib/hold"
 STAGES = ("prepare", "emergency", "started", "recover")
@@ -53,8 +54,8 @@ class Mark(NamedTuple):
 class Site:
     """One host, the role on it, and what an administrator would look at."""
 
-    def __init__(self, host: Host, folder: Path) -> None:
-        self.host = host
+    def __init__(self, host: Host, folder: Path, hooks: Sequence[Mapping[str, str]] = HOOKS) -> None:
+        self.host, self._hooks = host, list(hooks)
         self._folder = folder / f"of-{host.name}"
         self._folder.mkdir()
         self._ansible: Hosts = ansible_on({host.name: host}, self._folder)
@@ -64,7 +65,7 @@ class Site:
         given = {
             "install_packages": False,
             "policy": APPROVE_WHEN_PREPARED,
-            "hooks": HOOKS,
+            "hooks": self._hooks,
             **variables,
             "config": {"interval": 0.2, "timeout": 5, **variables.get("config", {})},
         }
@@ -74,6 +75,21 @@ class Site:
         applied = self.apply(*words, **variables)
         assert applied.status == 0, applied.text
         return applied
+
+    def configure(self, **keys: Any) -> None:
+        """What an administrator would do: change the configuration, and reload."""
+        config = {"interval": 0.2, "timeout": 5, "policy": APPROVE_WHEN_PREPARED, **keys}
+        self.host.file(CONFIGURATION).write_text(json.dumps(config), encoding="utf-8")
+        self.host.run(["systemctl", "reload", SERVICE])
+
+    def tell_unit(self, *lines: str) -> None:
+        """Put lines into the service, besides those of the role, and restart it; none takes them away again."""
+        drop_in = self.host.file(f"/etc/systemd/system/{SERVICE}.d/test.conf")
+        drop_in.parent.mkdir(exist_ok=True)
+        drop_in.write_text("\n".join(["[Service]", *lines, ""]), encoding="utf-8")
+        self.host.run(["systemctl", "daemon-reload"])
+        self.host.run(["systemctl", "restart", SERVICE])
+        until(self.watches, "it watches", self.said)
 
     def ask(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run the command of the package on the host."""

@@ -3,7 +3,8 @@
 
 """Whole lives of events on a real host, from the announcement over a real interruption to the recovery.
 
-Azure's clock stands still until a test moves it, so that nothing here is a race.
+Azure's clock stands still until a test moves it, so that nothing here is a race. But for one: an interruption begins with the start of its
+event, so that a hook of the stages `started` and `emergency` may or may not be over before the host goes down, and then runs once more.
 """
 
 from __future__ import annotations
@@ -81,7 +82,6 @@ def test_reboot(site: Site, azure: Azure) -> None:
     assert before != after
     assert [mark.boot_id for mark in site.marks("ended", "prepare")] == [before] and site.began("prepare") == 1
     assert [(mark.boot_id, mark.outcome) for mark in site.marks("ended", "recover")] == [(after, "completed")] and site.began("recover") == 1
-    assert site.ended("started") == 1
     assert azure.approvals(event) == 1
 
 
@@ -94,7 +94,7 @@ def test_redeploy(site: Site, azure: Azure) -> None:
     site.wait_for("ended", "started")
     over(site, azure)
     assert site.host.run(["test", "-e", f"{EPHEMERAL}/cache"], check=False).returncode == 1
-    assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
+    assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
@@ -117,7 +117,7 @@ def test_hardware_failure(site: Site, azure: Azure) -> None:
     azure.wait_for_impact(VM, "reboot")
     site.wait_for("ended", "emergency")
     over(site, azure)
-    assert (site.began("prepare"), site.ended("emergency"), site.ended("started"), site.began("recover")) == (0, 1, 0, 1)
+    assert (site.began("prepare"), site.began("started"), site.began("recover")) == (0, 0, 1)
 
 
 def test_cancellation(site: Site, azure: Azure) -> None:
@@ -130,7 +130,7 @@ def test_cancellation(site: Site, azure: Azure) -> None:
 
 def test_preparation_that_takes_too_long_is_ended_by_the_start(site: Site, azure: Azure) -> None:
     site.hold("prepare")
-    event = azure.announce("Freeze", VM, duration=1)
+    event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
     azure.advance(16 * 60)
     site.wait_for("ended", "started")
@@ -154,12 +154,12 @@ def test_host_goes_down_while_it_prepares(site: Site, azure: Azure, way: object)
     azure.wait_for_impact(VM, "reboot")
     site.wait_for("ended", "started")
     over(site, azure)
-    assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (2, 1, 1, 1)
+    assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (2, 1, 1, 1), site.said()
 
 
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
 def test_host_goes_down_after_the_approval(site: Site, azure: Azure, way: object) -> None:
-    event = azure.announce("Freeze", VM, hold=True, duration=1)
+    event = azure.announce("Freeze", VM, hold=True, duration=0)
     azure.wait_for_approval(event, site)
     until(lambda: site.sees("approval", "accepted"), "the answer is in the journal", site.said)
     down_and_up(site.host, way)
@@ -173,7 +173,7 @@ def test_host_goes_down_after_the_approval(site: Site, azure: Azure, way: object
 
 def test_power_cut_while_it_is_started(site: Site, azure: Azure) -> None:
     site.hold("started")
-    event = azure.announce("Freeze", VM, duration=1)
+    event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)
     azure.advance(START)
     site.wait_for("began", "started")
