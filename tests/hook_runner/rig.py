@@ -162,15 +162,6 @@ class Rig(Told):
         self.wait(is_quiet)
         self.engine.tick()
 
-    def finish(self) -> None:
-        """Tick until no hook runs, whatever it was told to do."""
-        def is_over() -> bool:
-            self.engine.tick()
-            return not self._deliver() and not self.running()
-
-        self.wait(is_over)
-        self.engine.tick()
-
     def wait(self, is_so: Callable[[], object]) -> None:
         """Wait for something that other processes do, with a limit in real time."""
         until = time.monotonic() + PATIENCE

@@ -46,6 +46,12 @@ def test_not_ready_while_imds_is_sick(azure: Azure, make_daemon: MakeDaemon) -> 
     me.wait(lambda: me.times("READY=1"))
 
 
+def test_a_host_boots_on_without_imds_after_a_while(azure: Azure, make_daemon: MakeDaemon) -> None:
+    azure.fault("unavailable")
+    me = make_daemon().start(first="from hook_runner import service; service.READY_AFTER = 0.5")
+    assert gets(azure) == 0 and me.command("status").returncode == 1
+
+
 def test_the_status_line_follows_what_happens(azure: Azure, make_daemon: MakeDaemon) -> None:
     me = make_daemon().start(until="STATUS=watching as vm1: no events")
     event = azure.schedule("Freeze", started_for=60)
@@ -172,10 +178,11 @@ def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, m
     me.wait(lambda: me.rig.marks("hang"))
     assert me.said("waits up to 15 minutes") == 1
     me.rig.hook("prepare/20-b")
-    me.rig.configure(policy={"name": "other", "rules": [{"when": {}, "do": ["prepare", {"approve": "after_prepare"}]}]})
+    me.rig.configure(timeout=9, policy={"name": "other", "rules": [{"when": {}, "do": ["prepare", {"approve": "after_prepare"}]}]})
     assert me.process is not None
     me.process.send_signal(signal.SIGHUP)
     me.wait(lambda: me.times("READY=1") == 2)
+    assert me.said("take effect with the next restart only: timeout") == 1
     assert me.times("RELOADING=1") == 1 and me.data("status")[1]["policy"] == "other"
     file = me.rig.folder / "config.yml"
     good = file.read_text()

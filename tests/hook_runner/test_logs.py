@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Lines of the log, as text and as journald's fields; and words for the service manager."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import struct
+from pathlib import Path
+
+import pytest
+from hook_runner import logs
+from hook_runner.logs import Log
+from hook_runner.notify import Notifier
+
+
+def fields_of(message: bytes) -> dict[str, str]:
+    """The fields of a message in journald's own format, of which only the form with lengths is used."""
+    found = {}
+    while message:
+        name, rest = message.split(b"\n", 1)
+        (size,) = struct.unpack("<Q", rest[:8])
+        found[name.decode()] = rest[8 : 8 + size].decode()
+        assert rest[8 + size : 9 + size] == b"\n"
+        message = rest[9 + size :]
+    return found
+
+
+def listener(path: Path) -> socket.socket:
+    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    heard.bind(str(path))
+    heard.settimeout(30)
+    return heard
+
+
+def test_lines_of_text_carry_the_fields_behind_them() -> None:
+    stream = io.StringIO()
+    Log("info", stream).say("warning", "gone", azure_event_id="A\nB", azure_event_type="Reboot")
+    assert stream.getvalue() == "warning gone AZURE_EVENT_ID=A?B AZURE_EVENT_TYPE=Reboot\n"
+
+
+def test_the_threshold_leaves_out_what_is_less() -> None:
+    stream = io.StringIO()
+    log = Log("warning", stream)
+    for level in logs.PRIORITIES:
+        log.say(level, level)
+    assert [line.split()[0] for line in stream.getvalue().splitlines()] == ["warning", "error"]
+
+
+def test_nothing_in_a_text_begins_a_line_or_steers_a_terminal() -> None:
+    stream = io.StringIO()
+    Log("info", stream).say("info", "one\r\ntwo\x1b[2J\u2028three\u202e\ud800")
+    assert stream.getvalue() == "info    one??two?[2J?three?\\ud800\n"
+
+
+def test_a_closed_stream_stops_nothing() -> None:
+    stream = io.StringIO()
+    stream.close()
+    Log("info", stream).say("info", "nobody hears it")
+
+
+def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with listener(tmp_path / "socket") as heard:
+        monkeypatch.setattr(logs, "JOURNAL", str(tmp_path / "socket"))
+        about = os.fstat(2)
+        monkeypatch.setenv("JOURNAL_STREAM", "%d:%d" % (about.st_dev, about.st_ino))
+        Log().say("notice", "appeared", azure_event_id="A1", azure_event_status="Scheduled")
+        assert fields_of(heard.recv(65536)) == {
+            "MESSAGE": "appeared", "PRIORITY": "5", "SYSLOG_IDENTIFIER": "azure-scheduled-events",
+            "AZURE_EVENT_ID": "A1", "AZURE_EVENT_STATUS": "Scheduled",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", ["", "1:2", "nonsense"])
+def test_without_journald_lines_go_to_stderr(stream: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("JOURNAL_STREAM", stream)
+    Log().say("info", "watching")
+    assert capsys.readouterr().err == "info    watching\n"
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
+    name = "@test-%d" % os.getpid() if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+        heard.settimeout(30)
+        heard.bind("\0" + name[1:] if abstract else name)
+        notifier = Notifier({"NOTIFY_SOCKET": name})
+        notifier.tell("READY=1", "STATUS=good")
+        assert heard.recv(1000) == b"READY=1\nSTATUS=good"
+        notifier.status("same")
+        notifier.status("same")
+        notifier.status("other")
+        assert [heard.recv(1000), heard.recv(1000)] == [b"STATUS=same", b"STATUS=other"]
+
+
+@pytest.mark.parametrize("address", ["", "/no/such/socket"])
+def test_without_a_service_manager_nothing_happens(address: str) -> None:
+    Notifier({"NOTIFY_SOCKET": address}).tell("READY=1")
+
+
+@pytest.mark.parametrize("environment, seconds", [
+    ({"WATCHDOG_USEC": "30000000"}, 30.0),
+    ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}, 30.0),
+    ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}, None),
+    ({"WATCHDOG_USEC": "soon"}, None),
+    ({}, None),
+])  # fmt: skip
+def test_the_watchdog_is_this_process_s_business_only_when_it_says_so(environment: dict[str, str], seconds: float) -> None:
+    assert Notifier(environment).watchdog == seconds
