@@ -9,6 +9,8 @@ import time
 from datetime import datetime, timedelta, timezone
 from typing import Callable, Optional
 
+_SECOND = timedelta(seconds=1)
+
 
 def wall_clock() -> datetime:
     """This host's own idea of the time, aware and in UTC."""
@@ -33,9 +35,14 @@ class ServerClock:
         self._heard_at = 0.0
 
     def heard(self, server_time: Optional[datetime], at: float) -> None:
-        """An answer said so; ``at``: when it came, by the monotonic clock. None changes nothing."""
+        """An answer said so; ``at``: when it came, by the monotonic clock. None changes nothing.
+
+        A date has whole seconds and stands for all of its second. So this clock moves no farther than into that second:
+        taken as it is, each answer could move it back by most of one, and a hook would seem to end before it began.
+        """
         if server_time is not None:
-            self._heard = server_time
+            soonest, latest = server_time, server_time + _SECOND
+            self._heard = soonest if self._heard is None else min(max(self.at(at), soonest), latest)
             self._heard_at = at
 
     def is_set(self) -> bool:
