@@ -68,6 +68,8 @@ def carried_over(before: Optional[EventDocument], after: EventDocument) -> Event
 
 def _differences(one: ScheduledEvent, two: ScheduledEvent) -> tuple[str, ...]:
     """Names of the differing attributes; the spelling of the id and the order of Resources say nothing."""
+    if one == two:
+        return ()  # nearly always, and much sooner known
     names = []
     for name in ScheduledEvent._fields:
         left, right = getattr(one, name), getattr(two, name)
