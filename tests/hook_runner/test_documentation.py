@@ -160,6 +160,19 @@ def test_a_configuration_that_is_shown_is_one(text: str, tmp_path: Path) -> None
     assert load_settings(str(path)).policy.name
 
 
+@pytest.mark.parametrize("readme", ["README.md", "roles/hook_runner/README.md"])
+def test_what_a_readme_gives_the_role_is_a_configuration(readme: str, tmp_path: Path) -> None:
+    """As the role puts it together: the policy, and the settings of each hook."""
+    texts = [text for text in blocks((REPOSITORY / readme).read_text(), "yaml") if "role: azure_imds.scheduled_events.hook_runner" in text]
+    assert texts
+    for text in texts:
+        (given,) = [role["vars"] for play in yaml.safe_load(text) for role in play["roles"]]
+        settings = {"%s/%s" % (hook["stage"], hook["name"]): hook["settings"] for hook in given["hook_runner_hooks"] if "settings" in hook}
+        path = tmp_path / "config.yml"
+        path.write_text(yaml.safe_dump({"policy": given["hook_runner_policy"], "hooks": settings}))
+        assert load_settings(str(path)).policy.may_approve() and settings
+
+
 def test_the_mistake_that_is_shown_is_what_one_gets(tmp_path: Path) -> None:
     (shown,) = blocks(REFERENCE, "text")
     path = tmp_path / "config.yml"
