@@ -45,7 +45,7 @@ bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@for bench in tests/bench/bench_*.py; do $(WITH_SOURCES) $(VENV)/bin/python "$$bench" || exit 1; done
 
 changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the changelog
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" antsibull-changelog release --update-existing --reload-plugins --refresh-plugins prevent-removal
+	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.changelog
 
 collection: $(VENV)/for-rehearsal  ## build the collection's archive in .cache/collection
 	@rm -f .cache/collection/*.tar.gz
