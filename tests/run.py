@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools import ansible_test, old_requests, publishing
 from tools.core import newest_core, oldest_core, own_core
-from tools.hosts import hosts, hosts_others
+from tools.hosts import hosts, hosts_others, hosts_role
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
@@ -57,7 +57,8 @@ STAGES = (
     Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
     Stage("hook_runner", "the daemon: its parts, all scenarios, a kill at every commit, its process", partial(pytest_folder, folder="hook_runner")),
-    Stage("hosts", "the roles on real systemd hosts, and whole lives of events through real interruptions", hosts),
+    Stage("hosts", "whole lives of events on real systemd hosts, through real interruptions; the role imds_simulator", hosts),
+    Stage("hosts-role", "the role hook_runner on a real systemd host, from nothing to nothing", hosts_role),
     Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts_others),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),

@@ -62,9 +62,14 @@ def test_daemon_that_is_killed_finds_its_hook_again(site: Site, azure: Azure) ->
     site.let_go("prepare")
     azure.wait_for_approval(event, site)
     assert (site.began("prepare"), site.ended("prepare"), azure.approvals(event)) == (1, 1, 1)
+    assert site.began("started") == 0
 
 
-def test_absent_leaves_nothing_but_the_journal(site: Site, azure: Azure) -> None:
+def test_absent_leaves_nothing_but_the_journal_and_ends_hooks_that_run(site: Site, azure: Azure) -> None:
+    site.hold("started")
+    azure.advance(START)
+    site.wait_for("began", "started")
     site.must_apply(state="absent")
+    until(lambda: site.host.run(["pgrep", "--full", "keeper.py|hooks.d"], check=False).returncode == 1, "no hook runs")
     found = site.host.run(["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]).stdout.split()
     assert found == ["/var/lib/azure-scheduled-events"]

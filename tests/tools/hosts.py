@@ -13,19 +13,24 @@ from hosts.lab import INTO_A_SPACE
 from tools.pytests import pytest_folder
 from tools.stage import Job, Outcome, Skip, StageFailed
 
-# the tests of the Debians that the others do not run on, by the name of their file
-OTHER_DEBIANS = "test_other_debians"
+# the files of tests/hosts that are stages of their own, so that they run beside the others
+OF_THE_ROLE, OF_OTHER_DEBIANS = "test_hook_runner_role", "test_other_debians"
 PACKAGE_OF_PROGRAM = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
 
 
 def hosts(job: Job) -> Outcome:
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "hosts", "-k", f"not {OTHER_DEBIANS}", prefix=INTO_A_SPACE)
+    return pytest_folder(job, "hosts", "-k", f"not {OF_THE_ROLE} and not {OF_OTHER_DEBIANS}", prefix=INTO_A_SPACE)
+
+
+def hosts_role(job: Job) -> Outcome:
+    make_ready(job, rootfs.SUITE)
+    return pytest_folder(job, "hosts", "-k", OF_THE_ROLE, prefix=INTO_A_SPACE, results="hosts-role")
 
 
 def hosts_others(job: Job) -> Outcome:
     make_ready(job, *rootfs.OTHER_SUITES)
-    return pytest_folder(job, "hosts", "-k", OTHER_DEBIANS, prefix=INTO_A_SPACE, results="hosts-others")
+    return pytest_folder(job, "hosts", "-k", OF_OTHER_DEBIANS, prefix=INTO_A_SPACE, results="hosts-others")
 
 
 def make_ready(job: Job, *suites: str) -> None:
