@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Ask minions without starting Salt's command line each time. Runs in Salt's Python.
+
+    python desk.py CONFIG
+
+Each line of standard input is the arguments of LocalClient.cmd in JSON; each line of standard output is what the minions returned.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import salt.client
+import salt.exceptions
+
+
+def main() -> None:
+    client = salt.client.LocalClient(sys.argv[1])
+    for line in sys.stdin:
+        try:
+            answer = {"returned": client.cmd(**json.loads(line))}
+        except salt.exceptions.SaltException as error:
+            answer = {"error": str(error)}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
