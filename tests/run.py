@@ -17,6 +17,7 @@ from tools.hosts import hosts
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
+from tools.salt import salt
 from tools.stage import Job, Outcome, Stage
 from tools.workshop import open_workshop
 
@@ -56,6 +57,8 @@ STAGES = (
     Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
     Stage("hosts", "the role imds_simulator on real systemd hosts, through reboots and crashes", hosts),
+    Stage("salt-3006", "beacon, functions, states and orchestration with a real master and minions of Salt 3006", partial(salt, series=3006)),
+    Stage("salt-3008", "the same with Salt 3008", partial(salt, series=3008)),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
     Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
