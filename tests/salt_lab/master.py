@@ -67,9 +67,15 @@ class Master(Daemon):
         return returned
 
     def wait_for(self, *minions: str) -> None:
-        """Until each of them answers."""
+        """Until each of them answers, the master first."""
         for minion in minions:
-            until(lambda: self.ask(minion, "test.ping", timeout=3), "an answer of %s" % minion)
+            until(lambda: self._answers(minion), "an answer of %s" % minion)
+
+    def _answers(self, minion: str) -> bool:
+        try:
+            return bool(self.ask(minion, "test.ping", timeout=3))
+        except Refused:
+            return False
 
     def run(self, *command: str | Path, check: bool = True, timeout: float = 180) -> Any:
         """Run one of Salt's own commands, such as salt-run, and give its answer, which is asked for in JSON."""
