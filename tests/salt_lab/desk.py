@@ -18,13 +18,20 @@ import salt.exceptions
 
 
 def main() -> None:
-    client = salt.client.LocalClient(sys.argv[1])
+    answers = sys.stdout
+    # Salt prints what it has to say about minions that are not there
+    sys.stdout = sys.stderr
+    client = None
     for line in sys.stdin:
         try:
+            client = client or salt.client.LocalClient(sys.argv[1])
             answer = {"returned": client.cmd(**json.loads(line))}
         except salt.exceptions.SaltException as error:
             answer = {"error": str(error)}
-        print(json.dumps(answer), flush=True)
+        if not answer.get("returned"):
+            # a client that met no master never finds one later
+            client = None
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":
