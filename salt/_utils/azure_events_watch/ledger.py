@@ -106,6 +106,13 @@ def advance(
     return Ledger(sequence, entries, absences), tuple(notices)
 
 
+def reconsidered(ledger: Ledger, meant: Callable[[ScheduledEvent], bool]) -> Ledger:
+    """The ledger by another selection than that by which it was made."""
+    return ledger._replace(
+        entries={key: entry._replace(meant=meant(entry.notice.event)) for key, entry in ledger.entries.items()}
+    )
+
+
 def _held(
     before: EventDocument, document: EventDocument, absences: Mapping[str, int]
 ) -> tuple[tuple[ScheduledEvent, ...], dict[str, int]]:

@@ -26,7 +26,7 @@ def news(settings: Settings, path: str, listener: str) -> list[dict[str, Any]]:
     """What is to be told to the listener (a master) now. Starts the watcher where none runs; never waits for IMDS."""
     view = _running(settings, path).view
     told = _TOLD.setdefault((os.getpid(), path, listener), Told())
-    due = told.due(view.history, view.entries, settings.selection, settings.repeat, time.monotonic())
+    due = told.due(view.history, view.entries, settings.selection, settings.repeat, time.monotonic(), view.doubtful)
     return [dict(notice, resource_name=view.resource_name, checked=view.checked) for notice in due]
 
 

@@ -32,23 +32,31 @@ class Told:
         self._last: dict[str, _Telling] = {}
 
     def due(
-        self, history: Iterable[Notice], entries: Mapping[str, Entry], selection: Selection, repeat: float, now: float
+        self,
+        history: Iterable[Notice],
+        entries: Mapping[str, Entry],
+        selection: Selection,
+        repeat: float,
+        now: float,
+        doubtful: frozenset[str] = frozenset(),
     ) -> list[dict[str, Any]]:
         """What to tell now, as the data of beacon events; it then counts as told.
 
-        history: the changes of this process, in order.
+        history: the changes of this process that are meant, in order.
         now: monotonic seconds.
+        doubtful: keys of events that may be over; they are not told again.
         """
         due = []
         for notice in history if self._cursor is not None else ():
-            entry = entries.get(notice.event.key)
             if notice.sequence > (self._cursor or 0) and len(due) < AT_ONCE:
                 self._cursor = notice.sequence
-                if entry is not None and entry.meant and _worth_telling(notice, selection):
+                if _worth_telling(notice, selection):
                     due.append(self._tell(notice, now))
         for key, entry in entries.items():
             if len(due) >= AT_ONCE:
                 return due
+            if key in doubtful:
+                continue
             if entry.meant and _worth_telling(entry.notice, selection) and self._is_due(key, entry, repeat, now):
                 due.append(self._tell(entry.notice, now))
         self._cursor = max([self._cursor or 0] + [entry.notice.sequence for entry in entries.values()])

@@ -19,7 +19,7 @@ from azure_scheduled_events.pacing import Pacer
 from azure_scheduled_events.timestamps import as_utc_text
 
 from . import memory
-from .ledger import Entry, Ledger, Notice, advance
+from .ledger import Entry, Ledger, Notice, advance, reconsidered
 from .settings import Settings
 from .stored import entries_as_data, ledger_of
 
@@ -40,12 +40,14 @@ class View(NamedTuple):
         history: the changes that this process saw, in order.
         resource_name: of this VM, or None where it is not known.
         checked: time of the last good answer, or None.
+        doubtful: keys of events that the last answer lacks, but that are not called gone yet.
     """
 
     entries: Mapping[str, Entry] = {}
     history: tuple[Notice, ...] = ()
     resource_name: Optional[str] = None
     checked: Optional[str] = None
+    doubtful: frozenset[str] = frozenset()
 
 
 class Watcher:
@@ -66,12 +68,14 @@ class Watcher:
         self._pacer = Pacer(self._imds, settings.poll_interval, sleep=self._sleep)
         self._ledger: Optional[Ledger] = None
         self._history: collections.deque[Notice] = collections.deque(maxlen=_HISTORY)
-        if earlier is not None and earlier.settings.endpoint == settings.endpoint:
-            self.view, self._ledger, self._history = earlier.view, earlier._ledger, earlier._history.copy()
+        self._considered = False
         self._asked_name = False
         self._error: Optional[str] = None
         self._written: Optional[float] = None
         self._write_error: Optional[str] = None
+        if earlier is not None and earlier.settings.endpoint == settings.endpoint:
+            self.view, self._ledger, self._history = earlier.view, earlier._ledger, earlier._history.copy()
+            self._error, self._write_error = earlier._error, earlier._write_error
         self._state = threading.Condition()
         self._stopping = False
         self._ended = False
@@ -135,20 +139,23 @@ class Watcher:
             name = self._learn_unneeded_name()
         for text in document.warnings:
             log.debug("scheduled events: %s", text)
-        ledger = self._ledger if self._ledger is not None else self._restored(name)
         now = datetime.now(timezone.utc)
         selection = self.settings.selection._replace(statuses=None)
 
         def meant(event: ScheduledEvent) -> bool:
             return selection.matches(event, name)
 
+        ledger = self._ledger if self._ledger is not None else self._restored(name)
+        if not self._considered:
+            ledger = reconsidered(ledger, meant)
         ledger, notices = advance(ledger, document, now, meant, self.settings.gone_for)
         with self._state:
             if self._stopping:
                 return
-            self._ledger = ledger
-            self._history.extend(notices)
-            self.view = View(ledger.entries, tuple(self._history), name, as_utc_text(now))
+            self._ledger, self._considered = ledger, True
+            self._history.extend(notice for notice in notices if ledger.entries[notice.event.key].meant)
+            doubtful = frozenset(key for key in ledger.absences if ledger.entries[key].lasts)
+            self.view = View(ledger.entries, tuple(self._history), name, as_utc_text(now), doubtful)
         self._note(None)
         self._remember(changed=bool(notices))
 

@@ -122,11 +122,22 @@ def test_other_options_are_taken_over_at_a_refresh(minion: Minion, azure: Azure,
     assert [event["data"]["event_id"] for event in beacons.until(bool)] == [theirs]
 
 
+def test_selection_that_is_narrower_after_a_restart_counts(minion: Minion, azure: Azure, watch: Watch) -> None:
+    beacons = watch(affects="any")
+    theirs, mine = azure.announce("vm2"), azure.announce("vm1")
+    beacons.until(lambda events: len(events) == 2)
+    beacons.close()
+    beacons = restarted(watch)
+    assert [event["data"]["event_id"] for event in beacons.until(bool) + beacons.for_seconds(1)] == [mine]
+    azure.cancel(theirs)
+    assert beacons.for_seconds(1.5) == []
+
+
 def test_restart_tells_what_ended_meanwhile(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     event_id = azure.announce("vm1")
     azure.start(event_id)
-    told = beacons.until(bool)[-1]["data"]
+    told = beacons.until(lambda events: "started" in changes(events))[-1]["data"]
     beacons.close()
     azure.end(event_id)
     (gone,) = restarted(watch).until(bool)
