@@ -40,10 +40,19 @@ class Site:
             self.minions[name].start()
         self.master.wait_for(*wanted)
 
+    def said(self) -> str:
+        """The last of what its daemons logged, and of what went over the bus, for somebody who looks for a mistake."""
+        events = "\n".join("%s %.300s" % (event.tag, event.data) for event in self.master.bus.events()[-40:])
+        logs = {daemon.folder.name: daemon.said().splitlines()[-40:] for daemon in (self.master, *self.minions.values())}
+        return "\n".join([events, *("== %s\n%s" % (name, "\n".join(lines)) for name, lines in logs.items())])
+
     def kill(self) -> None:
         for minion in self.minions.values():
             minion.kill()
         self.master.kill()
+
+
+OPEN: list[Site] = []
 
 
 @contextmanager
@@ -51,8 +60,10 @@ def site(installed: Installed, file_roots: list[Path] | None = None, **config: A
     """Nothing of it is left behind."""
     folder = Path(tempfile.mkdtemp(prefix="salt-"))
     here = Site(folder, installed, file_roots if file_roots is not None else [TREE], **config)
+    OPEN.append(here)
     try:
         yield here
     finally:
+        OPEN.remove(here)
         here.kill()
         shutil.rmtree(folder, ignore_errors=True)

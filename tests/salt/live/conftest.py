@@ -6,16 +6,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from salt_lab.azure import Azure, simulated
 from salt_lab.installed import Installed
-from salt_lab.site import Site, site
+from salt_lab.site import OPEN, Site, site
 
 VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}, "spare": {"kind": "standalone", "vms": {"vm3": {}}}}
 NOBODY_LISTENS = "http://127.0.0.1:9"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure is shown with what the daemons had to say."""
+    report = yield
+    if report.failed:
+        report.sections += [("the site in %s" % here.folder, here.said()) for here in OPEN]
+    return report
 
 
 @pytest.fixture(scope="session")
