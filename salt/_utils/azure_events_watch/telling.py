@@ -46,7 +46,7 @@ class Told:
         now: monotonic seconds.
         doubtful: keys of events that may be over; they are not told again.
         """
-        due = []
+        due: list[dict[str, Any]] = []
         for notice in history if self._cursor is not None else ():
             if notice.sequence > (self._cursor or 0) and len(due) < AT_ONCE:
                 self._cursor = notice.sequence

@@ -214,8 +214,9 @@ class Watcher:
     def _as_data(self) -> dict[str, Any]:
         if self._ledger is None:
             # nothing was read yet in the life of this process: what an earlier one saw stays as it is
-            nothing = {"endpoint": self.settings.endpoint, "resource_name": None, "checked": None, "sequence": 0, "entries": []}
-            return dict(memory.read(self._path) or nothing, beacon=self.settings.name, error=self._error)
+            nothing: dict[str, Any] = {"endpoint": self.settings.endpoint, "resource_name": None, "checked": None, "sequence": 0, "entries": []}
+            before: dict[str, Any] = memory.read(self._path) or nothing
+            return dict(before, beacon=self.settings.name, error=self._error)
         return {
             "beacon": self.settings.name,
             "endpoint": self.settings.endpoint,
