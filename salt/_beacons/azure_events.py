@@ -48,6 +48,9 @@ A thread asks IMDS; the beacon itself takes a millisecond, whatever IMDS does.
 All are optional. What is set under ``azure_events`` in the minion's configuration or pillar counts for endpoint, api_version and resource_name.
 """
 
+# Salt's loader puts __salt__, __opts__ and the like into the module
+# pylint: disable=undefined-variable
+
 from __future__ import annotations
 
 import logging

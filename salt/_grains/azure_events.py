@@ -19,6 +19,9 @@ asked. Like all grains it is as old as the last refresh: to know what is true no
         - {event_id: C7061BAC-AFDC-4513-B24B-AA5F13A16123, event_type: Reboot, status: Scheduled, not_before: '2026-11-21T10:15:00Z'}
 """
 
+# Salt's loader puts __salt__, __opts__ and the like into the module
+# pylint: disable=undefined-variable
+
 from __future__ import annotations
 
 try:

@@ -32,6 +32,9 @@ affects
     ``self`` (the default), ``any``, or names of VMs of which the event hits at least one.
 """
 
+# Salt's loader puts __salt__, __opts__ and the like into the module
+# pylint: disable=undefined-variable
+
 from __future__ import annotations
 
 import logging

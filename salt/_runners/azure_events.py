@@ -18,9 +18,12 @@ A beacon tells that something happens, perhaps twice, late, or from several mini
           minions_type: glob
           unknown_resources: hold           # or approve, though an event hits VMs that are no minions
           patience: 3600                    # seconds to wait for the end of an event
-          answer: 10                        # seconds to wait for answers of minions
+          answer: 5                         # seconds to wait for answers of minions
           orchestration: orch.maintenance
 """
+
+# Salt's loader puts __salt__, __opts__ and the like into the module
+# pylint: disable=undefined-variable
 
 from __future__ import annotations
 
@@ -48,11 +51,12 @@ _DEFAULTS = {
     "minions_type": "glob",
     "unknown_resources": "hold",
     "patience": 3600,
-    "answer": 10,
+    "answer": 5,
     "orchestration": "orch.maintenance",
 }
 _CHANGES = ("scheduled", "changed", "started", "gone")
 _PAUSE = 5.0
+_FIND_JOB = 2
 # good answers in a row that do not list the event
 _SIGHTS_OF_ABSENCE = 2
 # when it is over for some, the others may be rebooting, and tell of the end themselves when they are back
@@ -193,7 +197,7 @@ def approve(event_id, minions, unknown_resources=None):
         salt-run azure_events.approve C7061BAC-AFDC-4513-B24B-AA5F13A16123 '{vm1: vm1.example.com}'
     """
     _check_id(event_id)
-    words = {"event_ids": [event_id], "affects": ["any"], "release_others": True, "timeout": max(1, _settings()["answer"] - 5)}
+    words = {"event_ids": [event_id], "affects": ["any"], "release_others": True, "timeout": max(1, _settings()["answer"] - 2)}
     if (unknown_resources or _settings()["unknown_resources"]) != "approve":
         # decided on the minion, by the event as it is then
         words["policy"] = {"rules": [{"name": "all of its VMs are ready", "when": {"resources": {"all": list(minions)}}, "do": "approve"}]}
@@ -274,14 +278,17 @@ def _ask(minions, event_id):
     if not minions:
         return {}
     patience = _settings()["answer"]
-    answers = _command(minions, "azure_events.get", [event_id, "timeout=%d" % max(1, patience - 5)], "list")
+    answers = _command(minions, "azure_events.get", [event_id, "timeout=%d" % max(1, patience - 2)], "list")
     return {one: answer for one, answer in answers.items() if answer is None or (isinstance(answer, dict) and "event_id" in answer)}
 
 
 def _command(tgt, fun, arg, tgt_type, kwarg=None):
     """The good answers by minion; who failed or did not answer is left out."""
     with salt.client.get_local_client(__opts__["conf_file"]) as client:
-        answers = client.cmd(tgt, fun, arg, timeout=_settings()["answer"], tgt_type=tgt_type, kwarg=kwarg, full_return=True)
+        # without an own limit one minion that is down costs the master's gather_job_timeout, and an eviction is 30 seconds away
+        answers = client.cmd(
+            tgt, fun, arg, timeout=_settings()["answer"], tgt_type=tgt_type, kwarg=kwarg, full_return=True, gather_job_timeout=_FIND_JOB
+        )
     good = {}
     for one, answer in answers.items():
         if isinstance(answer, dict) and answer.get("retcode", 1) == 0 and "ret" in answer:

@@ -46,6 +46,9 @@ Where IMDS gives no good answer every state fails: nobody knows then whether the
 sources, affects) and connection words (endpoint, api_version, resource_name, timeout) are those of the execution module.
 """
 
+# Salt's loader puts __salt__, __opts__ and the like into the module
+# pylint: disable=undefined-variable
+
 from __future__ import annotations
 
 from salt.exceptions import CommandExecutionError, SaltInvocationError

@@ -9,7 +9,6 @@ import json
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import conftest  # noqa: F401  (puts salt/_utils on the path)
 from azure_events_watch.ledger import Ledger, Notice, advance
 from azure_events_watch.stored import entries_as_data, ledger_of
 from azure_events_watch.telling import AT_ONCE, Told

@@ -89,7 +89,7 @@ def test_refresh_tells_nothing_twice_and_leaves_one_thread(azure: Azure, watch: 
     beacons = watch()
     azure.announce("vm1")
     beacons.until(bool)
-    for _ in range(4):
+    for _turn in range(4):
         beacons.refresh()
         assert beacons.for_seconds(0.7) == []
     assert len(watchers()) == 1
@@ -99,7 +99,7 @@ def test_refresh_during_an_answer_that_does_not_come_leaves_one_thread(azure: Az
     beacons = watch(first_timeout=5, timeout=5)
     with ill(azure, "hang"):
         beacons.tick()
-        for _ in range(4):
+        for _turn in range(4):
             beacons.refresh()
             beacons.for_seconds(0.2)
         assert len(watchers()) == 1

@@ -52,7 +52,7 @@ def test_first_answer_that_takes_long_holds_nobody_and_is_told(tmp_path: Path, w
 
 
 def test_healthy_imds_with_hundreds_of_events_holds_nobody(azure: Azure, watch: Callable[..., Beacons]) -> None:
-    for _ in range(150):
+    for _turn in range(150):
         azure.announce("vm1")
     beacons = watch()
     fired: list[dict[str, Any]] = []
