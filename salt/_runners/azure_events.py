@@ -59,8 +59,8 @@ _PAUSE = 5.0
 _FIND_JOB = 2
 # good answers in a row that do not list the event
 _SIGHTS_OF_ABSENCE = 2
-# when it is over for some, the others may be rebooting, and tell of the end themselves when they are back
-_GRACE = 120.0
+# when it is over for some, those that do not answer may still be booting; they tell of the end themselves when they are back
+_GRACE = 15.0
 
 
 def __virtual__():
@@ -216,7 +216,7 @@ def await_end(event_id, minions, patience=None):
     Wait until an event is over. Minions that cannot be reached, because they reboot, are asked again and again.
 
     Returns a dictionary: ``over``, the minions that said so; ``waiting``, the others; and ``comment``. Fails after patience seconds. Once it is over for
-    one, the others have two minutes to answer; what they miss their beacons tell when they are back.
+    one, those that do not answer are waited for no longer than 15 seconds: their beacons tell of the end when they are back.
 
     CLI Example:
 

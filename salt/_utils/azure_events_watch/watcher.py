@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 # the file says this often at least when IMDS was last heard
 _WRITE_EVERY = 60.0
 _HISTORY = 1000
+# a beacon that was removed by a Salt that does not close beacons asks no more
+_UNHEARD = 24 * 3600.0
 # for a name that nothing depends on
 _UNNEEDED_ANSWER = 2.0
 
@@ -79,6 +81,7 @@ class Watcher:
         self._state = threading.Condition()
         self._stopping = False
         self._ended = False
+        self._heard = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="azure_events_watch %s" % settings.name, daemon=True)
 
     def start(self) -> None:
@@ -91,11 +94,12 @@ class Watcher:
             self._state.notify_all()
 
     def resume(self) -> bool:
-        """Take a stop back; False where the thread has ended already, or died."""
+        """Take a stop back, and note that somebody listens; False where the thread has ended already, or died."""
         with self._state:
             if self._ended or not self._thread.is_alive():
                 return False
             self._stopping = False
+            self._heard = time.monotonic()
             return True
 
     def join(self, timeout: float) -> None:
@@ -119,7 +123,7 @@ class Watcher:
 
     def _is_over(self) -> bool:
         with self._state:
-            self._ended = self._stopping
+            self._ended = self._stopping or time.monotonic() - self._heard > _UNHEARD
             return self._ended
 
     def _sleep(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure_events_watch import registry
+from azure_events_watch import registry, watcher
 from conftest import Beacons, Minion, changes, ill, watchers
 from salt_lab.azure import Azure
 
@@ -113,6 +113,18 @@ def test_close_ends_the_thread(watch: Watch) -> None:
         assert thread.daemon
         thread.join(5)
     assert watchers() == []
+
+
+def test_thread_that_nobody_listens_to_ends_and_comes_back(azure: Azure, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    beacons = watch()
+    beacons.for_seconds(0.5)
+    monkeypatch.setattr(watcher, "_UNHEARD", 0.5)
+    (thread,) = watchers()
+    thread.join(5)
+    assert watchers() == []
+    monkeypatch.undo()
+    azure.announce("vm1")
+    assert changes(beacons.until(bool)) == ["scheduled"]
 
 
 def test_other_options_are_taken_over_at_a_refresh(minion: Minion, azure: Azure, watch: Watch) -> None:
