@@ -203,7 +203,7 @@ def approve(event_id, minions, unknown_resources=None):
         words["policy"] = {"rules": [{"name": "all of its VMs are ready", "when": {"resources": {"all": list(minions)}}, "do": "approve"}]}
     reason = "no minion answered"
     for one in dict.fromkeys(minions.values()):
-        answer = _command([one], "azure_events.approve", [], "list", words).get(one)
+        answer = _command([one], "azure_events.approve", "list", words).get(one)
         for item in answer["approvals"] if isinstance(answer, dict) else []:
             if item["outcome"] in ("approved", "already_approved", "started"):
                 return {"minion": one, "outcome": item["outcome"], "reason": item["reason"]}
@@ -269,7 +269,7 @@ def _check_id(event_id):
 def _seen(tgt, tgt_type):
     """The answer of every minion that has the module to watch_status."""
     settings = _settings()
-    answers = _command(tgt or settings["minions"], "azure_events.watch_status", [], tgt_type or settings["minions_type"])
+    answers = _command(tgt or settings["minions"], "azure_events.watch_status", tgt_type or settings["minions_type"])
     return {one: answer for one, answer in answers.items() if isinstance(answer, dict)}
 
 
@@ -278,16 +278,17 @@ def _ask(minions, event_id):
     if not minions:
         return {}
     patience = _settings()["answer"]
-    answers = _command(minions, "azure_events.get", [event_id, "timeout=%d" % max(1, patience - 2)], "list")
+    # as keyword, since Salt takes the words of positional arguments apart
+    answers = _command(minions, "azure_events.get", "list", {"event_id": event_id, "timeout": max(1, patience - 2)})
     return {one: answer for one, answer in answers.items() if answer is None or (isinstance(answer, dict) and "event_id" in answer)}
 
 
-def _command(tgt, fun, arg, tgt_type, kwarg=None):
+def _command(tgt, fun, tgt_type, kwarg=None):
     """The good answers by minion; who failed or did not answer is left out."""
     with salt.client.get_local_client(__opts__["conf_file"]) as client:
         # without an own limit one minion that is down costs the master's gather_job_timeout, and an eviction is 30 seconds away
         answers = client.cmd(
-            tgt, fun, arg, timeout=_settings()["answer"], tgt_type=tgt_type, kwarg=kwarg, full_return=True, gather_job_timeout=_FIND_JOB
+            tgt, fun, timeout=_settings()["answer"], tgt_type=tgt_type, kwarg=kwarg, full_return=True, gather_job_timeout=_FIND_JOB
         )
     good = {}
     for one, answer in answers.items():

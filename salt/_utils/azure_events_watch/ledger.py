@@ -43,7 +43,7 @@ class Notice(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON values: the common shape of an event, and what is told about the change."""
         told = self._asdict()
-        told.update(self.event.as_dict(), fields=list(self.fields))
+        told.update(self.event.as_dict(), fields=["duration_seconds" if name == "duration" else name for name in self.fields])
         del told["event"]
         return told
 
