@@ -14,7 +14,6 @@ import json
 import sys
 
 import salt.client
-import salt.exceptions
 
 
 def main() -> None:
@@ -26,8 +25,8 @@ def main() -> None:
         try:
             client = client or salt.client.LocalClient(sys.argv[1])
             answer = {"returned": client.cmd(**json.loads(line))}
-        except salt.exceptions.SaltException as error:
-            answer = {"error": str(error)}
+        except Exception as error:  # pylint: disable=broad-exception-caught  # while there is no master it is one or another, by version
+            answer = {"error": repr(error)}
         if not answer.get("returned"):
             # a client that met no master never finds one later
             client = None

@@ -12,7 +12,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-FACTS = "import json, salt.version, sysconfig; print(json.dumps([salt.version.__version__, sysconfig.get_path('purelib')]))"
+SHAPE = "import json, sysconfig; print(json.dumps([sysconfig.get_python_version(), sysconfig.get_path('purelib')]))"
 # deprecations inside Salt itself, in front of every answer
 QUIET = {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -31,23 +31,18 @@ class Installed:
     def command(self, name: str) -> list[str]:
         return [str(self.python), str(self.bin / name)]
 
-    def facts(self) -> tuple[str, str]:
-        """Salt's version, and the folder of its packages."""
-        answer = subprocess.run([self.python, "-W", "ignore", "-c", FACTS], capture_output=True, text=True, check=True)
+    def shape(self) -> tuple[str, str]:
+        """The version of Python, and the folder of its packages."""
+        answer = subprocess.run([self.python, "-c", SHAPE], capture_output=True, text=True, check=True)
         version, packages = json.loads(answer.stdout)
         return version, packages
-
-    @property
-    def series(self) -> int:
-        return int(self.facts()[0].partition(".")[0])
 
     def shared_by(self, folder: Path) -> Installed:
         """A new environment that has this one's packages and takes further ones of its own: Salt is installed once."""
         subprocess.run([self.python, "-m", "venv", "--without-pip", folder], check=True)
-        scheme = {"base": str(folder), "platbase": str(folder)}
-        version = subprocess.run([self.python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True, check=True)
-        own = Path(sysconfig.get_path("purelib", "venv", {**scheme, "py_version_short": version.stdout.strip()}))
-        (own / "shared.pth").write_text(self.facts()[1] + "\n")
+        version, packages = self.shape()
+        own = sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder), "py_version_short": version})
+        Path(own, "shared.pth").write_text(packages + "\n")
         return Installed(folder / "bin" / "python", self.bin)
 
     def install(self, *words: str | Path) -> None:

@@ -10,15 +10,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Found = TypeVar("Found")
-PATIENCE = 60.0
+# for a machine that has much else to do
+PATIENCE = 120.0
 
 
-def until(look: Callable[[], Found], what: str, seconds: float = PATIENCE) -> Found:
+def until(look: Callable[[], Found], what: str | Callable[[], str], seconds: float = PATIENCE) -> Found:
     """The first true answer of ``look``; fails with the reason when there is none in time."""
     end = time.monotonic() + seconds
     while True:
         if found := look():
             return found
         if time.monotonic() > end:
-            raise AssertionError("not within %g s: %s" % (seconds, what))
+            raise AssertionError("not within %g s: %s" % (seconds, what if isinstance(what, str) else what()))
         time.sleep(0.05)

@@ -51,7 +51,7 @@ class Journal:
         return done.read_text().split() if done.exists() else []
 
     def wait(self, *lines: str) -> None:
-        until(lambda: self.lines[: len(lines)] == list(lines), "%s in %s, where there is %s" % (lines, self._folder, self.lines))
+        until(lambda: self.lines[: len(lines)] == list(lines), lambda: "%s in %s, where there is %s" % (lines, self._folder, self.lines))
 
 
 class Fleet:
@@ -87,7 +87,7 @@ def azure() -> Iterator[Azure]:
 def reacting(installed: Installed, azure: Azure) -> Iterator[Fleet]:
     with site(installed, reactor=REACTOR) as here:
         for name in ("vm1", "vm2"):
-            beacon = [{"interval": 1}, {"repeat": 5}]
+            beacon = [{"interval": 1}, {"repeat": 10}]
             here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons={"azure_events": beacon})
         fleet = Fleet(here, azure)
         here.master.set_pillar(**{name: journal.pillar() for name, journal in fleet.journals.items()})
