@@ -25,7 +25,7 @@ repeated, incarnation
 An event that lasts is told again every ``repeat`` seconds, so that a master that was away or a minion that restarts loses nothing. Whoever acts on
 it has to look again (``azure_events.get``) and must not mind to be told twice.
 
-A thread asks IMDS; the beacon itself takes a millisecond, whatever IMDS does.
+A thread asks IMDS; the beacon itself waits for it no longer than a healthy one takes, 50 milliseconds at the most.
 
 .. code-block:: yaml
 

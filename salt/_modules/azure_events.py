@@ -277,7 +277,7 @@ def watch_check(config):
 def watch_news(config):
     """
     What the beacon has to tell: a list of changes. For the beacon alone, in the minion's own process; it starts the thread that asks IMDS,
-    and never waits for it.
+    and waits for it 50 milliseconds at the most.
 
     CLI Example:
 

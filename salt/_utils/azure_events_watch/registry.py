@@ -18,13 +18,21 @@ from .stored import ledger_of
 from .telling import Told
 from .watcher import Watcher
 
+# seconds; some ten times as long as an answer takes
+_PATIENCE = 0.05
+
 _WATCHERS: dict[tuple[int, str], Watcher] = {}
 _TOLD: dict[tuple[int, str, str], Told] = {}
 
 
 def news(settings: Settings, path: str, listener: str) -> list[dict[str, Any]]:
-    """What is to be told to the listener (a master) now. Starts the watcher where none runs; never waits for IMDS."""
-    view = _running(settings, path).view
+    """What is to be told to the listener (a master) now. Starts the watcher where none runs.
+
+    Waits for IMDS no longer than a healthy one takes to answer.
+    """
+    watcher = _running(settings, path)
+    watcher.nudge(_PATIENCE)
+    view = watcher.view
     told = _TOLD.setdefault((os.getpid(), path, listener), Told())
     due = told.due(view.history, view.entries, settings.selection, settings.repeat, time.monotonic(), view.doubtful)
     return [dict(notice, resource_name=view.resource_name, checked=view.checked) for notice in due]

@@ -82,6 +82,8 @@ class Watcher:
         self._stopping = False
         self._ended = False
         self._heard = time.monotonic()
+        self._resting_since: Optional[float] = None
+        self._nudged = False
         self._thread = threading.Thread(target=self._run, name="azure_events_watch %s" % settings.name, daemon=True)
 
     def start(self) -> None:
@@ -102,6 +104,18 @@ class Watcher:
             self._heard = time.monotonic()
             return True
 
+    def nudge(self, patience: float) -> None:
+        """If the thread only rests between two looks, have it look now, and wait for that, but not longer than patience seconds.
+
+        So what is told is as fresh as if the caller had asked IMDS itself, while one that does not answer holds nobody up.
+        """
+        with self._state:
+            rested = 0.0 if self._resting_since is None else time.monotonic() - self._resting_since
+            if rested >= self.settings.poll_interval / 2:
+                self._nudged = True
+                self._state.notify_all()
+                self._state.wait_for(lambda: not self._nudged, patience)
+
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)
 
@@ -117,7 +131,7 @@ class Watcher:
                     # a mistake in here must not end the watch without a word
                     self._note("%s: %s" % (type(error).__name__, error), error)
                     self._sleep(10.0)
-                self._sleep(self._pacer.delay(bool(self._ledger and self._ledger.lasting())))
+                self._rest(self._pacer.delay(bool(self._ledger and self._ledger.lasting())))
         finally:
             self._imds.close()
 
@@ -129,6 +143,17 @@ class Watcher:
     def _sleep(self, seconds: float) -> None:
         with self._state:
             self._state.wait_for(lambda: self._stopping, seconds)
+
+    def _rest(self, seconds: float) -> None:
+        """Sleep until the next look; a nudge shortens it, but only while IMDS is well."""
+        with self._state:
+            # whoever nudged was waiting for the look that has just ended
+            self._nudged = False
+            self._state.notify_all()
+            if self._pacer.error is None:
+                self._resting_since = time.monotonic()
+            self._state.wait_for(lambda: self._stopping or self._nudged, seconds)
+            self._resting_since = None
 
     def _look(self) -> None:
         """Ask once, and let everybody see the answer. Raises ImdsError."""
