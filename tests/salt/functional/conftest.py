@@ -77,6 +77,8 @@ class Beacons:
     def _fresh(self) -> None:
         functions = salt_loader.minion_mods(self._opts, context={})
         self._salt = salt_beacons.Beacon(self._opts, functions)
+        # Salt loads modules when they are first wanted, which is not the beacon's time
+        self._salt.beacons["azure_events.validate"]([])
 
     def tick(self) -> list[dict[str, Any]]:
         began = time.perf_counter()
