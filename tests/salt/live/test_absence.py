@@ -11,6 +11,9 @@ from salt_lab.minion import Minion
 from salt_lab.site import Site
 
 
+pytestmark = pytest.mark.xdist_group("watching")
+
+
 @pytest.fixture
 def vm1(watching: Site) -> Minion:
     return watching.minions["vm1"]

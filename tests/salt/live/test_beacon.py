@@ -9,6 +9,8 @@ import pytest
 from salt_lab.azure import Azure
 from salt_lab.site import Site
 
+pytestmark = pytest.mark.xdist_group("watching")
+
 SHAPE = {
     "event_id", "event_type", "status", "resources", "resource_type", "not_before", "description", "source", "duration_seconds"
 }  # fmt: skip

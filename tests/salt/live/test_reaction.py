@@ -16,6 +16,8 @@ from salt_lab.minion import Minion
 from salt_lab.site import Site, site
 from salt_lab.until import until
 
+pytestmark = pytest.mark.xdist_group("reaction")
+
 VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}, "unmanaged": {}}}}
 REACTOR = [{"salt/beacon/*/azure_events/*": ["salt://reactor/azure_events.sls"]}]
 

@@ -11,6 +11,8 @@ import pytest
 from salt_lab.site import REPOSITORY, Site
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
+pytestmark = pytest.mark.xdist_group("watching")
+
 MINIONS = ("vm1", "vm2", "elsewhere")
 
 
@@ -30,11 +32,6 @@ def test_the_helper_arrives_as_files_of_its_own(watching: Site, name: str) -> No
     arrived = extmods / "utils" / "azure_scheduled_events"
     assert {file.name: file.read_bytes() for file in arrived.glob("*.py")} == {file.name: file.read_bytes() for file in HELPER.glob("*.py")}
     assert [file for file in extmods.rglob("*.py") if file.is_symlink()] == []
-
-
-def test_a_second_sync_changes_nothing(watching: Site) -> None:
-    changed = watching.minions["vm1"].ask("saltutil.sync_all")
-    assert [name for kind in changed.values() for name in kind] == []
 
 
 def test_the_runner_is_there_after_sync_all(watching: Site) -> None:

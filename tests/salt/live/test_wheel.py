@@ -17,6 +17,8 @@ from salt_lab.installed import Installed
 from salt_lab.site import REPOSITORY, Site, site
 from tools.tree import copy_tree
 
+pytestmark = pytest.mark.xdist_group("wheel")
+
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 
 
