@@ -18,6 +18,7 @@ from tools.hosts import hosts, hosts_others, hosts_role
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
+from tools.salt import salt
 from tools.stage import Job, Outcome, Stage
 from tools.workshop import open_workshop
 
@@ -60,6 +61,8 @@ STAGES = (
     Stage("hosts", "whole lives of events on real systemd hosts, through real interruptions; the role imds_simulator", hosts),
     Stage("hosts-role", "the role hook_runner on a real systemd host, from nothing to nothing", hosts_role),
     Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts_others),
+    Stage("salt-3006", "beacon, functions, states and orchestration with a real master and minions of Salt 3006", partial(salt, series=3006)),
+    Stage("salt-3008", "the same with Salt 3008", partial(salt, series=3008)),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
     Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
@@ -79,18 +82,22 @@ STAGES = (
 )
 
 
+# Not part of the whole: a series that its makers no longer support.
+ON_REQUEST = (Stage("salt-3007", "the same with Salt 3007, only when asked for by name", partial(salt, series=3007)),)
+
+
 def main() -> int:
-    names = [stage.name for stage in STAGES]
+    names = [stage.name for stage in (*STAGES, *ON_REQUEST)]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stages", nargs="*", choices=[*names, []], metavar="STAGE", help=", ".join(names))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many stages run side by side (default: one per core)")
     parser.add_argument("--list", action="store_true", help="say what each stage shows")
     options = parser.parse_args()
     if options.list:
-        for stage in sorted(STAGES, key=lambda stage: stage.name):
+        for stage in sorted((*STAGES, *ON_REQUEST), key=lambda stage: stage.name):
             print(f"{stage.name:<20} {stage.promise}")
         return 0
-    chosen = [stage for stage in STAGES if not options.stages or stage.name in options.stages]
+    chosen = [stage for stage in (*STAGES, *ON_REQUEST) if stage.name in options.stages] if options.stages else list(STAGES)
     # what the stages have started is in sessions of its own, and would go on in the folders of the next run
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import ast
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.imports import foreign, sources
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
@@ -20,23 +18,6 @@ DOORS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "module_ut
 HELPER_MAY_IMPORT = {"requests", "urllib3", "yaml"}
 # multidict is what aiohttp keeps headers in
 SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "yaml", "imds_simulator"}
-
-
-def absolute_imports(file: Path) -> Iterator[str]:
-    """The top-level packages that a file imports by an absolute name, wherever in the file it does so."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            yield node.module.partition(".")[0]
-
-
-def foreign(file: Path) -> set[str]:
-    return set(absolute_imports(file)) - sys.stdlib_module_names
-
-
-def sources(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*.py"))
 
 
 def relative_name(file: Path) -> str:

@@ -1,0 +1,98 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""IMDS as one function call or state uses it: paced, and limited in time as a whole."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple, Optional, TypeVar
+
+from azure_scheduled_events.document import EventDocument
+from azure_scheduled_events.errors import ImdsError, ImdsUnreachable, OwnNameUnknown
+from azure_scheduled_events.identity import own_name
+from azure_scheduled_events.imds import Imds
+from azure_scheduled_events.pacing import Pacer
+
+# seconds for one answer, once IMDS has answered at all, and before it ever has (spec 1.8)
+_ONE_ANSWER = 10.0
+_FIRST_ANSWER = 130.0
+# for what a call can do without
+_UNNEEDED_ANSWER = 2.0
+
+T = TypeVar("T")
+
+
+class Where(NamedTuple):
+    """Whom to ask, as whom, and for how long."""
+
+    endpoint: str
+    api_versions: tuple[str, ...]
+    resource_name: Optional[str]
+    timeout: float
+
+
+class Conversation:
+    """What one call asks. ``known_name`` is this VM's resource name as far as it is known.
+
+    Args:
+        where: the timeout limits the conversation as a whole.
+        interval: seconds between polls.
+    Raises ImdsError for an endpoint that is none.
+    """
+
+    def __init__(self, where: Where, interval: float = 1.0) -> None:
+        self.imds = Imds(where.endpoint, where.api_versions, min(_ONE_ANSWER, where.timeout), min(_FIRST_ANSWER, where.timeout))
+        self.pacer = Pacer(self.imds, interval)
+        self._deadline = self.pacer.clock() + where.timeout
+        self.known_name = where.resource_name
+
+    def left(self) -> float:
+        """Seconds that remain."""
+        return max(0.1, self._deadline - self.pacer.clock())
+
+    def ask(self, question: Callable[..., T], *args: object) -> T:
+        """Ask until a good answer comes or the time is up; then the last error is raised.
+
+        A host where nobody listens and a request that cannot succeed are not asked twice.
+        """
+        while True:
+            try:
+                return self.pacer.call(question, *args, within=self.left())
+            except ImdsError as error:
+                nobody = isinstance(error, ImdsUnreachable) and not error.connected
+                delay = 0.0 if error.retryable and error.status == 400 else self.pacer.delay(event_known=True)
+                if nobody or not error.retryable or delay >= self.left():
+                    raise
+                self.pacer.sleep(delay)
+
+    def read(self, name_required: bool) -> EventDocument:
+        """The events; and this VM's name, if it has to be known. Raises ImdsError."""
+        if self.known_name is None and name_required:
+            self._learn_name(self.ask(self.imds.instance))
+        document = self.ask(self.imds.events)
+        if self.known_name is None:
+            try:
+                self.known_name = own_name(self.pacer.call(self.imds.instance, within=min(_UNNEEDED_ANSWER, self.left())))
+            except ImdsError:
+                pass  # what was asked for is known
+        return document
+
+    def poll(self, name_required: bool) -> Callable[[float], EventDocument]:
+        """A poll for wait_for: one attempt at the document, and at the name as long as that is missing."""
+
+        def once(within: float) -> EventDocument:
+            ends = self.pacer.clock() + within
+            if self.known_name is None and name_required:
+                self._learn_name(self.pacer.call(self.imds.instance, within=within))
+            return self.pacer.call(self.imds.events, within=max(0.1, ends - self.pacer.clock()))
+
+        return once
+
+    def _learn_name(self, instance: dict[str, Any]) -> None:
+        self.known_name = own_name(instance)
+        if self.known_name is None:
+            raise OwnNameUnknown()
+
+
+def describe(error: ImdsError) -> dict[str, Any]:
+    """An error as plain values."""
+    return {"kind": type(error).__name__, "message": str(error), "status": error.status, "retryable": error.retryable}

@@ -1,0 +1,71 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""What a watcher has seen, on disk, so that after a restart it can tell what is over. Standard library only.
+
+One file for each beacon. It is replaced as a whole or not at all, and belongs to one endpoint and one VM: a disk that was
+copied to another VM brings nothing along.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, Optional
+
+_VERSION = 1
+_PREFIX = "seen-"
+
+
+def folder(cachedir: str) -> str:
+    """Where the files are, below the minion's own cache."""
+    return os.path.join(cachedir, "azure_events")
+
+
+def path_for(cachedir: str, beacon: str) -> str:
+    """The file of the beacon of that name."""
+    return os.path.join(folder(cachedir), "%s%s.json" % (_PREFIX, re.sub(r"[^\w-]", "_", beacon)))
+
+
+def read(path: str) -> Optional[dict[str, Any]]:
+    """What was written, or None where there is no file. Raises ValueError for what cannot be read or is something else."""
+    try:
+        with open(path, encoding="ascii") as file:
+            data = json.load(file)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError("%s cannot be read: %s" % (path, error)) from None
+    if not isinstance(data, dict) or data.get("version") != _VERSION or not isinstance(data.get("entries"), list):
+        raise ValueError("%s is not what this version writes" % path)
+    return data
+
+
+def read_all(cachedir: str) -> dict[str, dict[str, Any]]:
+    """What every beacon has seen, by its name. Files that cannot be read are left out."""
+    found: dict[str, dict[str, Any]] = {}
+    try:
+        names = sorted(os.listdir(folder(cachedir)))
+    except OSError:
+        return found
+    for name in names:
+        if name.startswith(_PREFIX) and name.endswith(".json"):
+            path = os.path.join(folder(cachedir), name)
+            try:
+                data = read(path)
+            except ValueError:
+                continue
+            if data is not None:
+                found[str(data.get("beacon"))] = dict(data, path=path)
+    return found
+
+
+def write(path: str, data: dict[str, Any]) -> None:
+    """Replace the file; it survives a crash of the machine. Raises OSError."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    draft = path + ".draft"
+    with open(draft, "w", encoding="ascii") as file:
+        json.dump(dict(data, version=_VERSION), file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)

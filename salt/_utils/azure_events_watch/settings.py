@@ -1,0 +1,141 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Options as users write them: what they mean, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, NamedTuple, Optional
+
+from azure_scheduled_events.discovery import AUTO, DEFAULT_ENDPOINT
+from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES
+from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.imds import API_VERSION, checked_endpoint
+from azure_scheduled_events.predicates import nearest, one_of, parse_seconds
+from azure_scheduled_events.selection import Selection
+
+BEACON = "azure_events"
+# Salt reads these itself
+_SALTS_OWN = ("interval", "enabled", "disable_during_state_run", "beacon_module", "run_once", "_beacon_name")
+_SECONDS = {"timeout": 10.0, "first_timeout": 130.0, "poll_interval": 1.0, "repeat": 60.0, "gone_for": 3600.0}
+_LEAST = {"timeout": 0.1, "first_timeout": 0.1, "poll_interval": 0.25, "repeat": 1.0, "gone_for": 0.0}
+_CONNECTION = ("endpoint", "api_version", "resource_name")
+_KNOWN = ("types", "statuses", "sources", "affects", *_CONNECTION, *_SECONDS)
+
+
+class Settings(NamedTuple):
+    """One beacon's configuration, complete.
+
+    Attributes:
+        name: of the beacon; others than "azure_events" have ``beacon_module: azure_events``.
+        endpoint, api_versions, resource_name: where to ask and as whom; a name of None is asked for.
+        timeout, first_timeout: seconds for one answer, and for the first one ever.
+        poll_interval: seconds between two looks while all is well.
+        repeat: seconds after which an event that lasts is told again.
+        gone_for: seconds for which the end of an event is told again.
+        selection: which events are told.
+    """
+
+    name: str
+    endpoint: str
+    api_versions: tuple[str, ...]
+    resource_name: Optional[str]
+    timeout: float
+    first_timeout: float
+    poll_interval: float
+    repeat: float
+    gone_for: float
+    selection: Selection
+
+
+def read_settings(config: Any, defaults: Mapping[str, Any]) -> Settings:
+    """The settings that a beacon's configuration describes. Raises ValueError that names the key and the nearest word.
+
+    config: a list of mappings, as Salt has it.
+    defaults: endpoint, api_version and resource_name for where the configuration has none.
+    """
+    given = _merged(config)
+    for key in given:
+        if key not in _KNOWN and key not in _SALTS_OWN:
+            raise ValueError("unknown key %r%s" % (key, nearest(key, (*_KNOWN, "interval"))))
+    words = {key: given.get(key) for key in ("types", "statuses", "sources", "affects")}
+    selection, doubts = read_selection(words)
+    # Azure may have types that are not known here, but hardly any that differ from a known one by a letter or two
+    misspelt = [text for text in doubts if "did you mean" in text]
+    if misspelt:
+        raise ValueError(misspelt[0])
+    seconds = {key: read_seconds(key, given.get(key, default), _LEAST[key]) for key, default in _SECONDS.items()}
+    endpoint, api_versions, resource_name = read_connection(given, defaults)
+    return Settings(beacon_name(config), endpoint, api_versions, resource_name, selection=selection, **seconds)
+
+
+def beacon_name(config: Any) -> str:
+    """Name of the beacon of a configuration that Salt has put it into."""
+    return str(_merged(config).get("_beacon_name", BEACON))
+
+
+def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[str]]:
+    """The selection of words as users write them, and doubts about it. Raises ValueError.
+
+    A misspelt word would select nothing, which looks like peace. But Azure may have types that are not known here.
+    """
+    given = {key: _listed(key, value) for key, value in words.items() if value is not None}
+    doubts = []
+    for key, known in (("types", EVENT_TYPES), ("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES)):
+        for word in given.get(key, ()):
+            try:
+                one_of(word, known, "word")
+            except ValueError as error:
+                if key != "types":
+                    raise ValueError("%s: %s" % (key, error)) from None
+                doubts.append("types: %s" % error)
+    return Selection.of(**given), doubts
+
+
+def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], Optional[str]]:
+    """Endpoint, api-versions and this VM's name, each from ``given``, else from the defaults. Raises ValueError."""
+    where = {key: given.get(key) if given.get(key) is not None else defaults.get(key) for key in _CONNECTION}
+    name = where["resource_name"]
+    if name is not None and not (isinstance(name, str) and name.strip()):
+        raise ValueError("resource_name: expected the name that Azure has for this VM, not %r" % (name,))
+    endpoint = DEFAULT_ENDPOINT if where["endpoint"] is None else where["endpoint"]
+    if not isinstance(endpoint, str):
+        raise ValueError("endpoint: expected a text, not %r" % (endpoint,))
+    try:
+        endpoint = endpoint if endpoint == AUTO else checked_endpoint(endpoint)
+    except ImdsError as error:
+        raise ValueError(str(error)) from None
+    # YAML makes a date of an unquoted version
+    versions = where["api_version"] or [API_VERSION]
+    listed = versions if isinstance(versions, (list, tuple)) else [versions]
+    return endpoint, tuple(str(version) for version in listed), name
+
+
+def read_seconds(key: str, value: Any, least: float) -> float:
+    """Seconds from a number or a text such as 15m. Raises ValueError that names the key."""
+    try:
+        seconds = parse_seconds(value)
+    except ValueError as error:
+        raise ValueError("%s: %s" % (key, error)) from None
+    if seconds < least:
+        raise ValueError("%s has to be at least %g seconds, not %g" % (key, least, seconds))
+    return seconds
+
+
+def _listed(key: str, value: Any) -> list[str]:
+    """A list of texts from a list, or from one text. Raises ValueError."""
+    words = list(value) if isinstance(value, (list, tuple)) else [value]
+    for word in words:
+        if not isinstance(word, str):
+            raise ValueError("%s: expected texts, not %r" % (key, word))
+    return words
+
+
+def _merged(config: Any) -> dict[Any, Any]:
+    if not isinstance(config, list):
+        raise ValueError("the configuration has to be a list, with one option in each item, not %s" % type(config).__name__)
+    merged: dict[Any, Any] = {}
+    for item in config:
+        if not isinstance(item, dict):
+            raise ValueError("expected an option with its value, not %r" % (item,))
+        merged.update(item)
+    return merged

@@ -1,0 +1,58 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""A ledger as plain JSON values, and back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.timestamps import as_utc_text, parse_time
+
+from .ledger import Entry, Ledger, Notice
+
+
+def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
+    """The entries of the ledger, exactly; unlike the shape that is told, ids stay as IMDS wrote them."""
+    listed = []
+    for entry in ledger.entries.values():
+        event = entry.notice.event
+        listed.append(
+            dict(
+                entry.notice._asdict(),
+                event=dict(
+                    event._asdict(),
+                    not_before=None if event.not_before is None else as_utc_text(event.not_before),
+                    duration=None if event.duration is None else event.duration.total_seconds(),
+                ),
+                seen_started=entry.seen_started,
+                meant=entry.meant,
+            )
+        )
+    return listed
+
+
+def ledger_of(data: dict[str, Any]) -> Ledger:
+    """The ledger of a file's content. Raises ValueError for what is none."""
+    try:
+        entries = [_entry(dict(item)) for item in data["entries"]]
+        return Ledger(int(data["sequence"]), {entry.notice.event.key: entry for entry in entries})
+    except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
+        raise ValueError("an entry cannot be used: %s %s" % (type(error).__name__, error)) from None
+
+
+def _entry(item: dict[str, Any]) -> Entry:
+    seen_started, meant = item.pop("seen_started") is True, item.pop("meant") is True
+    raw = dict(item.pop("event"))
+    duration = raw["duration"]
+    raw.update(
+        resources=tuple(map(str, raw["resources"])),
+        not_before=None if raw["not_before"] is None else parse_time(raw["not_before"]),
+        duration=None if duration is None else timedelta(seconds=duration),
+        event_id=str(raw["event_id"]),
+    )
+    notice = Notice(event=ScheduledEvent(**raw), fields=tuple(map(str, item.pop("fields"))), **item)
+    if notice.change not in ("scheduled", "changed", "started", "gone") or parse_time(notice.changed_at) is None:
+        raise ValueError("change %r at %r" % (notice.change, notice.changed_at))
+    return Entry(notice._replace(sequence=int(notice.sequence)), seen_started, meant)

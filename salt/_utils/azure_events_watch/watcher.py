@@ -1,0 +1,257 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""One thread that asks IMDS, so that whoever wants to know never waits for an answer."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import threading
+import time
+from datetime import datetime, timezone
+from typing import Any, Mapping, NamedTuple, Optional
+
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
+from azure_scheduled_events.identity import own_name
+from azure_scheduled_events.imds import Imds
+from azure_scheduled_events.pacing import Pacer
+from azure_scheduled_events.timestamps import as_utc_text
+
+from . import memory
+from .ledger import Entry, Ledger, Notice, advance, reconsidered
+from .settings import Settings
+from .stored import entries_as_data, ledger_of
+
+log = logging.getLogger(__name__)
+
+# the file says this often at least when IMDS was last heard
+_WRITE_EVERY = 60.0
+_HISTORY = 1000
+# a beacon that was removed by a Salt that does not close beacons asks no more
+_UNHEARD = 24 * 3600.0
+# for a name that nothing depends on
+_UNNEEDED_ANSWER = 2.0
+
+
+class View(NamedTuple):
+    """What is known at one moment; it does not change any more.
+
+    Attributes:
+        entries: by key; empty until this process has had a good answer.
+        history: the changes that this process saw, in order.
+        resource_name: of this VM, or None where it is not known.
+        checked: time of the last good answer, or None.
+        doubtful: keys of events that the last answer lacks, but that are not called gone yet.
+    """
+
+    entries: Mapping[str, Entry] = {}
+    history: tuple[Notice, ...] = ()
+    resource_name: Optional[str] = None
+    checked: Optional[str] = None
+    doubtful: frozenset[str] = frozenset()
+
+
+class Watcher:
+    """Watches the events of this VM in a daemon thread of its own.
+
+    Args:
+        settings: of the beacon.
+        path: the file for what was seen.
+        earlier: a watcher of the same events that has stopped: what it knew is taken over.
+    ``view`` may be read from any thread at any time, and never waits.
+    """
+
+    def __init__(self, settings: Settings, path: str, earlier: Optional[Watcher] = None) -> None:
+        self.settings = settings
+        self.view = View(resource_name=settings.resource_name)
+        self._path = path
+        self._imds = Imds(settings.endpoint, settings.api_versions, settings.timeout, settings.first_timeout)
+        self._pacer = Pacer(self._imds, settings.poll_interval, sleep=self._sleep)
+        self._ledger: Optional[Ledger] = None
+        self._history: collections.deque[Notice] = collections.deque(maxlen=_HISTORY)
+        self._considered = False
+        self._asked_name = False
+        self._error: Optional[str] = None
+        self._written: Optional[float] = None
+        self._write_error: Optional[str] = None
+        if earlier is not None and earlier.settings.endpoint == settings.endpoint:
+            self.view, self._ledger, self._history = earlier.view, earlier._ledger, earlier._history.copy()
+            self._error, self._write_error = earlier._error, earlier._write_error
+        self._state = threading.Condition()
+        self._stopping = False
+        self._ended = False
+        self._heard = time.monotonic()
+        self._resting_since: Optional[float] = None
+        self._nudged = False
+        self._thread = threading.Thread(target=self._run, name="azure_events_watch %s" % settings.name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Have the thread end: at once, or as soon as IMDS has answered. It writes nothing any more."""
+        with self._state:
+            self._stopping = True
+            self._state.notify_all()
+
+    def resume(self) -> bool:
+        """Take a stop back, and note that somebody listens; False where the thread has ended already, or died."""
+        with self._state:
+            if self._ended or not self._thread.is_alive():
+                return False
+            self._stopping = False
+            self._heard = time.monotonic()
+            return True
+
+    def nudge(self, patience: float) -> None:
+        """If the thread only rests between two looks, have it look now, and wait for that, but not longer than patience seconds.
+
+        So what is told is as fresh as if the caller had asked IMDS itself, while one that does not answer holds nobody up.
+        """
+        with self._state:
+            rested = 0.0 if self._resting_since is None else time.monotonic() - self._resting_since
+            if rested >= self.settings.poll_interval / 2:
+                self._nudged = True
+                self._state.notify_all()
+                self._state.wait_for(lambda: not self._nudged, patience)
+
+    def join(self, timeout: float) -> None:
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            while not self._is_over():
+                try:
+                    self._look()
+                except ImdsError as error:
+                    if self._pacer.is_outage():
+                        self._note(str(error))
+                except Exception as error:  # pylint: disable=broad-except
+                    # a mistake in here must not end the watch without a word
+                    self._note("%s: %s" % (type(error).__name__, error), error)
+                    self._sleep(10.0)
+                self._rest(self._pacer.delay(bool(self._ledger and self._ledger.lasting())))
+        finally:
+            self._imds.close()
+
+    def _is_over(self) -> bool:
+        with self._state:
+            self._ended = self._stopping or time.monotonic() - self._heard > _UNHEARD
+            return self._ended
+
+    def _sleep(self, seconds: float) -> None:
+        with self._state:
+            self._state.wait_for(lambda: self._stopping, seconds)
+
+    def _rest(self, seconds: float) -> None:
+        """Sleep until the next look; a nudge shortens it, but only while IMDS is well."""
+        with self._state:
+            # whoever nudged was waiting for the look that has just ended
+            self._nudged = False
+            self._state.notify_all()
+            if self._pacer.error is None:
+                self._resting_since = time.monotonic()
+            self._state.wait_for(lambda: self._stopping or self._nudged, seconds)
+            self._resting_since = None
+
+    def _look(self) -> None:
+        """Ask once, and let everybody see the answer. Raises ImdsError."""
+        name = self.view.resource_name
+        if name is None and self.settings.selection.needs_own_name:
+            name = own_name(self._pacer.call(self._imds.instance))
+            if name is None:
+                self._pacer.failed(OwnNameUnknown())
+                raise OwnNameUnknown()
+        document = self._pacer.call(self._imds.events)
+        if name is None and not self._asked_name:
+            name = self._learn_unneeded_name()
+        for text in document.warnings:
+            log.debug("scheduled events: %s", text)
+        now = datetime.now(timezone.utc)
+        selection = self.settings.selection._replace(statuses=None)
+
+        def meant(event: ScheduledEvent) -> bool:
+            return selection.matches(event, name)
+
+        ledger = self._ledger if self._ledger is not None else self._restored(name)
+        if not self._considered:
+            ledger = reconsidered(ledger, meant)
+        ledger, notices = advance(ledger, document, now, meant, self.settings.gone_for)
+        with self._state:
+            if self._stopping:
+                return
+            self._ledger, self._considered = ledger, True
+            self._history.extend(notice for notice in notices if ledger.entries[notice.event.key].meant)
+            doubtful = frozenset(key for key in ledger.absences if ledger.entries[key].lasts)
+            self.view = View(ledger.entries, tuple(self._history), name, as_utc_text(now), doubtful)
+        self._note(None)
+        self._remember(changed=bool(notices))
+
+    def _learn_unneeded_name(self) -> Optional[str]:
+        self._asked_name = True
+        try:
+            return own_name(self._pacer.call(self._imds.instance, within=_UNNEEDED_ANSWER))
+        except ImdsError:
+            self._pacer.succeeded()  # the events were read, and that is what counts
+            return None
+
+    def _restored(self, name: Optional[str]) -> Ledger:
+        # numbers that begin with the time are higher than those of a file that was lost
+        fresh = Ledger(int(time.time()))
+        try:
+            data = memory.read(self._path)
+            if data is None or data.get("checked") is None:
+                return fresh
+            if data.get("endpoint") != self.settings.endpoint or (data.get("resource_name") or name) != name:
+                log.warning("azure_events: what %s tells of another VM or endpoint is not used", self._path)
+                return fresh
+            return ledger_of(data)
+        except ValueError as error:
+            log.warning("azure_events: starts anew, so what ended meanwhile will not be told: %s", error)
+            return fresh
+
+    def _note(self, error: Optional[str], cause: Optional[Exception] = None) -> None:
+        """Log what changed about the trouble with IMDS: one line when it begins, one when it is over."""
+        if self._stopping or (error is None) == (self._error is None):
+            self._error = error
+            return
+        self._error = error
+        if error is None:
+            log.info("azure_events: Azure's metadata service answers again")
+        else:
+            log.warning("azure_events: nothing is known of scheduled events, will ask again: %s", error, exc_info=cause)
+        self._remember(changed=True)
+
+    def _remember(self, changed: bool) -> None:
+        """Write the file if something changed, or if it is old."""
+        now = time.monotonic()
+        if not changed and self._written is not None and now - self._written < _WRITE_EVERY and self._write_error is None:
+            return
+        if self._stopping:
+            return
+        try:
+            memory.write(self._path, self._as_data())
+        except (OSError, ValueError) as error:
+            if self._write_error is None:
+                log.error("azure_events: what was seen cannot be kept, so a restart will not tell what ended: %s", error)
+            self._write_error = str(error)
+        else:
+            self._write_error = None
+        self._written = now
+
+    def _as_data(self) -> dict[str, Any]:
+        if self._ledger is None:
+            # nothing was read yet in the life of this process: what an earlier one saw stays as it is
+            nothing: dict[str, Any] = {"endpoint": self.settings.endpoint, "resource_name": None, "checked": None, "sequence": 0, "entries": []}
+            before: dict[str, Any] = memory.read(self._path) or nothing
+            return dict(before, beacon=self.settings.name, error=self._error)
+        return {
+            "beacon": self.settings.name,
+            "endpoint": self.settings.endpoint,
+            "resource_name": self.view.resource_name,
+            "checked": self.view.checked,
+            "error": self._error,
+            "sequence": self._ledger.sequence,
+            "entries": entries_as_data(self._ledger),
+        }

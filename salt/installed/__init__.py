@@ -1,0 +1,14 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Tells Salt's loader where an installed package has its modules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def directories() -> dict[str, list[str]]:
+    """The folders for each kind of module; called through the entry point group ``salt.loader``."""
+    here = Path(__file__).resolve().parent
+    folders = {"beacons": "_beacons", "grains": "_grains", "modules": "_modules", "runners": "_runners", "states": "_states"}
+    return {kind: [str(here / folder)] for kind, folder in folders.items()}

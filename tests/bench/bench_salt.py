@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The Salt beacon against a naive one that sends a blocking request each time: delays, the minion's loop, CPU.
+
+    python tests/bench/bench_salt.py [EVENTS] [SECONDS]
+
+Takes about six minutes: EVENTS (default 60) for each beacon at random moments, and SECONDS (default 120) of idle minions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from salt_lab.azure import Azure, simulated  # noqa: E402
+from salt_lab.installed import QUIET, Installed  # noqa: E402
+from salt_lab.minion import Minion  # noqa: E402
+from salt_lab.site import REPOSITORY, TREE, Site, site  # noqa: E402
+from table import print_table, ratio  # noqa: E402
+from tools.salt import install  # noqa: E402
+from tools.stage import Job  # noqa: E402
+from tools.workshop import open_workshop  # noqa: E402
+
+SERIES = 3008
+OWN = Path(__file__).parent / "salt"
+TICK = Path(__file__).with_name("salt_tick.py")
+BEACONS = {"ours": "azure_events", "naive": "naive"}
+GROUPS = {name: {"kind": "standalone", "vms": {name: {}}} for name in BEACONS}
+CALLS = 30
+CALLS_THAT_HANG = 6
+
+
+def salt_of_the_tests() -> Installed:
+    with (REPOSITORY / ".cache" / "bench-salt.log").open("w") as log:
+        return Installed.at(install(Job(open_workshop(REPOSITORY), log), SERIES))
+
+
+def configuration(name: str, azure: Azure) -> dict[str, Any]:
+    return {"beacons": {BEACONS[name]: [{"interval": 1}, {"endpoint": azure.endpoints[name]}]}}
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def delays(here: Site, azure: Azure, name: str, count: int) -> tuple[list[float], list[float]]:
+    """Seconds from an event in IMDS to the master's bus, and to the return of the job that reacts to it."""
+    to_bus, to_return = [], []
+    for _event in range(count):
+        time.sleep(random.uniform(0.2, 1.2))
+        began = time.time()
+        event_id = azure.announce(name)
+        told = here.master.bus.wait("salt/beacon/%s/%s/scheduled" % (name, BEACONS[name]), event_id=event_id)
+        returned = here.master.bus.wait("salt/job/*/ret/%s" % name, **{"return": event_id})
+        azure.end(event_id)
+        to_bus.append(told.time - began)
+        to_return.append(returned.time - began)
+    return to_bus, to_return
+
+
+def cpu(minion: Minion) -> float:
+    """Seconds of CPU of a minion's main process and of its children that have ended."""
+    pid = Path(minion.config["pidfile"]).read_text().strip()
+    fields = Path("/proc/%s/stat" % pid).read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_per_hour(minions: dict[str, Minion], seconds: float) -> dict[str, float]:
+    before, began = {name: cpu(minion) for name, minion in minions.items()}, time.monotonic()
+    time.sleep(seconds)
+    hours = (time.monotonic() - began) / 3600
+    return {name: (cpu(minion) - before[name]) / hours for name, minion in minions.items()}
+
+
+def ticks(minion: Minion, calls: int) -> list[float]:
+    """Milliseconds for which each tick of the loop was held, with what the minion has synced."""
+    command = [minion.installed.python, TICK, minion.folder / "minion", str(calls)]
+    ran = subprocess.run(command, env={**os.environ, **QUIET}, capture_output=True, text=True, check=True)
+    # the first ones make the connections
+    return [1000 * seconds for seconds in json.loads(ran.stdout.splitlines()[-1])[3:]]
+
+
+def main() -> None:
+    events = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 120.0
+    installed = salt_of_the_tests()
+    reactor = [{"salt/beacon/*/%s/scheduled" % beacon: [str(OWN / "echo.sls")]} for beacon in BEACONS.values()]
+    with ExitStack() as stack:
+        azure = stack.enter_context(simulated(GROUPS))
+        here = stack.enter_context(site(installed, [TREE, OWN], reactor=reactor))
+        for name in BEACONS:
+            here.minion(name, **configuration(name, azure))
+        idle = here.minion("idle")
+        here.start()
+        here.master.ask_all("*", "saltutil.sync_all")
+        time.sleep(10)
+        measured = {name: delays(here, azure, name, events) for name in BEACONS}
+        spent = cpu_per_hour({**here.minions, "idle": idle}, seconds)
+        for minion in here.minions.values():
+            minion.kill()
+        healthy = {name: ticks(here.minions[name], CALLS) for name in BEACONS}
+        for name in BEACONS:
+            azure.simulator.post("/faults", {"kind": "hang", "vm": name})
+        hanging = {name: ticks(here.minions[name], CALLS_THAT_HANG) for name in BEACONS}
+    report(events, measured, spent, healthy, hanging)
+
+
+def report(
+    events: int,
+    measured: dict[str, tuple[list[float], list[float]]],
+    spent: dict[str, float],
+    healthy: dict[str, list[float]],
+    hanging: dict[str, list[float]],
+) -> None:
+    rows = []
+
+    def row(text: str, ours: float, naive: float, form: str) -> None:
+        rows.append([text, form % ours, form % naive, ratio(ours, naive)])
+
+    for index, what in enumerate(("event to the master's bus", "event to the return of the reaction")):
+        for word, share in (("median", 0.5), ("p99", 0.99)):
+            row("%s, %s, s" % (what, word), *(percentile(measured[name][index], share) for name in BEACONS), "%.2f")
+    for what, taken in (("IMDS is well", healthy), ("IMDS hangs", hanging)):
+        row("loop held each second, %s, median, ms" % what, *(statistics.median(taken[name]) for name in BEACONS), "%.2f")
+        row("loop held each second, %s, max, ms" % what, *(max(taken[name]) for name in BEACONS), "%.2f")
+    row("CPU that it adds to an idle minion, s/h", *(spent[name] - spent["idle"] for name in BEACONS), "%.1f")
+    print_table("The Salt beacon at 1 s (Salt %d, %d events each)" % (SERIES, events), ["", "azure_events", "naive", "ratio"], rows)
+    print("naive sends one blocking requests.get in each call, with a timeout of 10 s. A minion without a beacon spends %.0f s/h." % spent["idle"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The runner without minions: who is who, who may work, and what it does not believe. tests/salt/live has the rest."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from salt.config import DEFAULT_MASTER_OPTS
+from salt.exceptions import CommandExecutionError, SaltInvocationError
+from salt.loader import runner
+
+EVENT = {"event_id": "A1", "resources": ["vm1", "VM2", "_vm3", "vm10"], "changed_at": "2026-11-21T10:00:00Z", "change": "scheduled"}
+PUBLIC = ("fleet", "look", "react", "maintain", "approve", "await_end")
+
+
+@pytest.fixture
+def runners(tmp_path: Path) -> Any:
+    opts = DEFAULT_MASTER_OPTS.copy()
+    opts.update(root_dir=str(tmp_path), cachedir=str(tmp_path / "cache"), extension_modules=str(tmp_path / "ext"), runner_dirs=[str(ROOT / "_runners")])
+    return runner(opts)
+
+
+@pytest.fixture
+def inside(runners: Any) -> dict[str, Any]:
+    """What the runner's module has in it."""
+    function: Any = inspect.unwrap(getattr(runners["azure_events.fleet"], "func", runners["azure_events.fleet"]))
+    names: dict[str, Any] = function.__globals__
+    return names
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_function_shows_how_it_is_called_and_what_it_returns(runners: Any, name: str) -> None:
+    text = inspect.getdoc(runners["azure_events." + name]) or ""
+    assert "CLI Example:\n\n.. code-block:: bash\n\n    salt-run azure_events." + name in text
+    assert "Returns" in text
+
+
+def test_there_are_no_other_functions(runners: Any) -> None:
+    assert {name for name in runners if name.startswith("azure_events.")} == {"azure_events." + name for name in PUBLIC}
+
+
+def test_minions_are_known_by_whole_names_in_any_letter_case(inside: dict[str, Any]) -> None:
+    names = {"a": "vm1", "b": "vm2", "c": "vm3", "d": "vm", "e": "vm100"}
+    assert inside["_minions_of"](EVENT, names) == {"vm1": "a", "VM2": "b", "_vm3": "c", "vm10": None}
+
+
+def test_name_that_is_taken_twice_in_the_fleet_counts_only_where_the_event_is_known(inside: dict[str, Any]) -> None:
+    seen = {
+        "here": {"azure_events": {"resource_name": "vm1", "events": [dict(EVENT, event_id="a1")]}},
+        "elsewhere": {"azure_events": {"resource_name": "vm1", "events": []}},
+        "unknown": {"azure_events": {"resource_name": None, "events": []}},
+    }
+    assert inside["_knowing"](seen, "A1") == {"here": "vm1"}
+
+
+@pytest.mark.parametrize("event_id", ["", " ", "a\nb", "x" * 201, None, 7, ["A1"]])
+@pytest.mark.parametrize("name", ["react", "maintain", "look"])
+def test_what_is_no_id_is_refused(runners: Any, name: str, event_id: Any) -> None:
+    with pytest.raises(SaltInvocationError, match="event_id"):
+        runners["azure_events." + name](event_id)
+
+
+def test_unknown_change_is_refused(runners: Any) -> None:
+    with pytest.raises(SaltInvocationError, match="change: expected one of"):
+        runners["azure_events.react"]("A1", "vm1", "exploded")
+
+
+def test_one_event_is_worked_on_by_one_at_a_time(runners: Any, inside: dict[str, Any]) -> None:
+    alone = inside["_alone"]
+    with alone("A1") as mine:
+        assert mine
+        for event_id, free in (("a1", False), ("B2", True)):
+            with alone(event_id) as theirs:
+                assert theirs is free
+        assert runners["azure_events.react"]("A1", "vm1", "scheduled") == {"outcome": "running", "event_id": "A1"}
+        assert runners["azure_events.maintain"]("A1")["outcome"] == "running"
+    with alone("A1") as mine:
+        assert mine
+    assert os.listdir(os.path.join(inside["__opts__"]["cachedir"], "azure_events", "locks")) == []
+
+
+def test_lock_goes_with_the_process_that_holds_it(inside: dict[str, Any], tmp_path: Path) -> None:
+    with inside["_alone"]("A1"):
+        (name,) = os.listdir(tmp_path / "cache" / "azure_events" / "locks")
+    left = tmp_path / "cache" / "azure_events" / "locks" / name
+    program = "import fcntl, os, sys; fcntl.flock(open(sys.argv[1], 'w'), fcntl.LOCK_EX); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", program, str(left)], check=False, timeout=20)
+    assert left.exists()
+    with inside["_alone"]("A1") as mine:
+        assert mine
+
+
+def test_settings_of_the_master_are_checked(inside: dict[str, Any]) -> None:
+    inside["__opts__"]["azure_events"] = {"unknown_resources": "ignore"}
+    with pytest.raises(SaltInvocationError, match="hold or approve"):
+        inside["_settings"]()
+    inside["__opts__"]["azure_events"] = None
+    assert inside["_settings"]()["unknown_resources"] == "hold"
+
+
+def answering(inside: dict[str, Any], *rounds: dict[str, Any]) -> None:
+    """Let minions answer like that, round after round, and no time pass between."""
+    left = list(rounds)
+    inside["_ask"] = lambda minions, event_id: {one: answer for one, answer in (left.pop(0) if len(left) > 1 else left[0]).items() if one in minions}
+    inside["_PAUSE"] = 0.01
+
+
+def test_end_needs_two_sights_and_nobody_who_lists_it(runners: Any, inside: dict[str, Any]) -> None:
+    answering(inside, {"a": None, "b": EVENT}, {"a": None, "b": None}, {"a": None}, {"a": None, "b": None})
+    assert runners["azure_events.await_end"]("A1", ["a", "b"])["over"] == ["a", "b"]
+
+
+def test_minion_that_is_down_does_not_fail_the_wait(runners: Any, inside: dict[str, Any]) -> None:
+    inside["_GRACE"] = 0.5
+    answering(inside, {}, {"a": EVENT}, {}, {"a": None})
+    ended = runners["azure_events.await_end"]("A1", ["a", "b"], patience=20)
+    assert (ended["over"], ended["waiting"]) == (["a"], ["b"])
+
+
+@pytest.mark.parametrize("answers", [{}, {"a": EVENT}, {"a": None, "b": EVENT}])
+def test_unknown_is_not_over(runners: Any, inside: dict[str, Any], answers: dict[str, Any]) -> None:
+    inside["_GRACE"] = 0.1
+    answering(inside, answers)
+    with pytest.raises(CommandExecutionError, match="did not say so"):
+        runners["azure_events.await_end"]("A1", ["a", "b"], patience=1)

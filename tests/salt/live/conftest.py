@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A real master and real minions of the Salt in SALT_HOME."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+from salt_lab.azure import Azure, simulated
+from salt_lab.installed import Installed
+from salt_lab.site import OPEN, Site, site
+
+VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}, "spare": {"kind": "standalone", "vms": {"vm3": {}}}}
+NOBODY_LISTENS = "http://127.0.0.1:9"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure is shown with what the daemons had to say."""
+    report = yield
+    if report.failed:
+        report.sections += [("the site in %s" % here.folder, here.said()) for here in OPEN]
+    return report
+
+
+@pytest.fixture(scope="session")
+def installed() -> Installed:
+    home = os.environ.get("SALT_HOME")
+    if not home:
+        pytest.skip("SALT_HOME names no environment with Salt; make test-salt-3008 does")
+    return Installed.at(Path(home))
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[Azure]:
+    with simulated(VMS) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def peace_at_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No event of one test goes on in the next."""
+    yield
+    if "azure" in request.fixturenames:
+        azure: Azure = request.getfixturevalue("azure")
+        for event in azure.simulator.get("/events")["events"]:
+            if event["status"] in ("Scheduled", "Started"):
+                azure.end(event["id"])
+
+
+@pytest.fixture(scope="session")
+def watching(installed: Installed, azure: Azure) -> Iterator[Site]:
+    """vm1 is told by its minion file to watch, vm2 by its pillar, and elsewhere is not in Azure at all.
+
+    vm1 is so patient with IMDS that nobody would stay so long in a beacon; both repeat what they say every few seconds.
+    """
+    with site(installed) as here:
+        patient = [{"interval": 1}, {"endpoint": azure.endpoints["vm1"]}, {"timeout": 600}, {"first_timeout": 600}, {"repeat": 4}]
+        here.minion("vm1", azure_events={"endpoint": azure.endpoints["vm1"]}, beacons={"azure_events": patient})
+        here.minion("vm2", azure_events={"endpoint": azure.endpoints["vm2"]})
+        here.master.set_pillar(vm2={"beacons": {"azure_events": [{"interval": 1}, {"repeat": 3}]}})
+        here.minion("elsewhere", azure_events={"endpoint": NOBODY_LISTENS}, beacons={"azure_events": [{"interval": 1}]})
+        here.start()
+        here.master.ask_all("*", "saltutil.sync_all")
+        yield here

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The wheel of salt/: built, installed by pip beside Salt, and used by a minion that nobody syncs anything to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from salt_lab.azure import Azure
+from salt_lab.installed import Installed
+from salt_lab.site import REPOSITORY, Site, site
+from tools.tree import copy_tree
+
+pytestmark = pytest.mark.xdist_group("wheel")
+
+HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    tree = copy_tree(REPOSITORY, folder / "tree")
+    command = [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--wheel-dir", str(folder), str(tree / "salt")]
+    subprocess.run(command, check=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def with_wheel(installed: Installed, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    environment = installed.shared_by(tmp_path_factory.mktemp("pip") / "venv")
+    # pip itself comes with the packages that are shared
+    environment.install("--no-deps", wheel)
+    return environment
+
+
+@pytest.fixture(scope="module")
+def unsynced(with_wheel: Installed, azure: Azure, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with site(with_wheel, [tmp_path_factory.mktemp("empty")]) as here:
+        settings = {"endpoint": azure.endpoints["vm3"]}
+        here.minion("vm3", azure_events=settings, beacons={"azure_events": [{"interval": 1}]})
+        here.start()
+        yield here
+
+
+def test_the_helper_is_in_the_wheel_as_it_is(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name: archive.read(name) for name in archive.namelist() if name.startswith("azure_scheduled_events/")}
+    assert inside == {"azure_scheduled_events/%s" % file.name: file.read_bytes() for file in HELPER.glob("*.py")}
+
+
+def test_what_the_wheel_needs_is_there(with_wheel: Installed) -> None:
+    ran = subprocess.run([with_wheel.python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_the_function_and_the_beacon_are_there_without_a_sync(unsynced: Site, azure: Azure) -> None:
+    vm3 = unsynced.minions["vm3"]
+    event_id = azure.announce("vm3")
+    assert vm3.tells("scheduled", event_id=event_id)["resource_name"] == "vm3"
+    assert [event["event_id"] for event in vm3.ask("azure_events.list")["events"]] == [event_id]
+    assert vm3.ask("azure_events.approve", event_ids=[event_id])["approved"] == [event_id]
+    assert not (Path(vm3.config["extension_modules"]) / "modules").exists()
+
+
+def test_the_state_and_the_runner_are_there_without_a_sync(unsynced: Site, azure: Azure) -> None:
+    vm3 = unsynced.minions["vm3"]
+    event_id = azure.announce("vm3")
+    (result,) = vm3.ask("state.single", "azure_events.approved", event_id).values()
+    assert result["result"] is True and azure.approvals(event_id) == ["vm3"]
+    assert event_id in unsynced.master.run("salt-run", "azure_events.fleet")

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What a master and a minion have in common: a folder of their own, a configuration in it, and a process."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from salt_lab.installed import QUIET, Installed
+from salt_lab.leashed import Leashed
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+class Daemon:
+    """``kind`` is master or minion. JSON is YAML, so the configuration is written as that."""
+
+    def __init__(self, kind: str, folder: Path, installed: Installed, config: dict[str, Any]) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.installed = installed
+        folder.mkdir(parents=True)
+        self.log = folder / "output"
+        private = {name: str(folder / name) for name in ("pki_dir", "cachedir", "sock_dir")}
+        self.config: dict[str, Any] = {
+            "user": getpass.getuser(),
+            "root_dir": str(folder),
+            **private,
+            "extension_modules": str(folder / "cachedir" / "extmods"),
+            "pidfile": str(folder / "pid"),
+            "log_file": str(folder / "log"),
+            "log_level": "warning",
+            "log_level_logfile": "info",
+            "loop_interval": 1,
+            **config,
+        }
+        self.configure()
+        self.process: Leashed | None = None
+
+    def configure(self, **config: Any) -> None:
+        """Write the configuration, with these changes; the daemon reads it at its next start."""
+        self.config.update(config)
+        (self.folder / self.kind).write_text(json.dumps(self.config))
+
+    def start(self) -> None:
+        if self.process and self.process.running:
+            return
+        command = [*self.installed.command("salt-%s" % self.kind), "-c", str(self.folder)]
+        self.process = Leashed(command, self.log, {**os.environ, **QUIET})
+
+    def stop(self) -> None:
+        """As `systemctl stop` does."""
+        if self.process:
+            self.process.stop()
+
+    def kill(self) -> None:
+        """As a crash or the power switch does."""
+        if self.process:
+            self.process.kill()
+
+    def said(self) -> str:
+        """What the daemon logged and printed."""
+        files = (self.log, self.folder / "log")
+        return "".join(file.read_text(errors="replace") for file in files if file.exists())

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Run a command until it ends or until the other end of standard input is closed, and leave nothing of it behind.
+
+    python leash.py COMMAND [ARGUMENT...]
+
+Whoever starts this holds a pipe to its standard input. The kernel closes that pipe when the holder ends, however it ends, and then
+all that the command has started is killed, whatever sessions and groups it made. SIGTERM is handed on to the command.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def main() -> None:
+    # orphans of the command become children of this process, which can then find them, end them and take their exit codes
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL).pid
+    signal.signal(signal.SIGTERM, lambda *_signal: os.kill(child, signal.SIGTERM))
+    threading.Thread(target=hold, args=(child,), daemon=True).start()
+    while os.wait()[0] != child:
+        pass
+    end_children()
+
+
+def hold(child: int) -> None:
+    while os.read(0, 1024):
+        pass
+    for pid in [child, *children(child)]:
+        os.kill(pid, signal.SIGKILL)
+
+
+def end_children() -> None:
+    """Ending a child makes its own children ours, so this goes on until there are none."""
+    while found := children(os.getpid()):
+        for pid in found:
+            os.kill(pid, signal.SIGKILL)
+        os.wait()
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(word) for thread in Path("/proc/%d/task" % pid).iterdir() for word in (thread / "children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+if __name__ == "__main__":
+    main()
