@@ -33,9 +33,8 @@ def reason_against() -> Optional[str]:
     for program in PROGRAMS:
         if not shutil.which(program):
             return f"needs the program {program}"
-    group = f"azure-imds-try-{os.getpid()}"
     try:
-        for made in own_groups(group):
+        for made in own_groups(a_name()):
             made.mkdir()
             remove_group(made)
     except OSError as error:
@@ -46,7 +45,7 @@ def reason_against() -> Optional[str]:
 
 def reason_against_nspawn(root: Path) -> Optional[str]:
     """Why systemd-nspawn cannot run a command in this root; None when it can."""
-    groups = own_groups(f"azure-imds-try-{os.getpid()}")
+    groups = own_groups(a_name())
     for group in groups:
         group.mkdir()
     try:
@@ -55,6 +54,11 @@ def reason_against_nspawn(root: Path) -> Optional[str]:
     finally:
         for group in groups:
             remove_group(group)
+
+
+def a_name() -> str:
+    """Never the same twice: stages that run side by side try at the same time."""
+    return f"azure-imds-try-{os.urandom(4).hex()}"
 
 
 def own_groups(name: str) -> list[Path]:
