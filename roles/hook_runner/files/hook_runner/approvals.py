@@ -94,6 +94,9 @@ class Approvals:
 
     def consider(self, record: Record, decision: Decision, own_name: Optional[str], prepared: str) -> None:
         """Send an approval if it is due, permitted, and not on its way already."""
+        if record.approval == ACCEPTED:
+            self.explained[record.id] = "approved, and waits for Azure to start it: " + record.approval_reason
+            return
         due, reason = self._wish(record, decision, prepared)
         obstacle = self._obstacle(record, own_name) if due else None
         self.explained[record.id] = "; but not now: ".join(filter(None, (reason, obstacle)))
@@ -106,7 +109,7 @@ class Approvals:
             return
         record.approval, record.approval_reason = SENT, reason
         record.approval_attempts += 1
-        if self._keep(record, "approval-sent", reason, "notice"):
+        if self._keep(record, "approval-sent", reason, "notice") or record.id in self._forced:
             self._in_flight.add(record.id)
             self._send(record, record.event)
 
@@ -176,8 +179,6 @@ class Approvals:
 
     def _obstacle(self, record: Record, own_name: Optional[str]) -> Optional[str]:
         event = record.event
-        if record.approval == ACCEPTED:
-            return "it has been approved already"
         if event.status != "Scheduled" or record.seen_started:
             return "it has started already"
         now = self._clock.now()

@@ -78,6 +78,7 @@ class Engine:
         """Go on by other settings and hooks; what runs, runs on."""
         self.settings = self.work.settings = self.approvals.settings = settings
         self.work.hooks = hooks
+        self._runs.environment, self._runs.tail, self._runs.kill_after = settings.environment, settings.output_tail, settings.kill_after
         if settings.resource_name:
             self.own_name = settings.resource_name
 

@@ -23,6 +23,7 @@ class Notifier:
         if self._address.startswith("@"):
             self._address = "\0" + self._address[1:]
         self._status = ""
+        self._fed = float("-inf")
         watched = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         usec = environment.get("WATCHDOG_USEC", "")
         self.watchdog = int(usec) / 1e6 if watched and usec.isdigit() else None
@@ -37,6 +38,12 @@ class Notifier:
                 channel.send("\n".join(assignments).encode("utf-8", "backslashreplace"))
         except OSError:
             pass
+
+    def feed(self, now: float) -> None:
+        """The work goes on; sent no more often than the watchdog needs. now: monotonic seconds."""
+        if self.watchdog is not None and now - self._fed >= self.watchdog / 4:
+            self._fed = now
+            self.tell("WATCHDOG=1")
 
     def status(self, text: str) -> None:
         """The status line, sent when it differs from the last one."""

@@ -97,6 +97,7 @@ class Record:
         approval_reason: why it was approved: the sentence of the policy, or who asked for it.
         approval_attempts: how many requests were sent.
         approval_asked_by: who asked for an approval by hand; "" where nobody did.
+        approval_forced: whether they want it even though the preparation failed or goes on.
         closed_at: when everything that it needed had been done; None before that.
         steps: every run of a hook, in the order of their beginning.
         timeline: entries in the order in which they came. The journal writes those that it does not have yet.
@@ -104,7 +105,8 @@ class Record:
 
     __slots__ = (
         "id", "life", "event", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
-        "approval", "approval_reason", "approval_attempts", "approval_asked_by", "closed_at", "steps", "timeline",
+        "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced",
+        "closed_at", "steps", "timeline",
     )  # fmt: skip
 
     def __init__(self, id: int, life: int, event: ScheduledEvent, first_seen: datetime) -> None:
@@ -122,6 +124,7 @@ class Record:
         self.approval_reason = ""
         self.approval_attempts = 0
         self.approval_asked_by = ""
+        self.approval_forced = False
         self.closed_at: Optional[datetime] = None
         self.steps: list[Step] = []
         self.timeline: list[Entry] = []

@@ -19,7 +19,7 @@ from hook_runner.records import Entry, Record, Step
 
 _RECORD_COLUMNS = (
     "id", "key", "life", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
-    "approval", "approval_reason", "approval_attempts", "approval_asked_by", "closed_at", "event",
+    "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced", "closed_at", "event",
 )  # fmt: skip
 _STEP_COLUMNS = ("id", "record", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output")
 
@@ -45,6 +45,7 @@ def save_record(connection: sqlite3.Connection, record: Record) -> None:
             record.id, _text(record.key), record.life, _time(record.first_seen), _text(record.first_type),
             _text(record.first_status), int(record.concerned), int(record.seen_started), _time(record.gone_at), _text(record.outcome),
             _text(record.approval), _text(record.approval_reason), record.approval_attempts, _text(record.approval_asked_by),
+            int(record.approval_forced),
             _time(record.closed_at), _event_text(record.event),
         ),
     )  # fmt: skip
@@ -113,7 +114,7 @@ def load(connection: sqlite3.Connection, record_id: int) -> Record:
             setattr(record, name, _restored(row[name]))
         record.concerned, record.seen_started = bool(row["concerned"]), bool(row["seen_started"])
         record.gone_at, record.closed_at = _restored_time(row["gone_at"]), _restored_time(row["closed_at"])
-        record.approval_attempts = int(row["approval_attempts"])
+        record.approval_attempts, record.approval_forced = int(row["approval_attempts"]), bool(row["approval_forced"])
         steps = connection.execute("SELECT %s FROM steps WHERE record = ? ORDER BY id" % ", ".join(_STEP_COLUMNS), (record_id,)).fetchall()
         record.steps.extend(_step(dict(zip(_STEP_COLUMNS, columns))) for columns in steps)
         lines = connection.execute("SELECT at, what, detail FROM timeline WHERE record = ? ORDER BY position", (record_id,)).fetchall()

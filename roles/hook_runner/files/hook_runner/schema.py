@@ -31,6 +31,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             approval_reason TEXT NOT NULL,
             approval_attempts INTEGER NOT NULL,
             approval_asked_by TEXT NOT NULL,
+            approval_forced INTEGER NOT NULL,
             closed_at TEXT,
             event TEXT NOT NULL -- JSON; last, so that a search by the other columns does not read it
         )
@@ -68,7 +69,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 # the columns that each table needs to have, so that a file of the right version that is not ours is found out
 EXPECTED = (
     "SELECT id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval,"
-    " approval_reason, approval_attempts, approval_asked_by, closed_at, event FROM records LIMIT 0",
+    " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event FROM records LIMIT 0",
     "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output FROM steps LIMIT 0",
     "SELECT record, position, at, what, detail FROM timeline LIMIT 0",
     "SELECT content FROM reserve LIMIT 0",

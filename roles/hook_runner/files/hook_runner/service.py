@@ -44,7 +44,7 @@ CONNECT_TIMEOUT = 3.0
 
 # settings that a reload cannot change
 FIXED = (
-    "endpoint", "api_version", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "metrics_file", "environment", "output_tail",
+    "endpoint", "api_version", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "metrics_file",
 )  # fmt: skip
 
 WAITING_RESTARTS = (
@@ -198,7 +198,7 @@ class Service:
             return WHILE_BUSY
         pauses = [WHILE_IDLE]
         if self._notifier.watchdog is not None:
-            pauses.append(self._notifier.watchdog / 3)
+            pauses.append(self._notifier.watchdog / 4)
         return min(pauses)
 
     def _drain(self) -> None:
@@ -235,7 +235,7 @@ class Service:
             else:
                 self._notifier.tell("EXTEND_TIMEOUT_USEC=%d" % (2 * WHILE_IDLE * 1e6))
         if not self._poller.is_stuck():
-            self._notifier.tell("WATCHDOG=1")
+            self._notifier.feed(now)
         self._notifier.status(status.one_line(self._engine, self._health))
         if self._metrics is not None and now - self._metrics_at >= METRICS_EVERY:
             self._metrics_at = now
