@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from datetime import datetime, timezone
 from typing import Callable, Optional
 
 from hook_runner import journal_file, rows
-from hook_runner.records import Record
+from hook_runner.records import INTERRUPTED, RUNNING, Entry, Record
 from hook_runner.schema import Unusable, is_corruption
 
 # seconds between two attempts to open a file that could not be opened
@@ -35,23 +36,31 @@ class Journal:
     Attributes:
         degraded: a sentence while something is not on disk; None while all is.
         unreadable: a sentence for each record that `records` had to leave out.
+        is_known: whether the file was read since the start, or held nothing that could be read. An empty list of records
+            means nothing before that.
     """
 
     def __init__(self, path: str, say: Callable[[str], None], clock: Callable[[], float], wall: Callable[[], float]) -> None:
         self.degraded: Optional[str] = None
         self.unreadable: list[str] = []
+        self.is_known = False
         self._path = path
         self._say = say
         self._clock = clock
         self._wall = wall
         self._connection: Optional[sqlite3.Connection] = None
         self._writable = False
+        self._may_write = True
         self._identity: Optional[tuple[int, int]] = None
         self._tried_at = 0.0
         self._last_id = int(wall() * 1000)
         # open records are written anew when the file turns out to be another one
         self._open: dict[int, Record] = {}
         self._pending: dict[int, Record] = {}
+        # the events of which this process knows more than a file that comes back
+        self._own_keys: set[str] = set()
+        self._was_asked = False
+        self._late: list[Record] = []
         self._entries_written: dict[int, int] = {}
         self._steps_written: dict[int, tuple[rows.Value, ...]] = {}
 
@@ -79,7 +88,7 @@ class Journal:
         """The journal for whoever only looks at it, beside the daemon or without one. Raises JournalUnreadable."""
         journal = cls(path, lambda text: None, time.monotonic, time.time)
         journal.degraded = "the journal %s is open for reading only" % path
-        journal._tried_at = float("inf")
+        journal._may_write = False
         try:
             journal._connection = journal_file.open_for_reading(path, PATIENCE_AT_START)
         except (OSError, sqlite3.Error, Unusable) as error:
@@ -96,25 +105,34 @@ class Journal:
 
     def save(self, record: Record) -> bool:
         """Write the record in one transaction; False where it is in memory only, until the next save that works."""
+        # an end that is not written would have its event recovered from once more: it is not put off
+        is_end = record.closed_at is not None and record.id in self._open
         self._pending.pop(record.id, None)
         self._pending[record.id] = record
+        self._own_keys.add(record.key)
         if record.closed_at is None:
             self._open[record.id] = record
         else:
             self._open.pop(record.id, None)
-        self._write_pending()
+        self._write_pending(at_once=is_end)
         return record.id not in self._pending
 
     def open_records(self) -> list[Record]:
         """The records of events that are not over, or not recovered from, in the order of their beginning."""
-        connection = self._connection
-        try:
-            for record_id in [] if connection is None else rows.open_ids(connection):
-                if connection is not None and record_id not in self._open and record_id not in self._pending:
-                    self._open[record_id] = rows.load(connection, record_id)
-        except (sqlite3.Error, ValueError) as error:
-            self._degrade(error)
+        self._was_asked = True
         return [self._open[record_id] for record_id in sorted(self._open)]
+
+    def retry(self) -> None:
+        """Try to read the file now, where that failed: see `is_known`."""
+        if not self.is_known:
+            self._attach(PATIENCE)
+
+    def late_records(self) -> list[Record]:
+        """Open records that came to light after `open_records` was asked, since the file could not be read before; each of them once."""
+        if not self.is_known and self._clock() - self._tried_at >= PAUSE:
+            self.retry()
+        late, self._late = self._late, []
+        return [record for record in late if record.id in self._open]
 
     def last_life(self, key: str) -> int:
         """The number of the last life of the event of this key; 0 where it is unknown."""
@@ -162,12 +180,11 @@ class Journal:
     def close(self) -> None:
         """Write what is left, and close the file."""
         if self._pending:
-            self._write_pending()
+            self._write_pending(at_once=True)
         self._detach()
 
-    def _write_pending(self) -> None:
+    def _write_pending(self, at_once: bool) -> None:
         """Write all that is not on disk yet, into another file where this one is broken or gone."""
-        at_once = False
         for _attempt in range(2):
             connection = self._ready(at_once)
             if connection is None:
@@ -230,7 +247,7 @@ class Journal:
                 return self._connection
             self._degrade("it was moved or removed while it was in use")
             at_once = True
-        if at_once or self._clock() - self._tried_at >= PAUSE:
+        if self._may_write and (at_once or self._clock() - self._tried_at >= PAUSE):
             self._attach(PATIENCE)
         return self._connection if self._writable else None
 
@@ -247,14 +264,45 @@ class Journal:
             self._degrade(error)
             try:
                 self._connection = journal_file.open_for_reading(self._path, patience)
-            except (OSError, sqlite3.Error, Unusable):
+            except (OSError, sqlite3.Error, Unusable) as reason:
+                self.is_known = self.is_known or journal_file.holds_nothing(reason)
                 return
         try:
             self._last_id = max(self._last_id, rows.last_id(self._connection))
+            self._take_in(self._connection)
         except sqlite3.Error as error:
+            self._writable = False  # so that it is opened, and read, once more
             self._degrade(error)
         for record in self._open.values():
             self._pending.setdefault(record.id, record)
+
+    def _take_in(self, connection: sqlite3.Connection) -> None:
+        """Learn the file's open records. Raises sqlite3.Error."""
+        for record_id in rows.open_ids(connection):
+            if record_id in self._open or record_id in self._pending:
+                continue
+            try:
+                record = rows.load(connection, record_id)
+            except ValueError as error:
+                self._degrade(error)  # in a file that cannot be written; another one was kept aside
+                continue
+            if record.key in self._own_keys:
+                self._supersede(record)
+                continue
+            self._open[record_id] = record
+            if self._was_asked:
+                self._late.append(record)
+        self.is_known = True
+
+    def _supersede(self, record: Record) -> None:
+        """Close a record of a file that was away: this process began another one for the event, and two would recover twice."""
+        now = datetime.fromtimestamp(self._wall(), timezone.utc)
+        for step in record.steps:
+            if step.state == RUNNING:
+                step.state, step.ended_at, step.reason = INTERRUPTED, now, "the journal could not be read, so that nobody knows how it ended"
+        record.closed_at = now
+        record.timeline.append(Entry(now, "superseded", "the journal could not be read for a while, and the service began another record of this event"))
+        self._pending[record.id] = record
 
     def _detach(self) -> None:
         connection, self._connection, self._writable = self._connection, None, False

@@ -63,6 +63,13 @@ def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
         return _examined(uri + "&immutable=1", patience)
 
 
+def holds_nothing(error: Exception) -> bool:
+    """Whether a journal that could not be opened has nothing to tell, now or later: it is not there, or is none."""
+    if isinstance(error, Unusable):
+        return error.label in ("corrupt", "version-0")
+    return isinstance(error, (FileNotFoundError, NotADirectoryError))
+
+
 def identity(path: str) -> Optional[tuple[int, int]]:
     """What tells a file from another one that took its place; None where there is none."""
     try:

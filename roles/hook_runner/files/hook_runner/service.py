@@ -28,7 +28,7 @@ from hook_runner.journal import Journal
 from hook_runner.logs import Log
 from hook_runner.metrics import Metrics
 from hook_runner.notify import Notifier
-from hook_runner.poller import Answered, Looked, Missed, Named, Nameless, News, Poller
+from hook_runner.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
 from hook_runner.records import Record, Step
 from hook_runner.runs import Runs
 from hook_runner.server_clock import ServerClock
@@ -41,10 +41,13 @@ METRICS_EVERY = 15.0
 # systemd is not told "ready" before the first good document, but boots on without one after this
 READY_AFTER = 150.0
 CONNECT_TIMEOUT = 3.0
+# how long the start waits for a journal that cannot be read, and how often it tries: without it hooks run a second time
+JOURNAL_MAY_TAKE = 30.0
+JOURNAL_PAUSE = 1.0
 
 # settings that a reload cannot change
 FIXED = (
-    "endpoint", "api_version", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "metrics_file",
+    "endpoint", "api_version", "resource_name", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "metrics_file",
 )  # fmt: skip
 
 WAITING_RESTARTS = (
@@ -83,6 +86,7 @@ class Service:
         os.makedirs(self._settings.run_directory, mode=0o755, exist_ok=True)
         self._claim = claim(self._settings.run_directory)
         self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
+        self._await_journal()
         group = self._group()
         self._share_journal(group)
         runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
@@ -110,6 +114,7 @@ class Service:
                 self._hear()
                 if self._control.fileno() in ready:
                     self._control.serve()
+                self._take_up_late()
                 self._engine.tick()
                 self._poller.attentive = bool(self._engine.records) or self._engine.own_name is None
                 self._tell()
@@ -118,6 +123,23 @@ class Service:
             self._control.close()
             self._journal.close()
         self._log.say("info", "stopped%s" % ("; hooks that run go on, and are taken over at the next start" if self._engine.work.is_busy() else ""))
+
+    def _await_journal(self) -> None:
+        """Wait a while for a journal that cannot be read. Nothing has begun yet, so that a signal may simply end the process."""
+        until = time.monotonic() + JOURNAL_MAY_TAKE
+        while not self._journal.is_known and time.monotonic() < until:
+            self._notifier.tell("EXTEND_TIMEOUT_USEC=%d" % (2 * WHILE_IDLE * 1e6), "STATUS=waiting for the journal, which cannot be read")
+            time.sleep(JOURNAL_PAUSE)
+            self._journal.retry()
+        if not self._journal.is_known:
+            self._log.say("error", "the journal %s cannot be read, so that hooks may run again for events that were known before" % self._settings.journal)
+
+    def _take_up_late(self) -> None:
+        """Go on with events that a journal tells of which could not be read when the service started."""
+        for record in self._journal.late_records():
+            self._log.say("warning", "the journal can be read again: event %s is taken up" % record.event.event_id)
+            self._engine.records.append(record)
+            self._engine.work.take_over(record)
 
     def _loaded(self) -> Settings:
         settings = self._load()
@@ -146,8 +168,9 @@ class Service:
         settings = self._settings
         imds = Imds(settings.endpoint, settings.api_version, settings.timeout, settings.first_timeout)
         # a call may be repeated once, on a connection that the server had closed
-        longest = 2 * (CONNECT_TIMEOUT + settings.first_timeout + settings.timeout)
-        return Poller(imds, settings.interval, longest, self._deliver, not settings.resource_name)
+        longest = 2 * (CONNECT_TIMEOUT + settings.timeout)
+        longest_first = longest + 2 * settings.first_timeout
+        return Poller(imds, settings.interval, longest_first, longest, self._deliver, not settings.resource_name)
 
     def _group(self) -> Optional[int]:
         name = self._settings.control_group
@@ -178,7 +201,7 @@ class Service:
             pass  # it is awake already
 
     def _send_approval(self, record: Record, event: ScheduledEvent) -> None:
-        self._poller.approve(record.id, event.event_id)
+        self._poller.approve(record.id, event)
 
     def _step_ended(self, record: Record, step: Step) -> None:
         if self._metrics is not None:
@@ -217,6 +240,7 @@ class Service:
                 self._engine.observe(news.document)
             elif isinstance(news, Missed):
                 self._health.bad(news.error, news.outage, self._clock.now())
+                self._engine.missed()
             elif isinstance(news, Named):
                 self._engine.own_name = self._settings.resource_name or news.name
                 self._log.say("info", "this VM is %s" % self._engine.own_name)
@@ -224,6 +248,8 @@ class Service:
                 self._health.nameless(news.reason)
             elif isinstance(news, Answered):
                 self._engine.approval_answered(news.record_id, news.error)
+            elif isinstance(news, Withheld):
+                self._engine.approval_withheld(news.record_id)
 
     def _tell(self) -> None:
         """Tell systemd and the metrics file how things are."""
