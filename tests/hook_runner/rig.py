@@ -148,6 +148,7 @@ class Rig(Told):
             document = self.pacer.call(self.imds.events)
         except ImdsError as error:
             self.health.bad(error, self.pacer.is_outage(), self.clock.now())
+            self.engine.missed()
             return
         self.clock.heard(document.server_time, self.monotonic())
         self.health.good(document, self.clock.now())

@@ -8,12 +8,19 @@ from __future__ import annotations
 import queue
 from typing import Any, Optional, Union
 
+import pytest
 from azure_scheduled_events.document import EventDocument, parse_document
 from azure_scheduled_events.errors import ImdsError, ImdsRefused
-from hook_runner.poller import Answered, Looked, Missed, Named, Nameless, News, Poller
+from hook_runner.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
 
 NOTHING = parse_document('{"DocumentIncarnation":1,"Events":[]}')
-EVENT = parse_document('{"DocumentIncarnation":2,"Events":[{"EventId":"A","EventStatus":"Scheduled","EventType":"Reboot","Resources":["vm1"]}]}')
+TWO = parse_document(
+    """{"DocumentIncarnation":2,"Events":[
+    {"EventId":"A","EventStatus":"Scheduled","EventType":"Reboot","Resources":["vm1"]},
+    {"EventId":"sick","EventStatus":"Scheduled","EventType":"Reboot","Resources":["vm1"]}]}"""
+)
+EVENT = TWO._replace(events=TWO.events[:1])
+GROWN = EVENT._replace(events=(EVENT.events[0]._replace(resources=("vm1", "vm2")),))
 SICK = ImdsRefused("answered 503", "http://127.0.0.1", 503)
 PATIENCE = 30
 
@@ -24,13 +31,13 @@ class Script:
     requests_sent = 0
 
     def __init__(self) -> None:
-        self.answers: "queue.Queue[Union[EventDocument, ImdsError]]" = queue.Queue()
+        self.answers: "queue.Queue[Union[EventDocument, Exception]]" = queue.Queue()
         self.names: "queue.Queue[Union[dict[str, Any], ImdsError]]" = queue.Queue()
         self.approved: list[list[str]] = []
 
     def events(self, within: Optional[float] = None) -> EventDocument:
         answer = self.answers.get()
-        if isinstance(answer, ImdsError):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 
@@ -48,7 +55,7 @@ class Script:
 
 def started(script: Script, needs_name: bool = False) -> tuple[Poller, "queue.Queue[News]"]:
     news: "queue.Queue[News]" = queue.Queue()
-    poller = Poller(script, 0.01, 60, news.put, needs_name)  # type: ignore[arg-type]
+    poller = Poller(script, 0.01, 60, 60, news.put, needs_name)  # type: ignore[arg-type]
     poller.attentive = False
     poller.start()
     return poller, news
@@ -76,16 +83,54 @@ def test_the_first_good_document_after_an_error_is_news() -> None:
     assert [type(news.get(timeout=PATIENCE)) for _answer in range(3)] == [Looked, Missed, Looked]
 
 
-def test_approvals_are_sent_between_polls_and_answered_one_by_one() -> None:
+def test_approvals_are_sent_one_by_one_with_a_look_after_each() -> None:
     script = Script()
     poller, news = started(script)
-    poller.approve(1, "A")
-    poller.approve(2, "sick")
+    script.answers.put(TWO)
+    assert isinstance(news.get(timeout=PATIENCE), Looked)
+    poller.attentive = True
+    for number, event in enumerate(TWO.events):
+        poller.approve(number, event)
+    for _look in range(3):
+        script.answers.put(TWO)
+    told = [news.get(timeout=PATIENCE) for _answer in range(5)]
+    answered = [(each.record_id, each.error) for each in told if isinstance(each, Answered)]
+    assert answered == [(0, None), (1, SICK)] and script.approved == [["A"], ["sick"]]
+    assert [type(each) for each in told].count(Looked) == 3 and type(told[-1]) is Looked
+
+
+@pytest.mark.parametrize("meanwhile, says", [(GROWN, Looked), (NOTHING, Looked), (SICK, Missed)])
+def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile: Any, says: type) -> None:
+    script = Script()
+    poller, news = started(script)
+    script.answers.put(EVENT)
+    assert isinstance(news.get(timeout=PATIENCE), Looked)
+    script.answers.put(meanwhile)
+    assert isinstance(news.get(timeout=PATIENCE), says)
+    poller.approve(1, EVENT.events[0])
+    for _look in range(2):
+        script.answers.put(EVENT)
+    told: list[News] = []
+    while not any(isinstance(each, Withheld) for each in told):
+        told.append(news.get(timeout=PATIENCE))
+    assert script.approved == []
+
+
+def test_with_an_event_known_trouble_does_not_make_the_pauses_longer_than_ten_seconds() -> None:
+    poller, _news = started(Script())
+    poller._last = EVENT
+    poller._missed(SICK)
+    assert poller._knows_events()
+
+
+def test_a_program_error_in_a_look_is_told_and_ends_nothing() -> None:
+    script = Script()
+    poller, news = started(script)
+    script.answers.put(RuntimeError("odd"))
+    missed = news.get(timeout=PATIENCE)
+    assert isinstance(missed, Missed) and "odd" in str(missed.error)
     script.answers.put(NOTHING)
-    script.answers.put(NOTHING)
-    told = [news.get(timeout=PATIENCE) for _answer in range(3)]
-    answered = [each for each in told if isinstance(each, Answered)]
-    assert [(each.record_id, each.error) for each in answered] == [(1, None), (2, SICK)] and script.approved == [["A"], ["sick"]]
+    assert isinstance(news.get(timeout=PATIENCE), Looked) and not poller.is_stuck()
 
 
 def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_again() -> None:

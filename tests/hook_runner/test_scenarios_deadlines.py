@@ -10,7 +10,7 @@ from typing import Callable
 
 import pytest
 from rig import Rig
-from scripts import HANGS, IGNORES_TERM
+from scripts import ENDS_IN_ITS_OWN_TIME, HANGS, IGNORES_TERM
 from simulated_azure import Azure
 
 MakeRig = Callable[..., Rig]
@@ -60,15 +60,16 @@ def test_t26_a_later_time_runs_what_only_lacked_time(azure: Azure, make_rig: Mak
 
 
 def test_t26_a_later_time_comes_as_the_hook_is_being_ended(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(kill_after=1.5)
-    me.hook("prepare/10-a", IGNORES_TERM)
-    event = azure.schedule("Reboot", notice=60)
+    me = make_rig(kill_after=600, margin=300)
+    me.hook("prepare/10-a", ENDS_IN_ITS_OWN_TIME)
+    event = azure.schedule("Reboot", notice=1200)
     me.look()
-    me.pass_time(55)
+    me.pass_time(900)
     me.poll()
     me.wait(lambda: me.marks("term"))
-    azure.change(event, notice="20m")
+    azure.change(event, notice="40m")
     me.hook("prepare/10-a")
+    me.release("prepare/10-a", 1)
     me.look(after=1)
     assert me.steps(event) == [("prepare/10-a", "stopped"), ("prepare/10-a", "ok")] and azure.approvals() == [("vm1", event)]
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Callable, NamedTuple, Optional
 
 from azure_scheduled_events.document import ScheduledEvent
@@ -16,8 +15,10 @@ from azure_scheduled_events.predicates import Situation
 
 from hook_runner import leadership
 from hook_runner.configuration import Settings
+from hook_runner.gates import gates_open
 from hook_runner.records import ACCEPTED, SENT, Record
 from hook_runner.server_clock import ServerClock
+from hook_runner.trust import trusted_owners
 
 # what the policy judges by: when one of these changes, an earlier word of a person does not hold any more
 JUDGED_BY = ("event_type", "resources", "resource_type", "source", "duration")
@@ -65,14 +66,20 @@ class Approvals:
         self._in_flight: set[int] = set()
         self._not_before: dict[int, float] = {}
         self._errors_in_a_row: dict[int, int] = {}
-        self._forced: set[int] = set()
         # those whose last request went wrong: nobody knows what became of it until the events are looked at again (spec 1.5)
         self._unsure: set[int] = set()
+        # whether the last look at the events brought nothing, so that they may not be any more what was judged
+        self._blind = False
         self.explained: dict[int, str] = {}
 
     def looked(self) -> None:
         """A good document came, so that what is known of the events is what Azure knows."""
         self._unsure.clear()
+        self._blind = False
+
+    def missed(self) -> None:
+        """A look at the events brought nothing: nothing is approved on what was true before."""
+        self._blind = True
 
     def decide(self, record: Record, own_name: Optional[str], prepared: str) -> Decision:
         """What the policy says about the event at this moment."""
@@ -85,7 +92,7 @@ class Approvals:
             approved_by_us=record.approval == ACCEPTED,
             previous_type=record.first_type if record.first_type != record.event.event_type else None,
             prepared=prepared,
-            gates={name: os.path.exists(path) for name, path in self.settings.gates.items()},
+            gates=gates_open(self.settings.gates, trusted_owners()),
         )
         try:
             return self.settings.policy.decide(record.event, situation)
@@ -109,9 +116,15 @@ class Approvals:
             return
         record.approval, record.approval_reason = SENT, reason
         record.approval_attempts += 1
-        if self._keep(record, "approval-sent", reason, "notice") or record.id in self._forced:
+        if self._keep(record, "approval-sent", reason, "notice") or record.approval_forced:
             self._in_flight.add(record.id)
             self._send(record, record.event)
+
+    def withdrawn(self, record: Record) -> None:
+        """The request was not sent, because the event was not any more what it had been when it was judged."""
+        self._in_flight.discard(record.id)
+        record.approval = ""
+        self._keep(record, "approval-held", "the event changed before the request was sent, and is judged anew", "notice")
 
     def answered(self, record: Record, error: Optional[ImdsError]) -> None:
         """IMDS took the approval, or gave this error instead."""
@@ -134,8 +147,12 @@ class Approvals:
         event = record.event
         if record.approval == ACCEPTED:
             return Asked(True, "this host has approved it already; it waits for Azure to start it")
-        if event.status != "Scheduled" or record.seen_started:
+        if record.seen_started:
             return Asked(False, "it has started, so there is nothing left to approve")
+        if event.status != "Scheduled":
+            return Asked(False, "its status %r is not one that can be approved" % event.status)
+        if self.settings.dry_run:
+            return Asked(False, "this is a dry run, in which nothing is approved")
         try:
             if not release_others and not concerns_only(event, own_name):
                 return Asked(False, "an approval would release other VMs too (%s), which needs --release-others" % ", ".join(event.resources))
@@ -147,8 +164,7 @@ class Approvals:
         if not self._durable() and not force:
             return Asked(False, "the journal cannot be written, so that the approval would be forgotten, which needs --force")
         record.approval_asked_by = who
-        if force:
-            self._forced.add(record.id)
+        record.approval_forced = force
         self._keep(record, "approval-asked", "by %s%s" % (who, ", forced" if force else ""), "notice")
         if prepared != "ok" and not force:
             return Asked(True, "it will be approved when its preparation is done")
@@ -158,6 +174,7 @@ class Approvals:
         """The event is not what it was when somebody judged it."""
         if record.approval != ACCEPTED and (record.approval or record.approval_asked_by) and set(fields) & set(JUDGED_BY):
             record.approval = record.approval_asked_by = record.approval_reason = ""
+            record.approval_forced = False
             self.forget(record)
             self._keep(record, "approval-withdrawn", "the event changed before IMDS had taken the approval", "warning")
 
@@ -165,15 +182,14 @@ class Approvals:
         """Drop what is only needed while an approval is on its way."""
         for memory in (self._not_before, self._errors_in_a_row):
             memory.pop(record.id, None)
-        for ids in (self._forced, self._unsure):
-            ids.discard(record.id)
+        self._unsure.discard(record.id)
 
     def _wish(self, record: Record, decision: Decision, prepared: str) -> tuple[bool, str]:
         """Whether somebody wants the approval now, and why or why not."""
         if not record.approval_asked_by:
             return decision.due, decision.reason
         reason = "asked for by %s" % record.approval_asked_by
-        if record.id in self._forced or prepared == "ok":
+        if record.approval_forced or prepared == "ok":
             return True, reason
         return False, "%s; but not now: its preparation %s" % (reason, "failed" if prepared == "failed" else "is not done")
 
@@ -184,9 +200,11 @@ class Approvals:
         now = self._clock.now()
         if record.approval_attempts and event.not_before is not None and event.seconds_left(now) <= 0:
             return "its time has come, so that Azure starts it anyhow"
+        if self._blind:
+            return "IMDS gives no good answer, so that nobody knows whether the event is still what it was"
         if record.id in self._unsure:
             return "the last request went wrong, so that the events are looked at first"
-        if not self._durable() and record.id not in self._forced:
+        if not self._durable() and not record.approval_forced:
             return "the journal cannot be written, so that the approval would be forgotten"
         if record.approval_asked_by:
             return None

@@ -25,7 +25,7 @@ from hook_runner.logs import Log
 from hook_runner.records import CANCELLED_OR_MISSED, COMPLETED, EMERGENCY, PREPARE, RECOVER, STARTED, Entry, Record, Step
 from hook_runner.runs import Runs
 from hook_runner.server_clock import ServerClock
-from hook_runner.stages import Hooks, applicable, outcome
+from hook_runner.stages import Hooks, outcome
 from hook_runner.work import Work
 
 # the order in which an event can become worse (spec 7.1 R3)
@@ -79,8 +79,6 @@ class Engine:
         self.settings = self.work.settings = self.approvals.settings = settings
         self.work.hooks = hooks
         self._runs.environment, self._runs.tail, self._runs.kill_after = settings.environment, settings.output_tail, settings.kill_after
-        if settings.resource_name:
-            self.own_name = settings.resource_name
 
     def observe(self, document: EventDocument) -> None:
         """A good document came: note what has changed since the records were made, and act."""
@@ -100,7 +98,7 @@ class Engine:
     def tick(self) -> None:
         """Do what is due by now: note ended hooks, keep deadlines, begin hooks, send approvals."""
         self.work.own_name = self.own_name or ""
-        self.work.collect()
+        self.work.collect(self.records)
         # what is over comes first, so that one VM's recovery begins before the next preparation (T21)
         for record in sorted(self.records, key=lambda record: record.gone_at is None):
             # after a start nobody knows what has become of an event until a good document has told
@@ -112,6 +110,16 @@ class Engine:
         for record in self.records:
             if record.id == record_id:
                 self.approvals.answered(record, error)
+
+    def approval_withheld(self, record_id: int) -> None:
+        """An approval was not sent, because the event is not any more what was judged."""
+        for record in self.records:
+            if record.id == record_id:
+                self.approvals.withdrawn(record)
+
+    def missed(self) -> None:
+        """A look at the events brought no good document."""
+        self.approvals.missed()
 
     def approve_by_hand(self, event_id: str, who: str, force: bool, release_others: bool) -> Optional[Asked]:
         """A person wants an event approved; None where there is no such event."""
@@ -130,6 +138,8 @@ class Engine:
         state = outcome(self.work.hooks, record, PREPARE)
         if state == "running" and (record.seen_started or record.gone_at) and not self.work.runs_for(record, PREPARE):
             return "failed"  # it was cut short, and what is left of it will not run any more
+        if state == "ok" and self.work.recovers():
+            return "running"  # what recovers from another event may undo what was prepared
         return state
 
     def _present(self, event: ScheduledEvent) -> Optional[Record]:
@@ -263,10 +273,6 @@ class Engine:
             "azure_event_type": record.event.event_type,
             "azure_event_status": record.event.status,
         }
-
-    def plans(self, record: Record) -> dict[str, list[str]]:
-        """The names of the hooks that are meant for the event, by stage."""
-        return {stage: [hook.name for hook in applicable(self.work.hooks, record, stage)] for stage in (PREPARE, EMERGENCY, STARTED, RECOVER)}
 
 
 def _shown(event: ScheduledEvent, name: str) -> str:

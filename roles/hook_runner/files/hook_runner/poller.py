@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Callable, NamedTuple, Optional, Union
 
-from azure_scheduled_events.document import EventDocument
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import own_name
 from azure_scheduled_events.imds import Imds
@@ -19,7 +19,11 @@ from azure_scheduled_events.pacing import Pacer
 # one request may take so long beyond its own limit before the loop counts as stuck
 SLACK = 20.0
 _APPROVAL_TIMEOUT = 5.0
+# after so long without an answer the service may have been switched off, and is slow again (spec 4.1.3)
+_SILENCE = 23 * 3600.0
 _NAME_PAUSE = 5.0
+# the first look may have to wait for minutes, while the name is known at once
+_FIRST_NAME_TIMEOUT = 2.0
 
 
 class Looked(NamedTuple):
@@ -55,7 +59,13 @@ class Answered(NamedTuple):
     error: Optional[ImdsError]
 
 
-News = Union[Looked, Missed, Named, Nameless, Answered]
+class Withheld(NamedTuple):
+    """An approval was not sent: the event is not any more what was judged, or nobody knows."""
+
+    record_id: int
+
+
+News = Union[Looked, Missed, Named, Nameless, Answered, Withheld]
 
 
 class Poller(threading.Thread):
@@ -67,46 +77,61 @@ class Poller(threading.Thread):
     Args:
         imds: the client, used by this thread alone.
         interval: seconds between polls.
-        longest: seconds that one call of the client may take at most.
+        longest_first, longest: seconds that the client's call for events may take until there was a good answer, and from then on.
         deliver: takes what was learnt; called in this thread.
         needs_name: whether the VM's name has to be found out.
     """
 
-    def __init__(self, imds: Imds, interval: float, longest: float, deliver: Callable[[News], None], needs_name: bool) -> None:
+    def __init__(
+        self,
+        imds: Imds,
+        interval: float,
+        longest_first: float,
+        longest: float,
+        deliver: Callable[[News], None],
+        needs_name: bool,
+    ) -> None:
         super().__init__(name="poller", daemon=True)
         self._imds = imds
         self._pacer = Pacer(imds, interval)
         self._deliver = deliver
-        self._longest = longest
+        self._longest_first, self._longest = longest_first, longest
         self._needs_name = needs_name
-        self._name_after = 0.0
+        self._name_after = float("-inf")
         self._wake = threading.Event()
-        self._approvals: collections.deque[tuple[int, str]] = collections.deque()
+        self._approvals: collections.deque[tuple[int, ScheduledEvent]] = collections.deque()
         self._last: Optional[EventDocument] = None
+        self._next_is_news = True
+        self._sees = False
         self.attentive = True
         self.last_good: Optional[float] = None
         self._due = time.monotonic() + SLACK
 
-    def approve(self, record_id: int, event_id: str) -> None:
-        """Send an approval soon; `Answered` tells what became of it."""
-        self._approvals.append((record_id, event_id))
+    def approve(self, record_id: int, event: ScheduledEvent) -> None:
+        """Send an approval soon, if the event still is as it is given here; `Answered` or `Withheld` tells what became of it."""
+        self._approvals.append((record_id, event))
         self._wake.set()
 
     def is_stuck(self) -> bool:
-        """Whether the loop has not come round within the limits of its requests."""
-        return time.monotonic() > self._due
+        """Whether the loop has ended, or has not come round within the limits of its requests."""
+        return time.monotonic() > self._due or (self.ident is not None and not self.is_alive())
 
     def run(self) -> None:
         while True:
             began = time.monotonic()
-            self._send_approvals()
-            if self._needs_name and began >= self._name_after:
-                self._ask_name()
+            self._wake.clear()
+            if self._approvals:
+                self._send_approval(*self._approvals.popleft())
+            if self._needs_name and self._name_after == float("-inf"):
+                self._ask_name(_FIRST_NAME_TIMEOUT)
             self._look()
-            pause = began + self._pacer.delay(self._knows_events()) - time.monotonic()
+            if self._needs_name and time.monotonic() >= self._name_after:
+                self._ask_name(self._longest)
+            # one approval at a time, and a look after each: no queue of them keeps the next event waiting
+            pause = 0.0 if self._approvals else began + self._pacer.delay(self._knows_events()) - time.monotonic()
             self._alive(max(0.0, pause))
-            if pause > 0 and self._wake.wait(pause):
-                self._wake.clear()
+            if pause > 0:
+                self._wake.wait(pause)
 
     def _alive(self, seconds: float) -> None:
         """The loop will be back here within so many seconds, and some slack."""
@@ -116,23 +141,32 @@ class Poller(threading.Thread):
         return self._last is not None and bool(self._last.events)
 
     def _look(self) -> None:
-        self._alive(self._longest)
+        answered = self.last_good is not None and time.monotonic() - self.last_good < _SILENCE
+        self._alive(self._longest if answered else self._longest_first)
         try:
             document = self._pacer.call(self._imds.events)
         except ImdsError as error:
-            self._last = None  # so that the next good document is delivered, and the trouble is over
-            self._deliver(Missed(error, self._pacer.is_outage()))
+            self._missed(error)
+            return
+        except Exception as error:  # pylint: disable=broad-exception-caught  # whatever it is, the next event must not be missed for it
+            self._missed(ImdsError("the answer of IMDS led to an error of this program: %r" % error))
             return
         now = self.last_good = time.monotonic()
         is_news = self._last is None or document.events != self._last.events or document.warnings != self._last.warnings
-        self._last = document
-        if is_news or self.attentive:
+        self._last, self._sees = document, True
+        if is_news or self._next_is_news or self.attentive:
+            self._next_is_news = False
             self._deliver(Looked(document, now))
 
-    def _ask_name(self) -> None:
-        self._alive(self._longest)
+    def _missed(self, error: ImdsError) -> None:
+        self._next_is_news = True  # it says that the trouble is over
+        self._sees = False
+        self._deliver(Missed(error, self._pacer.is_outage()))
+
+    def _ask_name(self, within: float) -> None:
+        self._alive(within)
         try:
-            name = own_name(self._pacer.call(self._imds.instance))
+            name = own_name(self._pacer.call(self._imds.instance, within=within))
             reason = "IMDS has no compute.name for this VM"
         except ImdsError as error:
             name, reason = None, str(error)
@@ -141,16 +175,22 @@ class Poller(threading.Thread):
             self._deliver(Nameless(reason))
         else:
             self._needs_name = False
-            self._last = None  # an event that came before its name was nobody's: the next document is news again
+            self._next_is_news = True  # an event that came before the name was nobody's
             self._deliver(Named(name))
 
-    def _send_approvals(self) -> None:
-        while self._approvals:
-            record_id, event_id = self._approvals.popleft()
-            self._alive(_APPROVAL_TIMEOUT)
-            try:
-                self._pacer.call(self._imds.approve, [event_id], within=_APPROVAL_TIMEOUT)
-            except ImdsError as error:
-                self._deliver(Answered(record_id, error))
-            else:
-                self._deliver(Answered(record_id, None))
+    def _send_approval(self, record_id: int, event: ScheduledEvent) -> None:
+        if not self._is_as_judged(event):
+            self._deliver(Withheld(record_id))
+            return
+        self._alive(_APPROVAL_TIMEOUT)
+        try:
+            self._pacer.call(self._imds.approve, [event.event_id], within=_APPROVAL_TIMEOUT)
+        except ImdsError as error:
+            self._deliver(Answered(record_id, error))
+        else:
+            self._deliver(Answered(record_id, None))
+
+    def _is_as_judged(self, event: ScheduledEvent) -> bool:
+        """Whether the last look brought a good document that has the event as it was judged, but for its time."""
+        now = self._last.find(event.event_id) if self._last is not None and self._sees else None
+        return now is not None and now._replace(not_before=None) == event._replace(not_before=None)

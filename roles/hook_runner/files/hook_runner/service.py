@@ -205,7 +205,10 @@ class Service:
 
     def _step_ended(self, record: Record, step: Step) -> None:
         if self._metrics is not None:
-            self._metrics.step_ended(record, step, self._clock)
+            try:
+                self._metrics.step_ended(record, step, self._clock)
+            except Exception as reason:
+                self._log.say("warning", "a hook run is missing in the metrics: %r" % reason)
             self._metrics_at = 0.0
 
     def _stops(self) -> bool:
@@ -272,8 +275,8 @@ class Service:
         try:
             self._catch_up()
             metrics.write(self._engine, self._health, self._journal.degraded is not None)
-        except OSError as reason:
-            error = "metrics cannot be written: %s" % reason
+        except Exception as reason:  # the library is not ours, and what it thinks of a name must not end the service
+            error = "metrics cannot be written: %s" % (reason if isinstance(reason, OSError) else repr(reason))
         if error and error != self._metrics_error:
             self._log.say("warning", error)
         self._metrics_error = error

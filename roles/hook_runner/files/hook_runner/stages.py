@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Iterator, Mapping, Optional, Sequence
+from typing import Container, Iterator, Mapping, Optional, Sequence
 
-from hook_runner.hooks import Hook
+from hook_runner.hooks import WHOLE_FOLDER, Hook
 from hook_runner.records import INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, Record, Step
 
 Hooks = Mapping[str, Sequence[Hook]]
@@ -28,6 +28,8 @@ def is_done(hook: Hook, step: Optional[Step]) -> bool:
     """Whether a hook has had its run, of which this is the latest; a run that was cut short may be repeated."""
     if step is None or step.state == RUNNING:
         return False
+    if step.state == STOPPED and step.attempt == 0:
+        return False  # it had been left out, and has never run
     if step.state in (INTERRUPTED, STOPPED):
         return not hook.settings.rerun or step.attempt >= ATTEMPTS
     return True
@@ -56,7 +58,14 @@ def outcome(hooks: Hooks, record: Record, stage: str) -> str:
         step = record.latest(stage, hook.name)
         if (step is None or step.state != OK) and hook.settings.on_failure != "ignore":
             return "failed"
-    return "ok"
+    return "failed" if _failed_and_gone(record, stage, {hook.name for hook in planned}) else "ok"
+
+
+def _failed_and_gone(record: Record, stage: str, planned: Container[str]) -> bool:
+    """Whether a hook failed that is not there any more: taking it away does not undo what it left half done."""
+    gone = {step.hook for step in record.of_stage(stage)}.difference([WHOLE_FOLDER])
+    latest = [record.latest(stage, name) for name in gone if name not in planned]
+    return any(step is not None and step.state not in (OK, SKIPPED) for step in latest)
 
 
 def has_prepared(record: Record, name: Optional[str] = None) -> bool:
@@ -67,7 +76,7 @@ def has_prepared(record: Record, name: Optional[str] = None) -> bool:
 def prepare_ends(record: Record, margin: float) -> Optional[datetime]:
     """When preparation has to be over: a margin before NotBefore, smaller where all the notice is short. None: nobody knows."""
     not_before = record.event.not_before
-    if not_before is None:
+    if not_before is None or record.seen_started:
         return None
     notice = max(0.0, (not_before - record.first_seen).total_seconds())
     return not_before - timedelta(seconds=min(margin, notice / MARGIN_OF_ALL))
@@ -85,10 +94,11 @@ def held_back_by(hook: Hook, record: Record, hooks: Hooks, others: Sequence[Reco
     return None
 
 
-def companions(hook: Hook, record: Record, hooks: Hooks, others: Sequence[Record]) -> Iterator[Record]:
-    """The other events that are over and want the same recover hook: one run serves them all."""
+def companions(record: Record, step: Step, hooks: Hooks, others: Sequence[Record]) -> Iterator[Record]:
+    """The other events that were over when a recover hook began, and want the same one: one run serves them all."""
     for other in others:
-        if other is record or other.gone_at is None or not other.concerned:
+        if other is record or other.gone_at is None or not other.concerned or step.started_at is None:
             continue
-        if hook in applicable(hooks, other, RECOVER) and not is_done(hook, other.latest(RECOVER, hook.name)):
+        wanted = [hook.name for hook in applicable(hooks, other, RECOVER)]
+        if step.hook in wanted and other.gone_at <= step.started_at and other.latest(RECOVER, step.hook) is None:
             yield other

@@ -17,6 +17,7 @@ from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNI
 from hook_runner.runs import Result, Runs
 from hook_runner.server_clock import ServerClock
 from hook_runner.stages import Hooks, companions, held_back_by, next_hook, prepare_ends
+from hook_runner.trust import trusted_owners, untrusted
 from hook_runner.variables import hook_input, hook_variables
 
 # the keeper's own limit counts only where no daemon lives to keep the time
@@ -70,6 +71,11 @@ class Work:
         """Whether any hook runs."""
         return bool(self._active) or self._runs.has_strays()
 
+    def recovers(self) -> bool:
+        """Whether a recover hook runs that may undo any preparation: those with a namesake undo that one only."""
+        partners = {hook.name for hook in self.hooks.get(PREPARE, ())}
+        return any(step.stage == RECOVER and step.hook not in partners for _owner, step, _limit in self._active.values())
+
     def runs_for(self, record: Record, *stages: str) -> bool:
         """Whether a hook of one of these stages runs for the event."""
         return any(owner is record and step.stage in stages for owner, step, _limit in self._active.values())
@@ -86,12 +92,15 @@ class Work:
             else:
                 self._close(record, step, INTERRUPTED, "the host went down while it ran, or it had not begun")
 
-    def collect(self) -> None:
-        """Note the runs that have ended since."""
+    def collect(self, others: Sequence[Record]) -> None:
+        """Note the runs that have ended since; a recover hook's end counts for all events that were over when it began."""
         for step_id, result in self._runs.poll():
             if step_id in self._active:
                 record, step, _limit = self._active.pop(step_id)
                 self._note(record, step, result)
+                if step.stage == RECOVER and step.state != INTERRUPTED:
+                    for other in companions(record, step, self.hooks, others):
+                        self._share(record, step, other)
             self._runs.forget(step_id)
 
     def go_on(self, record: Record, stage: str, others: Sequence[Record]) -> bool:
@@ -134,7 +143,13 @@ class Work:
         if any(step.hook == hook.name for _owner, step, _limit in self._active.values()):
             self.waiting[record.id] = "%s/%s waits for the hook of the same name that runs for another event" % (hook.stage, hook.name)
             return False
+        if hook.stage == PREPARE and self.recovers():
+            self.waiting[record.id] = "%s/%s waits for the end of what recovers from another event" % (hook.stage, hook.name)
+            return False
         if hook.stage == RECOVER:
+            if any(step.stage != RECOVER and owner.gone_at is not None for owner, step, _limit in self._active.values()):
+                self.waiting[record.id] = "%s/%s waits for the hooks of another event that is over, which are being ended" % (hook.stage, hook.name)
+                return False
             holder = held_back_by(hook, record, self.hooks, others)
             if holder is not None:
                 self.waiting[record.id] = "%s/%s waits for the end of event %s, for which this VM is prepared as well" % (
@@ -143,18 +158,17 @@ class Work:
                 return False
         now = self._clock.now()
         budget = self._budget(record, hook, now)
-        if hook.stage == PREPARE and (budget < 1 or budget < hook.settings.needs):
+        if hook.stage == PREPARE and budget < max(hook.settings.needs, min(1.0, hook.settings.timeout)):
             reason = "%s (%.0f s)" % (NO_TIME, max(0.0, budget))
             if hook.settings.needs:
                 reason += ", and it needs %g s" % hook.settings.needs
             self._without_run(record, hook, SKIPPED, reason, now)
             return True
-        if hook.refusal is not None:
-            self._without_run(record, hook, FAILED, hook.refusal, now)
+        # looked at again: hours may have passed since the hooks were found
+        refusal = hook.refusal or untrusted(hook.path, self.settings.hooks_directory, trusted_owners())
+        if refusal is not None:
+            self._without_run(record, hook, FAILED, refusal, now)
             return True
-        if hook.stage == RECOVER:
-            for other in companions(hook, record, self.hooks, others):
-                self._without_run(other, hook, SKIPPED, "one run serves this event and %s" % record.event.event_id, now)
         return self._start(record, hook, budget, now)
 
     def _start(self, record: Record, hook: Hook, budget: float, now: datetime) -> bool:
@@ -209,6 +223,14 @@ class Work:
         elif not state:
             state, reason = _judged(result)
         self._close(record, step, state, reason)
+
+    def _share(self, record: Record, step: Step, other: Record) -> None:
+        """Note for another event what one run of a recover hook did for both."""
+        shared = Step(self._next_id(), RECOVER, step.hook, step.attempt, step.state, step.started_at)
+        shared.exit_status = step.exit_status
+        other.steps.append(shared)
+        state = SKIPPED if step.state == OK else step.state
+        self._close(other, shared, state, "one run served this event and %s" % record.event.event_id)
 
     def _without_run(self, record: Record, hook: Hook, state: str, reason: str, now: datetime) -> None:
         self._close(record, self._add(record, hook, state, now), state, reason)
