@@ -8,7 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Callable
 
+import pytest
 from daemon_process import Daemon
+from hook_runner.metrics import Metrics
 from prometheus_client.parser import text_string_to_metric_families
 from scripts import FAILS
 from simulated_azure import Azure
@@ -79,3 +81,35 @@ def test_a_folder_that_is_not_there_is_told_once(azure: Azure, make_daemon: Make
     azure.schedule("Reboot", hold=True)
     me.wait(azure.approvals)
     assert me.said("metrics cannot be written") == 1
+
+
+def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    file = me.rig.folder / "metrics.prom"
+    me.rig.configure(metrics_file=str(file))
+    azure.show(azure.entry(EventType="\ud800"))
+    me.start(first="from hook_runner import service; service.METRICS_EVERY = 0.0")
+    me.wait(lambda: read(file).get(("events", (("stage", "prepare"), ("type", "\\ud800")))) == 1)
+
+
+def test_an_error_of_the_library_ends_nothing_and_is_told_once(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.rig.configure(metrics_file=str(me.rig.folder / "metrics.prom"))
+    broken = "import prometheus_client; prometheus_client.generate_latest = lambda registry: 1 / 0"
+    me.start(first="from hook_runner import service; service.METRICS_EVERY = 0.0\n" + broken)
+    azure.schedule("Reboot", hold=True)
+    me.wait(azure.approvals)
+    assert me.said("metrics cannot be written: ZeroDivisionError") == 1
+
+
+@pytest.mark.parametrize("name", ["metrics.prom", ".metrics.prom.new"])
+def test_nothing_is_done_to_what_a_link_of_somebody_else_leads_to(tmp_path: Path, name: str) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    (tmp_path / name).symlink_to(secret)
+    Metrics(str(tmp_path / "metrics.prom"))._replace(b"figures")
+    assert (secret.read_text(), secret.stat().st_mode & 0o777) == ("secret", 0o600)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.prom", "secret"]
+    file = tmp_path / "metrics.prom"
+    assert not file.is_symlink() and (file.read_text(), file.stat().st_mode & 0o777) == ("figures", 0o644)

@@ -11,6 +11,7 @@ from typing import Any
 
 from hook_runner.engine import Engine
 from hook_runner.health import Health
+from hook_runner.logs import harmless
 from hook_runner.records import PREPARE, Record, Step
 from hook_runner.server_clock import ServerClock
 from hook_runner.status import stage_of
@@ -49,16 +50,17 @@ class Metrics:
 
     def step_ended(self, record: Record, step: Step, clock: ServerClock) -> None:
         """A hook run has ended."""
-        self._results.labels(step.stage, step.hook, step.state).inc()
+        self._results.labels(step.stage, harmless(step.hook), step.state).inc()
         if step.started_at is not None and step.ended_at is not None:
-            self._durations.labels(step.stage, step.hook).observe(max(0.0, (step.ended_at - step.started_at).total_seconds()))
+            self._durations.labels(step.stage, harmless(step.hook)).observe(max(0.0, (step.ended_at - step.started_at).total_seconds()))
         if step.stage == PREPARE:
             self._left.set(record.event.seconds_left(clock.now()))
 
     def write(self, engine: Engine, health: Health, degraded: bool) -> None:
         """Write the file, whole or not at all. Raises OSError."""
         self._events.clear()
-        for (kind, stage), count in collections.Counter((record.event.event_type, stage_of(engine, record)) for record in engine.records).items():
+        # what IMDS or a file name says may be nothing that UTF-8 has
+        for (kind, stage), count in collections.Counter((harmless(record.event.event_type), stage_of(engine, record)) for record in engine.records).items():
             self._events.labels(kind, stage).set(count)
         if health.last_good is not None:
             self._last_good.set(health.last_good.timestamp())
@@ -66,5 +68,22 @@ class Metrics:
             self._errors.labels(kind).inc(count - self._told[kind])
             self._told[kind] = count
         self._degraded.set(int(degraded))
-        self._client.write_to_textfile(self._path, self._registry)
-        os.chmod(self._path, 0o644)  # node_exporter is another user
+        self._replace(self._client.generate_latest(self._registry))
+
+    def _replace(self, content: bytes) -> None:
+        """Put the content under the file's name in one step, though the folder may be another user's, who may put links anywhere."""
+        folder, name = os.path.split(self._path)
+        temporary = os.path.join(folder, ".%s.new" % name)
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            pass
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+                os.fchmod(descriptor, 0o644)  # node_exporter is another user
+            os.rename(temporary, self._path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
