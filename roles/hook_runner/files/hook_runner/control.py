@@ -13,11 +13,12 @@ import os
 import pwd
 import socket
 import struct
+import time
 from typing import Any, Callable, Mapping, Optional
 
 NAME = "control.sock"
 LONGEST_QUESTION = 65536
-# a client that stalls holds up the daemon no longer than this
+# a client holds up the daemon no longer than this, whatever it sends how slowly
 _PATIENCE = 0.5
 _CREDENTIALS = struct.Struct("3i")
 
@@ -61,14 +62,15 @@ class Control:
         except OSError:
             return
         with client:
-            client.settimeout(_PATIENCE)
+            until = time.monotonic() + _PATIENCE
             try:
-                question = json.loads(_line(client, LONGEST_QUESTION))
+                question = json.loads(_line(client, LONGEST_QUESTION, until))
                 if not isinstance(question, dict):
                     raise ValueError("not an object")
                 answer = self._answer(question, _user_of(client))
+                client.settimeout(_PATIENCE)  # sendall takes it for the whole
                 client.sendall(json.dumps(answer).encode("ascii") + b"\n")
-            except (OSError, ValueError):
+            except (OSError, ValueError, RecursionError):
                 return  # it went away, or speaks another language
 
     def close(self) -> None:
@@ -87,19 +89,25 @@ def ask(directory: str, question: Mapping[str, Any], timeout: float = 10.0) -> d
     other OSErrors where it does not answer.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as channel:
+        until = time.monotonic() + timeout
         channel.settimeout(timeout)
         channel.connect(os.path.join(directory, NAME))
         channel.sendall(json.dumps(question).encode("ascii") + b"\n")
         try:
-            answer = json.loads(_line(channel, 1 << 26))
+            answer = json.loads(_line(channel, 1 << 26, until))
         except ValueError as error:
             raise OSError("the service gave no answer: %s" % error) from None
     return answer if isinstance(answer, dict) else {}
 
 
-def _line(channel: socket.socket, longest: int) -> bytes:
+def _line(channel: socket.socket, longest: int, until: float) -> bytes:
+    """What comes up to the end of a line. Raises OSError where it has not come until then, in monotonic seconds."""
     data = bytearray()
     while not data.endswith(b"\n") and len(data) < longest:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise socket.timeout("timed out")
+        channel.settimeout(left)
         piece = channel.recv(65536)
         if not piece:
             break

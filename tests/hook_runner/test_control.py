@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The control socket against clients that mean no good: they get no answer, and the loop goes on."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+from hook_runner.control import Control, ask
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Iterator[Control]:
+    made = Control(str(tmp_path), None, lambda question, who: dict(question))
+    yield made
+    made.close()
+
+
+def client(control: Control) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    made.connect(control.path)
+    return made
+
+
+def seconds_to_serve(control: Control) -> float:
+    began = time.monotonic()
+    control.serve()
+    return time.monotonic() - began
+
+
+def test_a_question_is_answered(control: Control, tmp_path: Path) -> None:
+    server = threading.Timer(0.1, control.serve)
+    server.start()
+    assert ask(str(tmp_path), {"ask": "status"}) == {"ask": "status"}
+    server.join()
+
+
+@pytest.mark.parametrize("question", [b"[" * 60000 + b"\n", b"[]\n", b"\xff\n", b"{}" * 40000, b"\n"])
+def test_nonsense_gets_no_answer(control: Control, question: bytes) -> None:
+    with client(control) as asking:
+        asking.sendall(question)
+        control.serve()
+        try:
+            assert asking.recv(100) == b""
+        except ConnectionResetError:
+            pass  # it was closed before all had been read
+
+
+def test_a_silent_client_is_left_after_half_a_second(control: Control) -> None:
+    with client(control):
+        assert seconds_to_serve(control) < 1
+
+
+def test_one_byte_at_a_time_does_not_hold_the_loop(control: Control) -> None:
+    with client(control) as asking:
+        over = threading.Event()
+
+        def drip() -> None:
+            while not over.wait(0.1):
+                try:
+                    asking.send(b" ")
+                except OSError:
+                    return
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        took = seconds_to_serve(control)
+        over.set()
+        dripping.join()
+    assert took < 1
+
+
+def test_a_client_that_does_not_take_its_answer_is_left(control: Control) -> None:
+    control._answer = lambda question, who: {"text": "x" * (1 << 24)}
+    with client(control) as asking:
+        asking.sendall(b"{}\n")
+        assert seconds_to_serve(control) < 2
