@@ -74,6 +74,53 @@ def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         }  # fmt: skip
 
 
+def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with listener(tmp_path / "socket") as heard:
+        monkeypatch.setattr(logs, "JOURNAL", str(tmp_path / "socket"))
+        about = os.fstat(2)
+        monkeypatch.setenv("JOURNAL_STREAM", "%d:%d" % (about.st_dev, about.st_ino))
+        log = Log()
+        for number in range(3000):
+            log.say("info", str(number))
+        heard.setblocking(False)
+        taken = 0
+        try:
+            while heard.recv(65536):
+                taken += 1
+        except BlockingIOError:
+            pass
+        log.say("info", "again")
+        assert 0 < taken < 3000
+        assert [fields_of(heard.recv(65536))["MESSAGE"] for _line in range(2)] == ["%d lines were lost, since nobody took them" % (3000 - taken), "again"]
+
+
+def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
+    reader, writer = os.pipe()
+    with open(writer, "w") as stream, open(reader, "rb") as pipe:
+        log = Log("info", stream)
+        for number in range(3000):
+            log.say("info", "%d %s" % (number, "x" * 100))
+        lines = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
+        log.say("info", "again")
+        assert 0 < len(lines) < 3000
+        told = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
+        assert told == ["warning %d lines were lost, since nobody took them" % (3000 - len(lines)), "info    again"]
+
+
+def test_a_line_longer_than_a_pipe_costs_no_time() -> None:
+    reader, writer = os.pipe()
+    with open(writer, "w") as stream, open(reader, "rb"):
+        Log("info", stream).say("info", "x" * (1 << 20))
+
+
+def test_a_service_manager_that_does_not_listen_stops_nothing(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf:
+        deaf.bind(str(tmp_path / "notify"))
+        notifier = Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        for _number in range(1000):
+            notifier.tell("WATCHDOG=1")
+
+
 @pytest.mark.parametrize("stream", ["", "1:2", "nonsense"])
 def test_without_journald_lines_go_to_stderr(stream: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("JOURNAL_STREAM", stream)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 import sys
@@ -23,7 +24,7 @@ def harmless(text: str) -> str:
 
 
 class Log:
-    """Says one line at a time.
+    """Says one line at a time, and waits for nobody: what is not taken at once is dropped, and counted.
 
     Args:
         threshold: the least level that is said, one of PRIORITIES.
@@ -34,25 +35,53 @@ class Log:
         self.threshold = threshold
         self._stream = stream
         self._journal = _journal() if stream is None else None
+        self._dropped = 0
 
     def say(self, level: str, text: str, **fields: object) -> None:
         """Say a line; ``fields`` are searchable in journald (``journalctl AZURE_EVENT_ID=...``) and follow the text elsewhere."""
         if PRIORITIES[level] > PRIORITIES[self.threshold]:
             return
+        if self._dropped and self._put("warning", "%d lines were lost, since nobody took them" % self._dropped, {}):
+            self._dropped = 0
         text = harmless(text)
         named = {name.upper(): harmless(str(value)) for name, value in fields.items()}
+        if not self._put(level, text, named):
+            self._dropped += 1
+
+    def _put(self, level: str, text: str, named: dict[str, str]) -> bool:
+        """Hand a line over; False where nobody takes it now."""
         if self._journal is not None:
             entry = {"MESSAGE": text, "PRIORITY": str(PRIORITIES[level]), "SYSLOG_IDENTIFIER": "azure-scheduled-events", **named}
             try:
-                self._journal.send(b"".join(_field(name, value) for name, value in entry.items()))
-                return
+                self._journal.send(b"".join(_field(name, value) for name, value in entry.items()), socket.MSG_DONTWAIT)
+                return True
+            except BlockingIOError:
+                return False  # it is stuck, and so would be the stream, which leads to the same
             except OSError:
                 pass  # journald restarts, or the line is too long for it: the stream reaches it all the same
         line = " ".join([text] + ["%s=%s" % (name, value) for name, value in named.items()])
         try:
-            print("%-7s %s" % (level, line), file=self._stream or sys.stderr, flush=True)
+            return _write("%-7s %s\n" % (level, line), self._stream or sys.stderr)
         except (OSError, ValueError):
-            pass  # nobody listens any more, which must not stop the work
+            return True  # nobody listens any more, which must not stop the work
+
+
+def _write(line: str, stream: TextIO) -> bool:
+    """Write a line without waiting for whoever reads it; False where it, or its end, was not taken."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        print(line, end="", file=stream, flush=True)  # it is in memory
+        return True
+    asked = select.poll()
+    asked.register(descriptor, select.POLLOUT)
+    data = line.encode("utf-8", "backslashreplace")
+    while data:
+        if not asked.poll(0):
+            return False
+        # what a pipe that takes more takes for sure
+        data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
+    return True
 
 
 def _field(name: str, value: str) -> bytes:

@@ -34,6 +34,7 @@ class Notifier:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+                channel.setblocking(False)  # a manager that does not listen must not stop the work
                 channel.connect(self._address)
                 channel.send("\n".join(assignments).encode("utf-8", "backslashreplace"))
         except OSError:
