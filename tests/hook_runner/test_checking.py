@@ -268,3 +268,24 @@ def test_findings_are_printed_worst_last_and_without_control_characters(stage: S
     lines = stage.check(policy="observe").as_text().splitlines()
     assert [line.split()[0] for line in lines[:-1]] == sorted((line.split()[0] for line in lines[:-1]), key=("info", "warning", "error").index)
     assert lines[-1] == "1 error, 1 warning"
+
+
+@pytest.mark.parametrize("mode, error", [(0o755, ""), (0o777, "the gate go stays closed, since others could open it")])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_gate_that_others_could_open_is_an_error(stage: Stage, mode: int, error: str, there: bool) -> None:
+    folder = stage.folder / "gates"
+    folder.mkdir()
+    if there:
+        (folder / "go").touch(0o644)
+    folder.chmod(mode)
+    report = stage.check(gates={"go": str(folder / "go")})
+    assert error in said(report, ERROR) and report.has_errors() == bool(error)
+
+
+def test_a_folder_of_metrics_that_others_can_write_is_a_warning(stage: Stage) -> None:
+    folder = stage.folder / "metrics"
+    folder.mkdir()
+    for mode, warning in ((0o755, ""), (0o777, "others can write the metrics, or replace them")):
+        folder.chmod(mode)
+        report = stage.check(metrics_file=str(folder / "our.prom"))
+        assert warning in said(report, WARNING) and ("others can" in said(report, WARNING)) == bool(warning)

@@ -12,6 +12,7 @@ import sys
 
 from hook_runner.configuration import Settings
 from hook_runner.findings import ERROR, INFO, WARNING, Report
+from hook_runner.gates import distrusted
 from hook_runner.trust import untrusted
 
 # bytes: less than this is too little for journal or runs; less than the second will not do for long
@@ -27,8 +28,12 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
             grp.getgrnam(settings.control_group)
         except KeyError:
             report.add(ERROR, "control_group", settings.control_group, "there is no group %s" % settings.control_group)
+    for name, path in settings.gates.items():
+        reason = distrusted(path, owners)
+        if reason is not None:
+            report.add(ERROR, "gates", path, "the gate %s stays closed, since others could open it: %s" % (name, reason))
     if settings.metrics_file:
-        _check_metrics(settings.metrics_file, report)
+        _check_metrics(settings.metrics_file, owners, report)
     report.add(INFO, "libraries", sys.executable, "Python %s, %s" % (sys.version.split()[0], ", ".join((_version("requests", "requests"), _version("PyYAML", "yaml")))))
 
 
@@ -58,12 +63,16 @@ def _nearest_folder(path: str) -> str:
     return path
 
 
-def _check_metrics(path: str, report: Report) -> None:
+def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         report.add(ERROR, "metrics", folder, "there is no such folder, which metrics_file needs")
     elif not os.access(folder, os.W_OK | os.X_OK):
         report.add(ERROR if os.geteuid() == 0 else WARNING, "metrics", folder, "it cannot be written")
+    else:
+        reason = untrusted(folder, folder, owners)
+        if reason is not None:
+            report.add(WARNING, "metrics", folder, "others can write the metrics, or replace them: %s" % reason)
     if importlib.util.find_spec("prometheus_client") is None:
         report.add(ERROR, "metrics", path, "metrics_file is set, but the Python library prometheus_client is not installed")
 
