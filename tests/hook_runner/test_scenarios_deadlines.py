@@ -60,7 +60,7 @@ def test_t26_a_later_time_runs_what_only_lacked_time(azure: Azure, make_rig: Mak
 
 
 def test_t26_a_later_time_comes_as_the_hook_is_being_ended(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(kill_after=600, margin=300)
+    me = make_rig(kill_after=600, margin=300, hook_timeout=3600)
     me.hook("prepare/10-a", ENDS_IN_ITS_OWN_TIME)
     event = azure.schedule("Reboot", notice=1200)
     me.look()
