@@ -31,6 +31,8 @@ class Master(Daemon):
             "interface": "127.0.0.1",
             "auto_accept": True,
             "worker_threads": 3,
+            # of the command line, whose five seconds a busy machine may need for itself
+            "timeout": 60,
             "gather_job_timeout": 1,
             "file_roots": {"base": list(map(str, file_roots))},
             "pillar_roots": {"base": [str(self.pillar)]},

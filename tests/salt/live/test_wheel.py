@@ -15,6 +15,7 @@ import pytest
 from salt_lab.azure import Azure
 from salt_lab.installed import Installed
 from salt_lab.site import REPOSITORY, Site, site
+from salt_lab.until import until
 from tools.tree import copy_tree
 
 pytestmark = pytest.mark.xdist_group("wheel")
@@ -74,4 +75,5 @@ def test_the_state_and_the_runner_are_there_without_a_sync(unsynced: Site, azure
     event_id = azure.announce("vm3")
     (result,) = vm3.ask("state.single", "azure_events.approved", event_id).values()
     assert result["result"] is True and azure.approvals(event_id) == ["vm3"]
-    assert event_id in unsynced.master.run("salt-run", "azure_events.fleet")
+    vm3.tells("scheduled", event_id=event_id)
+    until(lambda: event_id in unsynced.master.run("salt-run", "azure_events.fleet"), "the event in what the runner knows")
