@@ -21,6 +21,7 @@ from hook_runner import status
 from hook_runner.configuration import ConfigError, Settings
 from hook_runner.control import Control
 from hook_runner.engine import Engine
+from hook_runner.folders import refuse_foreign, share_journal
 from hook_runner.health import Health
 from hook_runner.hooks import find_hooks
 from hook_runner.instance import claim
@@ -83,6 +84,7 @@ class Service:
         for end in (self._waker, self._woken):
             end.setblocking(False)
         self._signals: collections.deque[int] = collections.deque()
+        refuse_foreign(self._settings, owners)
         os.makedirs(self._settings.run_directory, mode=0o755, exist_ok=True)
         self._claim = claim(self._settings.run_directory)
         self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
@@ -182,15 +184,11 @@ class Service:
 
     def _share_journal(self, group: Optional[int]) -> None:
         """Let the group that may approve read the history as well."""
-        if group is None:
-            return
-        journal = self._settings.journal
-        for path in (os.path.dirname(journal), journal, journal + "-wal", journal + "-shm"):
-            try:
-                os.chown(path, -1, group)
-            except OSError as error:
+        try:
+            share_journal(self._settings.journal, group)
+        except OSError as error:
+            if group is not None:
                 self._log.say("warning", "the group of control_group may not be able to read the history: %s" % error)
-                return
 
     def _deliver(self, news: News) -> None:
         """In the poller's thread: hand something to the loop."""
