@@ -34,7 +34,8 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
             report.add(ERROR, "gates", path, "the gate %s stays closed, since others could open it: %s" % (name, reason))
     if settings.metrics_file:
         _check_metrics(settings.metrics_file, owners, report)
-    report.add(INFO, "libraries", sys.executable, "Python %s, %s" % (sys.version.split()[0], ", ".join((_version("requests", "requests"), _version("PyYAML", "yaml")))))
+    versions = ["Python " + sys.version.split()[0], _version("requests", "requests"), _version("PyYAML", "yaml")]
+    report.add(INFO, "libraries", sys.executable, ", ".join(versions))
 
 
 def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report) -> None:

@@ -208,7 +208,7 @@ class Output:
 
     def finish(self) -> None:
         """Take the rest; what a process that left the group prints later is nobody's."""
-        for _ in range(16):
+        for _piece in range(16):
             if not self.take():
                 break
         if self.line:
