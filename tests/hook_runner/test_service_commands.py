@@ -137,6 +137,23 @@ def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemo
         assert "Traceback" not in done.stderr
 
 
+def test_json_is_printed_whatever_goes_wrong(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    code, data = me.data("approve", "some")
+    assert (code, data["running"]) == (3, False) and "does not run" in data["text"]
+    code, data = me.data("history")
+    assert code == 1 and "there is no journal" in data["error"]
+    me.start()
+    for verb in ("approve", "history"):
+        code, data = me.data(verb, "no-such-event")
+        assert (code, data["found"]) == (4, False) and "no-such-event" in data["text"], verb
+        assert "no-such-event" in me.command(verb, "--json", "no-such-event").stderr
+    me.rig.folder.joinpath("config.yml").write_text('{"intervall": 2}')
+    for verb in ("status", "history", "approve some"):
+        code, data = me.data(*verb.split())
+        assert code == 78 and list(data) == ["error"] and "did you mean interval?" in data["error"], verb
+
+
 def test_a_configuration_that_others_can_write_is_not_run(azure: Azure, make_daemon: MakeDaemon) -> None:
     me = make_daemon()
     me.rig.folder.joinpath("config.yml").chmod(0o666)

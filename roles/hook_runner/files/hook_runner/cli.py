@@ -27,20 +27,21 @@ GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4,
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command; returns its exit status."""
     options = parser().parse_args(arguments)
+    as_json = getattr(options, "json", False)
     try:
         status: int = options.verb(options)
         sys.stdout.flush()
         return status
     except ConfigError as error:
-        return complain(BAD_CONFIG, str(error))
+        return fail(BAD_CONFIG, str(error), as_json)
     except PermissionError as error:
-        return complain(NOT_PERMITTED, "%s; this needs root, or the group of control_group" % error)
+        return fail(NOT_PERMITTED, "%s; this needs root, or the group of control_group" % error, as_json)
     except BrokenPipeError:
         # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return GOOD
     except (AlreadyRunning, OSError) as error:
-        return complain(WRONG, str(error))
+        return fail(WRONG, str(error), as_json)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -86,6 +87,14 @@ def positive(text: str) -> int:
 def complain(status: int, text: str) -> int:
     print("azure-scheduled-events: %s" % harmless(text), file=sys.stderr)
     return status
+
+
+def fail(status: int, text: str, as_json: bool, **data: object) -> int:
+    """Say why there is no answer; programs get an object all the same: `data` with the text, or the error."""
+    if as_json:
+        show({**data, "text": text} if data else {"error": text}, "", as_json)
+        sys.stdout.flush()
+    return complain(status, text)
 
 
 def show(data: Any, text: str, as_json: bool) -> None:
@@ -136,14 +145,14 @@ def show_history(options: argparse.Namespace) -> int:
         journal = Journal.read_only(path)
         records = journal.records(options.limit, options.event_id)[::-1]
     except FileNotFoundError:
-        return complain(WRONG, "there is no journal %s: the service never ran" % path)
+        return fail(WRONG, "there is no journal %s: the service never ran" % path, options.json)
     except JournalUnreadable as error:
-        return complain(WRONG, str(error))
+        return fail(WRONG, str(error), options.json)
     journal.close()
     for sentence in journal.unreadable:
         complain(WRONG, sentence)
     if options.event_id and not records:
-        return complain(NO_SUCH_EVENT, "the journal has no event %s" % options.event_id)
+        return fail(NO_SUCH_EVENT, "the journal has no event %s" % options.event_id, options.json, found=False)
     show(history.as_data(records), history.as_text(records), options.json)
     return GOOD
 
@@ -155,9 +164,9 @@ def approve_event(options: argparse.Namespace) -> int:
     try:
         answer = ask(settings_of(options.config).run_directory, question)
     except (FileNotFoundError, ConnectionRefusedError):
-        return complain(NOT_RUNNING, "the service does not run, and it is the one that approves")
+        return fail(NOT_RUNNING, "the service does not run, and it is the one that approves", options.json, running=False)
     if not answer.get("found"):
-        return complain(NO_SUCH_EVENT, "there is no event %s now; `azure-scheduled-events status` lists them" % options.event_id)
+        return fail(NO_SUCH_EVENT, "there is no event %s now; `azure-scheduled-events status` lists them" % options.event_id, options.json, found=False)
     show(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
 
