@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import marshal
 import os
+import select
+import signal
+import time
 from typing import Optional
 
 from azure_scheduled_events.yaml_lines import Located, locate
+
+# seconds; a child that got stuck must hold up neither a start nor a reload for good
+CHILD_MAY_TAKE = 10.0
 
 
 def locate_apart(text: str, name: str, kind: str) -> Optional[Located]:
@@ -19,13 +25,31 @@ def locate_apart(text: str, name: str, kind: str) -> Optional[Located]:
     if child == 0:
         _read_in_child(writer, text, name, kind)
     os.close(writer)
-    with open(reader, "rb") as pipe:
-        data = pipe.read()
+    data = _until_closed(reader)
+    if data is None:
+        os.kill(child, signal.SIGKILL)
     _child, status = os.waitpid(child, 0)
-    if status != 0:
+    if data is None or status != 0:
         return locate(text, name, kind)  # an error to be raised, or a value that marshal does not know
     found = marshal.loads(data)
     return None if found is None else Located(*found)
+
+
+def _until_closed(reader: int) -> Optional[bytes]:
+    """All that comes by a pipe, which is closed then; None where its end does not come in time."""
+    until = time.monotonic() + CHILD_MAY_TAKE
+    data = bytearray()
+    asked = select.poll()
+    asked.register(reader, select.POLLIN)
+    try:
+        while asked.poll(max(0.0, until - time.monotonic()) * 1000):
+            piece = os.read(reader, 65536)
+            if not piece:
+                return bytes(data)
+            data += piece
+        return None
+    finally:
+        os.close(reader)
 
 
 def _read_in_child(writer: int, text: str, name: str, kind: str) -> None:
