@@ -16,7 +16,7 @@ FAILS = "exit 3"
 HANGS = 'say hang; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"'
 IGNORES_TERM = "trap 'say term' TERM; say hang; while :; do sleep 1000; done"
 # the same, but only once it was told to end
-ENDS_IN_ITS_OWN_TIME = """trap 'say term; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"' TERM; say hang; while :; do sleep 1000; done"""
+ENDS_IN_ITS_OWN_TIME = """trap 'say term; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"' TERM; say hang; while :; do sleep 99; done"""
 KEEPS_INPUT = 'cat > "$MARKS.input.$EVENT_STAGE.$me"; env > "$MARKS.environment.$EVENT_STAGE.$me"'
 TALKS = 'echo "speaking of $EVENT_ID"; echo "and of trouble" >&2'
 

@@ -176,7 +176,7 @@ class Runs:
         folder = self._path(step_id)
         if not os.path.lexists(folder):
             return
-        for _ in range(ATTEMPTS):
+        for _attempt in range(ATTEMPTS):
             if not sessions.kill_all(folder):
                 break
             time.sleep(0.01)
