@@ -110,3 +110,18 @@ def test_a_journal_that_is_lost_leads_to_no_second_run_beside_the_first(azure: A
     me.wait(has_begun_again)
     assert me.steps(event) == [("prepare/10-a", "ok")] and me.said("corrupt") >= 1
     assert azure.approvals() == [("vm1", event)]
+
+
+def test_the_deadline_of_a_hook_that_was_adopted_holds_before_imds_answers(azure: Azure, make_rig: MakeRig, tmp_path: Path) -> None:
+    me = make_rig()
+    me.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", notice=60)
+    me.look()
+    me.clock.remember(str(tmp_path / "clock"))
+    azure.fault("reset")
+    me.restart("kill")
+    me.clock.recall(str(tmp_path / "clock"))
+    me.look(after=50)
+    assert me.steps(event) == [("prepare/10-a", "running")]
+    me.look(after=7)
+    assert me.steps(event) == [("prepare/10-a", "timeout")] and azure.approvals() == []

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Optional
 
 import pytest
 from hook_runner.server_clock import ServerClock
@@ -48,6 +50,25 @@ def test_it_follows_when_the_server_s_clock_is_set(step: int) -> None:
     ours.heard(date(0), 0.0)
     ours.heard(date(10 + step), 10.0)
     assert abs((ours.at(10.0) - NOON).total_seconds() - (10 + step)) <= 1
+
+
+def test_the_next_process_on_this_host_goes_on_from_what_was_heard(tmp_path: Path) -> None:
+    path, ours, at = str(tmp_path / "clock"), clock(), [100.0]
+    ours.heard(date(0), 40.0)
+    ours.remember(path)
+    after = ServerClock(lambda: at[0], lambda: NOON - timedelta(days=1))
+    after.recall(path)
+    assert after.is_set() and after.now() == NOON + timedelta(seconds=60)
+
+
+@pytest.mark.parametrize("left", ["", "x", "another-boot\n40.0\n2026-11-21T12:00:00+00:00\n", None])
+def test_what_another_start_of_the_host_left_counts_for_nothing(tmp_path: Path, left: Optional[str]) -> None:
+    path = tmp_path / "clock"
+    if left is not None:
+        path.write_text(left)
+    ours = clock()
+    ours.recall(str(path))
+    assert not ours.is_set()
 
 
 def test_an_answer_without_a_date_changes_nothing() -> None:

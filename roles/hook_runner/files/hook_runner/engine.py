@@ -104,6 +104,8 @@ class Engine:
             # after a start nobody knows what has become of an event until a good document has told
             if self._has_seen or record.gone_at is not None:
                 self._advance(record)
+            elif self._clock.is_set():
+                self.work.keep_time(record, PREPARE)  # what runs from before has no more time for that
 
     def approval_answered(self, record_id: int, error: Optional[ImdsError]) -> None:
         """IMDS took an approval, or gave this error instead."""

@@ -25,6 +25,8 @@ class Health:
         error: the text of the trouble that lasts, or "".
         failing_since: when it began, or None.
         errors: how many polls failed so far, by kind.
+        incomplete_since: since when documents have had entries that nobody can read, or None. As long as that lasts no event is
+            taken for over, and somebody has to look at it.
     """
 
     def __init__(self, log: Log) -> None:
@@ -33,6 +35,7 @@ class Health:
         self.error = ""
         self.failing_since: Optional[datetime] = None
         self.errors: collections.Counter[str] = collections.Counter()
+        self.incomplete_since: Optional[datetime] = None
         self._kind = ""
         self._alarmed = False
         self._nameless = ""
@@ -52,6 +55,11 @@ class Health:
                 if warning not in self._warned:
                     self._log.say("warning", "the document is odd: %s" % warning)
             self._warned = document.warnings
+        if document.complete:
+            self.incomplete_since = None
+        elif self.incomplete_since is None:
+            self.incomplete_since = now
+            self._log.say("error", "the document has entries that cannot be read: as long as it does, no event is taken for over")
 
     def bad(self, error: ImdsError, outage: bool, now: datetime) -> None:
         """A poll brought nothing."""
@@ -87,6 +95,7 @@ class Health:
             "last_good_poll": None if self.last_good is None else as_utc_text(self.last_good),
             "stale_since": None if self.failing_since is None else as_utc_text(self.failing_since),
             "error": self.error or None,
+            "incomplete_since": None if self.incomplete_since is None else as_utc_text(self.incomplete_since),
             "errors": dict(self.errors),
         }
 

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import datetime, timedelta, timezone
 from typing import Callable, Optional
+
+from hook_runner.sessions import boot_id
 
 _SECOND = timedelta(seconds=1)
 
@@ -44,6 +47,24 @@ class ServerClock:
             soonest, latest = server_time, server_time + _SECOND
             self._heard = soonest if self._heard is None else min(max(self.at(at), soonest), latest)
             self._heard_at = at
+
+    def remember(self, path: str) -> None:
+        """Leave in a file what the server's clock was, for the next process on this host. Raises OSError."""
+        if self._heard is not None:
+            draft = path + ".new"
+            with open(draft, "w", encoding="ascii") as file:
+                file.write("%s\n%r\n%s\n" % (boot_id().decode("ascii"), self._heard_at, self._heard.isoformat()))
+            os.replace(draft, path)
+
+    def recall(self, path: str) -> None:
+        """Go on from what an earlier process left, if the host has not been started since: its monotonic clock went on."""
+        try:
+            with open(path, encoding="ascii") as file:
+                boot, at, heard = file.read(500).split()
+            if boot == boot_id().decode("ascii") and 0 <= float(at) <= self.monotonic():
+                self._heard, self._heard_at = datetime.fromisoformat(heard), float(at)
+        except (OSError, ValueError):
+            pass  # then it is told with the next answer
 
     def is_set(self) -> bool:
         """Whether the server has told its time, so that this is more than the host's own idea of it."""

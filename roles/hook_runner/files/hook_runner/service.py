@@ -39,6 +39,7 @@ from hook_runner.stages import Hooks
 WHILE_BUSY = 0.1
 WHILE_IDLE = 15.0
 METRICS_EVERY = 15.0
+CLOCK_EVERY = 10.0
 # systemd is not told "ready" before the first good document, but boots on without one after this
 READY_AFTER = 150.0
 CONNECT_TIMEOUT = 3.0
@@ -75,6 +76,7 @@ class Service:
         self._settings = self._loaded()
         log.threshold = self._settings.log_level
         self._clock = ServerClock()
+        self._clock_kept_at = float("-inf")
         self._health = Health(log)
         self._metrics = self._make_metrics()
         self._metrics_at = 0.0
@@ -87,6 +89,7 @@ class Service:
         refuse_foreign(self._settings, owners)
         os.makedirs(self._settings.run_directory, mode=0o755, exist_ok=True)
         self._claim = claim(self._settings.run_directory)
+        self._clock.recall(self._clock_file())
         self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
         self._await_journal()
         group = self._group()
@@ -239,6 +242,7 @@ class Service:
                 self._clock.heard(news.document.server_time, news.at)
                 self._health.good(news.document, self._clock.now())
                 self._engine.observe(news.document)
+                self._remember_clock(news.at)
             elif isinstance(news, Missed):
                 self._health.bad(news.error, news.outage, self._clock.now())
                 self._engine.missed()
@@ -251,6 +255,18 @@ class Service:
                 self._engine.approval_answered(news.record_id, news.error)
             elif isinstance(news, Withheld):
                 self._engine.approval_withheld(news.record_id)
+
+    def _clock_file(self) -> str:
+        return os.path.join(self._settings.run_directory, "clock")
+
+    def _remember_clock(self, now: float) -> None:
+        """While there is something to keep time for: so a process that follows this one knows it before IMDS answers."""
+        if self._engine.records and now - self._clock_kept_at >= CLOCK_EVERY:
+            self._clock_kept_at = now
+            try:
+                self._clock.remember(self._clock_file())
+            except OSError:
+                pass  # then the next process waits for an answer
 
     def _tell(self) -> None:
         """Tell systemd and the metrics file how things are."""

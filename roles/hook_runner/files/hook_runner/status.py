@@ -20,7 +20,7 @@ from hook_runner.server_clock import ServerClock
 def as_data(engine: Engine, health: Health, clock: ServerClock, degraded: Optional[str]) -> dict[str, Any]:
     """The state of the daemon as plain JSON values.
 
-    Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error, errors), journal (ok, error),
+    Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error, incomplete_since, errors), journal (ok, error),
     events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared, approval, reason,
     outcome, waiting and hooks (the latest run of each hook).
     """
@@ -37,7 +37,8 @@ def as_data(engine: Engine, health: Health, clock: ServerClock, degraded: Option
 
 def is_good(data: dict[str, Any]) -> bool:
     """Whether there is nothing that somebody should look at."""
-    sound = data["imds"]["ok"] and data["journal"]["ok"] and bool(data["resource_name"])
+    imds = data["imds"]
+    sound = imds["ok"] and imds["incomplete_since"] is None and data["journal"]["ok"] and bool(data["resource_name"])
     return sound and all(event["prepared"] != "failed" for event in data["events"])
 
 
@@ -80,6 +81,8 @@ def as_text(data: dict[str, Any]) -> str:
         "policy     %s, leader %s%s" % (data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""),
         "IMDS       %s" % ("good, last answer %s" % imds["last_good_poll"] if imds["ok"] else _trouble(imds)),
     ]
+    if imds["incomplete_since"]:
+        lines.append("           some entries cannot be read since %s, so that no event is taken for over" % imds["incomplete_since"])
     if not data["journal"]["ok"]:
         lines.append("journal    %s" % data["journal"]["error"])
     for event in data["events"]:

@@ -107,7 +107,7 @@ class Work:
         """Begin the stage's next hook if none runs; True when the stage is finished."""
         self.waiting.pop(record.id, None)
         if self.runs_for(record, stage):
-            self._keep_time(record, stage)
+            self.keep_time(record, stage)
             return False
         while True:
             hook = next_hook(self.hooks, record, stage)
@@ -191,7 +191,7 @@ class Work:
         end = prepare_ends(record, self.settings.margin) if hook.stage == PREPARE else None
         return hook.settings.timeout if end is None else min(hook.settings.timeout, (end - now).total_seconds())
 
-    def _keep_time(self, record: Record, stage: str) -> None:
+    def keep_time(self, record: Record, stage: str) -> None:
         """End the event's hook whose time is up, judged anew each time since NotBefore may move."""
         for owner, step, limit in list(self._active.values()):
             if owner is not record or step.stage != stage:
