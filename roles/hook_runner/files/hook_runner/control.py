@@ -18,7 +18,7 @@ from typing import Any, Callable, Mapping, Optional
 
 NAME = "control.sock"
 LONGEST_QUESTION = 65536
-# a client holds up the daemon no longer than this, whatever it sends how slowly
+# a client holds up the daemon no longer than this with its question, however slowly it sends it, and with taking the answer
 _PATIENCE = 0.5
 _CREDENTIALS = struct.Struct("3i")
 

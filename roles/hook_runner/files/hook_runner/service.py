@@ -143,7 +143,8 @@ class Service:
         """Go on with events that a journal tells of which could not be read when the service started."""
         for record in self._journal.late_records():
             self._log.say("warning", "the journal can be read again: event %s is taken up" % record.event.event_id)
-            self._engine.records.append(record)
+            # a record of the same event that was not worth a line of the journal knows less
+            self._engine.records[:] = [other for other in self._engine.records if other.key != record.key] + [record]
             self._engine.work.take_over(record)
 
     def _loaded(self) -> Settings:
