@@ -70,7 +70,8 @@ class Engine:
         self._said: dict[int, tuple[object, ...]] = {}
         self._has_seen = False
         self.records: list[Record] = journal.open_records()
-        self._runs.clean({step.id for record in self.records for step in record.steps})
+        if journal.is_known:  # else these may be the hooks of events that it will tell of
+            self._runs.clean({step.id for record in self.records for step in record.steps})
         for record in self.records:
             self.work.take_over(record)
 
