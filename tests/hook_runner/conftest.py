@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
 import simulator_process
 from daemon_process import Daemon
+from hook_bench import Bench, marked, until, zombies
 from hook_runner.records import STAGES
 from rig import Rig
 from simulated_azure import GROUPS, Azure, clean
@@ -68,3 +71,17 @@ def make_daemon(make_rig: Callable[..., Rig]) -> Iterator[Callable[..., Daemon]]
     yield make
     for daemon in made:
         daemon.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Hook runs in a folder, of which nothing is left afterwards."""
+    bench = Bench(tmp_path)
+    others = set(zombies())
+    yield bench
+    until(lambda: not [pid for pid in marked(bench.mark) if not bench.may_leave or pid in marked("keeper.py")], "the end of all processes", 3)
+    for pid in marked(bench.mark):
+        os.kill(pid, signal.SIGKILL)
+    for daemon in bench.daemons:
+        until(daemon.is_idle, "the end of all runs", 3)
+    assert set(zombies()) <= others

@@ -93,7 +93,7 @@ class Daemon:
     def command(self, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run another verb of the command."""
         words = [sys.executable, "-m", "hook_runner", verb, "--config", str(self.rig.folder / "config.yml"), *arguments]
-        return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environment(), timeout=PATIENCE)
+        return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environment(), timeout=PATIENCE, check=False)
 
     def data(self, verb: str, *arguments: str) -> tuple[int, Any]:
         """Exit status and JSON of a verb."""

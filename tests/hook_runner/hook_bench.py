@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable, Optional, TypeVar
 
-import pytest
 from hook_runner.runs import Result, Runs
 from hook_runner.sessions import keeper_of
 from hook_runner.spawning import KEEPER
@@ -99,7 +96,7 @@ class Bench:
         (runs or self.runs).start(step, path, input, variables or {}, limit)
 
     def result(self, step: int = 1, runs: Optional[Runs] = None) -> Result:
-        ended = until(lambda: (runs or self.runs).poll(), "the result of %d" % step)
+        ended = until((runs or self.runs).poll, "the result of %d" % step)
         assert [number for number, _result in ended] == [step]
         return ended[0][1]
 
@@ -112,16 +109,3 @@ class Bench:
 
     def keeper(self, step: int = 1) -> int:
         return until(lambda: keeper_of(str(self.folder / "run/runs" / str(step))) or 0, "the keeper")
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    others = set(zombies())
-    yield bench
-    until(lambda: not [pid for pid in marked(bench.mark) if not bench.may_leave or pid in marked("keeper.py")], "the end of all processes", 3)
-    for pid in marked(bench.mark):
-        os.kill(pid, signal.SIGKILL)
-    for daemon in bench.daemons:
-        until(daemon.is_idle, "the end of all runs", 3)
-    assert set(zombies()) <= others

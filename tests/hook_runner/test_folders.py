@@ -80,3 +80,11 @@ def test_a_folder_that_holds_other_things_is_left_as_it_is(journal: Path) -> Non
 def test_files_that_are_not_there_are_no_error(tmp_path: Path) -> None:
     share_journal(str(tmp_path / "journal.db"), os.getegid())
     share_journal(str(tmp_path / "journal.db"), None)
+
+
+@needs_root
+def test_the_folder_that_systemd_made_for_the_service_is_given_whatever_it_holds(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (journal.parent / "other").write_text("x")
+    monkeypatch.setenv("STATE_DIRECTORY", str(journal.parent))
+    share_journal(str(journal), NOBODY)
+    assert journal.parent.stat().st_gid == NOBODY

@@ -82,7 +82,7 @@ def test_a_hook_that_others_can_write_is_refused_and_the_others_are_not(tmp_path
 
 @pytest.mark.parametrize("path", [".", "prepare"])
 @pytest.mark.parametrize("hooks", [(), ("10-x", "20-x")])
-def test_a_folder_that_others_can_write_counts_as_one_hook_that_is_refused_also_when_it_has_been_emptied(tmp_path: Path, path: str, hooks: tuple[str, ...]) -> None:
+def test_a_folder_that_others_can_write_is_one_refused_hook_also_when_it_is_empty(tmp_path: Path, path: str, hooks: tuple[str, ...]) -> None:
     (tmp_path / "prepare").mkdir()
     for name in hooks:
         put(tmp_path, "prepare/" + name)

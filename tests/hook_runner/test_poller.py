@@ -96,7 +96,7 @@ def test_approvals_are_sent_one_by_one_with_a_look_after_each() -> None:
     told = [news.get(timeout=PATIENCE) for _answer in range(5)]
     answered = [(each.record_id, each.error) for each in told if isinstance(each, Answered)]
     assert answered == [(0, None), (1, SICK)] and script.approved == [["A"], ["sick"]]
-    assert [type(each) for each in told].count(Looked) == 3 and type(told[-1]) is Looked
+    assert sum(isinstance(each, Looked) for each in told) == 3 and isinstance(told[-1], Looked)
 
 
 @pytest.mark.parametrize("meanwhile, says", [(GROWN, Looked), (NOTHING, Looked), (SICK, Missed)])

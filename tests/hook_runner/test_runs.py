@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hook_bench import Bench, bench, marked, until
+from hook_bench import Bench, marked, until
 from hook_runner.runs import Result
 from hook_runner.spawning import KEEPER
 
@@ -264,7 +264,8 @@ def test_fifty_runs_in_a_row_take_seconds_and_leave_nothing(bench: Bench) -> Non
 
 
 def test_the_keeper_imports_little_before_the_hook_runs(bench: Bench) -> None:
-    code = "import sys; sys.argv = ['keeper', '/nowhere']; exec(compile(open(%r).read().replace('__main__', 'no'), 'keeper', 'exec')); print(sorted(sys.modules))"
+    read = "exec(compile(open(%r).read().replace('__main__', 'no'), 'keeper', 'exec'))"
+    code = "import sys; sys.argv = ['keeper', '/nowhere']; " + read + "; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code % KEEPER], capture_output=True, text=True, check=True)
     modules = set(json.loads(done.stdout.replace("'", '"')))
     assert not modules & {"json", "re", "enum", "signal", "subprocess", "typing", "hook_runner"}

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hook_bench import Bench, bench, marked, until
+from hook_bench import Bench, marked, until
 from hook_runner.runs import KEEPER_GONE
 from hook_runner.sessions import is_locked
 
@@ -95,7 +95,8 @@ def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(bench:
 
 
 def test_a_hook_that_leaves_its_own_group_is_still_ended(bench: Bench) -> None:
-    script = "child = os.fork()\nif not child:\n  os.setpgid(0, 0)\n  time.sleep(60)\ntime.sleep(0.05)\nos.setpgid(0, child)\nopen('%s/up', 'w').write('1')\ntime.sleep(60)\n"
+    away = "child = os.fork()\nif not child:\n  os.setpgid(0, 0)\n  time.sleep(60)\ntime.sleep(0.05)\nos.setpgid(0, child)\n"
+    script = away + "open('%s/up', 'w').write('1')\ntime.sleep(60)\n"
     bench.may_leave = True
     bench.start(bench.python(script % bench.folder))
     bench.wait_for("up")

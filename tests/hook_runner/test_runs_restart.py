@@ -13,7 +13,7 @@ import time
 from typing import Callable
 
 import pytest
-from hook_bench import LONG, SOURCES, Bench, bench, marked, until
+from hook_bench import LONG, SOURCES, Bench, marked, until
 from hook_runner.runs import KEEPER_GONE
 from hook_runner.sessions import boot_id, is_locked
 
@@ -58,7 +58,7 @@ def test_a_hook_outlives_its_daemon_and_the_next_one_gets_its_result(bench: Benc
 
 def test_the_result_of_a_hook_that_ended_while_no_daemon_lived_is_found(bench: Bench, earlier: Earlier) -> None:
     earlier(bench.hook("exit 6\n"))
-    until(lambda: (bench.folder / "run/runs/1/result").exists(), "the result")
+    until((bench.folder / "run/runs/1/result").exists, "the result")
     assert bench.runs.adopt(1)
     assert bench.result().exit_status == 6
     # told again to a daemon that was killed before it could write it down
@@ -71,7 +71,7 @@ def test_the_result_of_a_hook_that_ended_while_no_daemon_lived_is_found(bench: B
 
 def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(bench: Bench, earlier: Earlier) -> None:
     earlier(bench.hook("sleep 60\n"), limit=0.3)
-    until(lambda: (bench.folder / "run/runs/1/result").exists(), "the result")
+    until((bench.folder / "run/runs/1/result").exists, "the result")
     assert bench.runs.adopt(1)
     assert bench.result().error == "its time limit of 0.3 s was up"
 

@@ -70,7 +70,7 @@ def test_ephemeral_disk_outlives_a_reboot_and_not_a_redeploy(vm2: Host) -> None:
 def test_frozen_host_does_nothing_until_it_is_thawed(vm2: Host) -> None:
     vm2.run(["systemd-run", "--unit=counting", "sh", "-c", "while echo >>/var/lib/counted; do sleep 0.02; done"])
     counted = vm2.file("/var/lib/counted")
-    until(lambda: counted.exists(), "it counts")
+    until(counted.exists, "it counts")
     vm2.freeze()
     until(lambda: vm2.is_frozen, "it is frozen")
     size = counted.stat().st_size

@@ -316,3 +316,18 @@ def test_keep_alive_survives_an_injected_status(still, vm1):
         statuses.append(answer.status)
     connection.close()
     assert statuses == [503, 200]
+
+
+def test_what_the_control_api_has_answered_to_is_in_effect(still, vm1):
+    for _time in range(20):
+        inject(still, "refuse")
+        with pytest.raises(ConnectionRefusedError):
+            connected(vm1)
+        still.delete("/faults")
+        assert ask(vm1).status == 200
+
+
+def test_a_refusal_whose_time_has_passed_is_over_when_the_clock_has_been_moved(still, vm1):
+    inject(still, "refuse", **{"for": 30})
+    still.advance(31)
+    assert ask(vm1).status == 200

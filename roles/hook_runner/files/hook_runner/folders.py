@@ -23,10 +23,12 @@ def refuse_foreign(settings: Settings, owners: frozenset[int]) -> None:
 def share_journal(journal: str, group: Optional[int]) -> None:
     """Let a group read the journal, and no other one; the daemon's own group where it is None. Raises OSError.
 
-    A folder that holds anything else is not ours to give to a group, and its group may be somebody's intention.
+    A folder that holds anything else is not ours to give to a group, and its group may be somebody's intention; unless it is
+    the one that systemd made for this service.
     """
     folder, name = os.path.split(journal)
-    is_ours = all(entry.startswith(name) for entry in os.listdir(folder))
+    made_for_us = folder in os.environ.get("STATE_DIRECTORY", "").split(":")
+    is_ours = made_for_us or all(entry.startswith(name) for entry in os.listdir(folder))
     if group is None and not is_ours:
         return
     wanted = os.getegid() if group is None else group

@@ -139,4 +139,4 @@ def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
 def is_corruption(error: sqlite3.Error) -> bool:
     """Whether SQLite says that the content of the file is broken, as opposed to anything that may pass."""
     # "file is not a database" and "malformed" come as this very class; its children stand for all else
-    return type(error) is sqlite3.DatabaseError
+    return error.__class__ is sqlite3.DatabaseError

@@ -92,7 +92,8 @@ def api_versions(value: Any) -> tuple[str, ...]:
     """One api-version, or several for fall-back in that order."""
     listed = value if isinstance(value, list) else [value]
     # without quotes YAML takes a version for a date
-    texts = tuple(str(item) for item in listed if isinstance(item, str) or type(item) is datetime.date)
+    dates = (item for item in listed if isinstance(item, (str, datetime.date)) and not isinstance(item, datetime.datetime))
+    texts = tuple(map(str, dates))
     if not listed or len(texts) != len(listed) or not all(map(_API_VERSION.fullmatch, texts)):
         raise ValueError("expected an api-version such as 2020-07-01, or a list of some, not %r" % (value,))
     return texts

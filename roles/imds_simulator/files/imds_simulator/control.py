@@ -23,9 +23,20 @@ from .transitions import step_incarnation
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def control_app(engine: Engine, endpoints: Callable[[], Mapping[str, str]]) -> web.Application:
-    """The application; ``endpoints()`` is VM name -> URL."""
-    app = web.Application(middlewares=[_errors_as_json])
+def control_app(
+    engine: Engine, endpoints: Callable[[], Mapping[str, str]], in_effect: Callable[[], Awaitable[None]]
+) -> web.Application:
+    """The application; ``endpoints()`` is VM name -> URL, ``in_effect()`` opens and closes listeners as faults demand by now."""
+
+    @web.middleware
+    async def effective(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """What is answered to is in effect: who cleared a refusal can connect at once."""
+        answer = await handler(request)
+        if request.method != "GET":
+            await in_effect()
+        return answer
+
+    app = web.Application(middlewares=[_errors_as_json, effective])
     doors = _Doors(engine, endpoints)
     routes = doors.routes() + EventDoors(engine).routes() + FaultDoors(engine).routes()
     app.add_routes(routes)

@@ -119,6 +119,7 @@ class Listeners:
 
     def __init__(self, engine: Engine, listen: Address) -> None:
         self._engine = engine
+        self._obeying = asyncio.Lock()
         self.all: list[Listener] = []
         imds = Imds(engine)
         for place in places(engine.world.vms.values(), listen):
@@ -135,13 +136,15 @@ class Listeners:
 
     async def obey(self, now: float) -> None:
         """Close and reopen listeners as the refuse faults demand."""
-        for each in self.all:
-            refused = self._engine.faults.refused(each.vms, now)
-            if refused and each.accepts:
-                each.refuse()
-                self._engine.note("refusing", address=each.url)
-            elif not refused and not each.accepts:
-                await self._open_again(each)
+        # the ticker and the control API may come at the same time, and opening takes a moment
+        async with self._obeying:
+            for each in self.all:
+                refused = self._engine.faults.refused(each.vms, now)
+                if refused and each.accepts:
+                    each.refuse()
+                    self._engine.note("refusing", address=each.url)
+                elif not refused and not each.accepts:
+                    await self._open_again(each)
 
     async def close(self) -> None:
         await asyncio.gather(*(each.close() for each in self.all))

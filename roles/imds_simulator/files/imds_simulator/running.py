@@ -66,7 +66,7 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
 @contextlib.asynccontextmanager
 async def _control(engine: Engine, listeners: Listeners, address: Address) -> AsyncIterator[str]:
     sock = bind(address)
-    runner = web.AppRunner(control_app(engine, listeners.endpoints), access_log=None)
+    runner = web.AppRunner(control_app(engine, listeners.endpoints, lambda: listeners.obey(engine.clock.now())), access_log=None)
     await runner.setup()
     factory = runner.server
     if factory is None:
