@@ -1,32 +1,27 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the event modules share: options, the guard for requests, patience with IMDS, and errors as fail_json."""
+"""What the event modules share: options, the guard for requests, whom to ask, and errors as fail_json."""
 
 from __future__ import annotations
 
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conversation import (
+    Conversation,
+    Where,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     EVENT_SOURCES,
     EVENT_STATUSES,
     EVENT_TYPES,
     EventDocument,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
-    ImdsError,
-    ImdsUnreachable,
-    OwnNameUnknown,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import own_name
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import (
-    API_VERSION,
-    Imds,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import API_VERSION
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.discovery import (
     DEFAULT_ENDPOINT,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import one_of
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
@@ -35,15 +30,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     REQUESTS_IMPORT_ERROR,
 )
 
-# seconds for one answer, once IMDS has answered at all, and before it ever has (spec 1.8)
-ONE_ANSWER = 10.0
-FIRST_ANSWER = 130.0
-# for what a module can do without
-UNNEEDED_ANSWER = 2.0
 # a document may be odd in thousands of places
 _WARNINGS_SHOWN = 10
-
-T = t.TypeVar("T")
 
 
 def event_module(
@@ -88,74 +76,11 @@ def selection(module: AnsibleModule) -> Selection:
     return Selection.of(**{word: module.params[word] for word in words})
 
 
-class Conversation:
-    """IMDS as one module run uses it: paced, and limited in time as a whole.
-
-    Args:
-        module: gives endpoint, api_version, timeout and resource_name.
-        interval: seconds between polls.
-    ``known_name`` is this VM's resource name as far as it is known. Raises ImdsError for an endpoint that is none.
-    """
-
-    def __init__(self, module: AnsibleModule, interval: float = 1.0) -> None:
-        params = module.params
-        timeout = params["timeout"]
-        self.imds = Imds(params["endpoint"], params["api_version"], min(ONE_ANSWER, timeout), min(FIRST_ANSWER, timeout))
-        self.pacer = Pacer(self.imds, interval)
-        self._deadline = self.pacer.clock() + timeout
-        self.known_name: str | None = params["resource_name"] or None
-
-    def left(self) -> float:
-        """Seconds that remain of the module's time."""
-        seconds: float = self._deadline - self.pacer.clock()
-        return max(0.1, seconds)
-
-    def ask(self, question: t.Callable[..., T], *args: object) -> T:
-        """Ask until a good answer comes or the time is up; then the last error is raised.
-
-        A host where nobody listens and a request that cannot succeed are not asked twice.
-        """
-        while True:
-            try:
-                return self.pacer.call(question, *args, within=self.left())
-            except ImdsError as error:
-                nobody = isinstance(error, ImdsUnreachable) and not error.connected
-                delay = 0.0 if error.retryable and error.status == 400 else self.pacer.delay(event_known=True)
-                if nobody or not error.retryable or delay >= self.left():
-                    raise
-                self.pacer.sleep(delay)
-
-    def read(self, name_required: bool) -> tuple[str | None, EventDocument]:
-        """This VM's resource name, and its events.
-
-        The name is the option, else ``compute.name``. Where it is not required it is asked for once, after the events,
-        and None where IMDS does not tell it. Raises ImdsError.
-        """
-        if self.known_name is None and name_required:
-            self._learn_name(self.ask(self.imds.instance))
-        document = self.ask(self.imds.events)
-        if self.known_name is None:
-            try:
-                self.known_name = own_name(self.pacer.call(self.imds.instance, within=min(UNNEEDED_ANSWER, self.left())))
-            except ImdsError:
-                pass  # what was asked for is known
-        return self.known_name, document
-
-    def poll(self, name_required: bool) -> t.Callable[[float], EventDocument]:
-        """A poll for wait_for: one attempt at the document, and at the name as long as that is missing."""
-
-        def once(within: float) -> EventDocument:
-            ends = self.pacer.clock() + within
-            if self.known_name is None and name_required:
-                self._learn_name(self.pacer.call(self.imds.instance, within=within))
-            return self.pacer.call(self.imds.events, within=max(0.1, ends - self.pacer.clock()))
-
-        return once
-
-    def _learn_name(self, instance: dict[str, t.Any]) -> None:
-        self.known_name = own_name(instance)
-        if self.known_name is None:
-            raise OwnNameUnknown()
+def conversation(module: AnsibleModule, interval: float = 1.0) -> Conversation:
+    """The conversation with the IMDS that the module's options name, polled at the interval. Raises ImdsError."""
+    params = module.params
+    where = Where(params["endpoint"], tuple(params["api_version"]), params["resource_name"] or None, params["timeout"])
+    return Conversation(where, interval)
 
 
 def warn_of(module: AnsibleModule, document: EventDocument | None) -> None:
@@ -167,16 +92,6 @@ def warn_of(module: AnsibleModule, document: EventDocument | None) -> None:
         module.warn("scheduled events: %d more oddities in the document" % (len(warnings) - _WARNINGS_SHOWN))
 
 
-def describe(error: ImdsError) -> dict[str, t.Any]:
-    """An error as return value."""
-    return {
-        "kind": type(error).__name__,
-        "message": str(error),
-        "status": error.status,
-        "retryable": error.retryable,
-    }
-
-
 def fail(module: AnsibleModule, error: ImdsError, **result: t.Any) -> None:
     """End the module because of IMDS."""
-    module.fail_json(msg=str(error), imds_error=describe(error), **result)
+    module.fail_json(msg=str(error), imds_error=error.as_dict(), **result)

@@ -172,7 +172,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    Conversation,
+    conversation,
     event_module,
     fail,
     selection,
@@ -182,12 +182,11 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     ALREADY_APPROVED,
     APPROVE,
     APPROVED,
-    FAILED,
     OTHERS_AFFECTED,
+    Approvals,
     Grounds,
     Outcome,
-    plan_approvals,
-    send_approvals,
+    approve,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import displayable
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
@@ -198,10 +197,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
     load_policy,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
-    DEFAULT_FOLDER,
-    Receipts,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import DEFAULT_FOLDER
 
 OPTIONS: dict[str, t.Any] = dict(
     policy=dict(type="raw"),
@@ -234,41 +230,21 @@ def asked_gates(module: AnsibleModule) -> dict[str, bool]:
     return gates
 
 
-def shown(item: Outcome) -> dict[str, t.Any]:
-    return {
-        "event_id": displayable(item.event_id),
-        "outcome": APPROVED if item.outcome == APPROVE else item.outcome,
-        "reason": item.reason,
-        "event": item.event.as_dict() if item.event is not None else None,
-    }
-
-
-def approvals_shown(plan: list[Outcome], items: list[Outcome]) -> dict[str, t.Any]:
+def approvals_shown(done: Approvals) -> dict[str, t.Any]:
     """The diff: which of the events that are to be approved, or were before, are so."""
-    concerned = {item.event_id for item in plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
+    concerned = {item.event_id for item in done.plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
 
-    def state(listed: list[Outcome], done: tuple[str, ...]) -> dict[str, str]:
+    def state(listed: list[Outcome], good: tuple[str, ...]) -> dict[str, str]:
         return {
-            displayable(item.event_id): "approved" if item.outcome in done else "not approved"
+            displayable(item.event_id): "approved" if item.outcome in good else "not approved"
             for item in listed
             if item.event_id in concerned
         }
 
     return {
-        "before": {"events": state(plan, (ALREADY_APPROVED,))},
-        "after": {"events": state(items, (APPROVE, APPROVED, ALREADY_APPROVED))},
+        "before": {"events": state(done.plan, (ALREADY_APPROVED,))},
+        "after": {"events": state(done.items, (APPROVE, APPROVED, ALREADY_APPROVED))},
     }
-
-
-def failure(items: list[Outcome], event_ids: tuple[str, ...]) -> str | None:
-    """Why the module has to fail, or None."""
-    named = {event_id.casefold() for event_id in event_ids}
-    bad = [
-        "%s: %s" % (displayable(item.event_id), item.reason)
-        for item in items
-        if item.outcome == FAILED or (item.outcome == OTHERS_AFFECTED and item.event_id.casefold() in named)
-    ]
-    return "%d of %d events could not be approved. %s" % (len(bad), len(items), "; ".join(bad)) if bad else None
 
 
 def main() -> None:
@@ -280,36 +256,19 @@ def main() -> None:
     )
     chosen = selection(module)
     policy, gates = asked_policy(module), asked_gates(module)
-    release_others = module.params["release_others"]
+    grounds = Grounds(chosen, None, module.params["release_others"], policy, module.params["prepared"], gates)
     try:
-        imds = Conversation(module)
-        name, document = imds.read(name_required=chosen.needs_own_name or not release_others)
-        receipts = Receipts(module.params["receipts"], imds.imds.endpoint)
-        grounds = Grounds(chosen, name, release_others, policy, module.params["prepared"], gates)
-        plan = plan_approvals(document, grounds, receipts, imds.imds.api_version)
+        done = approve(conversation(module), grounds, module.params["receipts"], send=not module.check_mode)
     except ImdsError as error:
         fail(module, error)
-    warn_of(module, document)
-    items = plan
-    if not module.check_mode:
-        items, warnings = send_approvals(imds.pacer, plan, receipts, imds.left())
-        for text in warnings:
-            module.warn(text)
-        if document.complete:
-            receipts.forget_all_but(event.event_id for event in document.events)
-    for item in items:
+    warn_of(module, done.document)
+    for text in done.warnings:
+        module.warn(text)
+    for item in done.items:
         if item.outcome == OTHERS_AFFECTED:
             module.warn("%s was not approved: %s" % (displayable(item.event_id), item.reason))
-    approved = [displayable(item.event_id) for item in items if item.outcome in (APPROVE, APPROVED)]
-    result = dict(
-        changed=bool(approved),
-        approvals=[shown(item) for item in items],
-        approved=approved,
-        incarnation=document.incarnation,
-        resource_name=name,
-        diff=approvals_shown(plan, items),
-    )
-    problem = failure(items, chosen.event_ids or ())
+    result = dict(done.as_dict(), diff=approvals_shown(done))
+    problem = done.failure(chosen.event_ids or ())
     if problem:
         module.fail_json(msg=problem, **result)
     module.exit_json(**result)

@@ -103,7 +103,7 @@ ansible_facts:
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    Conversation,
+    conversation,
     event_module,
     selection,
     warn_of,
@@ -134,7 +134,9 @@ def main() -> None:
     events: list[ScheduledEvent] = []
     reason = ""
     try:
-        name, document = Conversation(module).read(name_required=chosen.needs_own_name)
+        imds = conversation(module)
+        document = imds.read(name_required=chosen.needs_own_name)
+        name = imds.known_name
         events = chosen.pick(document, name)
         if not document.complete:
             reason = "an entry of the document could not be read, so there may be more events than these"

@@ -137,7 +137,7 @@ imds_error:
 """
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    Conversation,
+    conversation,
     event_module,
     fail,
     selection,
@@ -150,8 +150,9 @@ def main() -> None:
     module = event_module(timeout=130)
     chosen = selection(module)
     try:
-        name, document = Conversation(module).read(name_required=chosen.needs_own_name)
-        events = chosen.pick(document, name)
+        imds = conversation(module)
+        document = imds.read(name_required=chosen.needs_own_name)
+        events = chosen.pick(document, imds.known_name)
     except ImdsError as error:
         fail(module, error)
     warn_of(module, document)
@@ -160,7 +161,7 @@ def main() -> None:
         events=[event.as_dict() for event in events],
         complete=document.complete,
         incarnation=document.incarnation,
-        resource_name=name,
+        resource_name=imds.known_name,
     )
 
 

@@ -124,99 +124,22 @@ imds_error:
     retryable: true
 """
 
-import typing as t
-
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    ONE_ANSWER,
-    Conversation,
-    describe,
+    conversation,
     event_module,
     fail,
     selection,
     warn_of,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import EventDocument
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import Selection
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import (
-    Waited,
-    wait_for,
-)
-
-# absent this often in a row: one missing sight may be a neighbour's document that is a moment ahead of ours
-_SIGHTS_OF_ABSENCE = 2
-
-
-class Watch:
-    """The condition of the wait, asked once for each good document."""
-
-    def __init__(self, state: str, chosen: Selection, conversation: Conversation) -> None:
-        self._state = state
-        self._chosen = chosen
-        self._conversation = conversation
-        self._absences = 0
-
-    def ended(self, document: EventDocument) -> bool:
-        return self.reached(document) or self.gone(document)
-
-    def reached(self, document: EventDocument) -> bool:
-        events = self._chosen.pick(document, self._conversation.known_name)
-        if self._state == "absent":
-            return not events and not self._hidden(document)
-        statuses = {event.status.lower() for event in events}
-        return bool(events) if self._state == "present" else self._state in statuses
-
-    def _hidden(self, document: EventDocument) -> bool:
-        """Whether a selected event may be there although it is not picked: something about it could not be read."""
-        listed = any(document.find(event_id) is not None for event_id in self._chosen.event_ids or ())
-        return listed or not document.complete or any(not event.resources for event in document.events)
-
-    def gone(self, document: EventDocument) -> bool:
-        """Whether every event that was asked for by id has left."""
-        ids = self._chosen.event_ids or ()
-        listed = any(document.find(event_id) is not None for event_id in ids)
-        self._absences = 0 if listed or not document.complete else self._absences + 1
-        return bool(ids) and self._absences >= _SIGHTS_OF_ABSENCE
-
-    def result(self, waited: Waited) -> dict[str, t.Any]:
-        document = waited.document
-        picked = self._chosen.pick(document, self._conversation.known_name) if document is not None else []
-        result = {
-            "events": [event.as_dict() for event in picked],
-            "elapsed": round(waited.elapsed, 2),
-            "incarnation": document.incarnation if document is not None else None,
-            "resource_name": self._conversation.known_name,
-            "imds_errors": waited.errors,
-        }
-        if waited.last_error is not None:
-            result["imds_error"] = describe(waited.last_error)
-        return result
-
-
-def look(poll: t.Callable[[float], EventDocument], clock: t.Callable[[], float]) -> Waited:
-    """What one poll sees, for check mode."""
-    started = clock()
-    try:
-        return Waited(True, poll(ONE_ANSWER), clock() - started, 0, None)
-    except ImdsError as error:
-        return Waited(False, None, clock() - started, 1, error)
-
-
-def failure(state: str, waited: Waited) -> str:
-    if waited.reached:
-        return "the events are gone and were not seen %s: they were cancelled, or were over between two polls" % state
-    if waited.document is None:
-        return "nothing is known of the events after %.0f seconds: %s" % (waited.elapsed, waited.last_error)
-    if state == "absent":
-        return "the events are not over after %.0f seconds" % waited.elapsed
-    return "no event is %s after %.0f seconds" % (state, waited.elapsed)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import STATES, Watch
 
 
 def main() -> None:
     module = event_module(
         timeout=900,
         options=dict(
-            state=dict(type="str", choices=["present", "scheduled", "started", "absent"], default="present"),
+            state=dict(type="str", choices=list(STATES), default="present"),
             poll_interval=dict(type="float", default=1),
         ),
     )
@@ -224,13 +147,8 @@ def main() -> None:
         module.fail_json(msg="poll_interval has to be at least 0.25 seconds: IMDS answers 5 requests a second")
     chosen = selection(module)
     try:
-        imds = Conversation(module, module.params["poll_interval"])
-        watch = Watch(module.params["state"], chosen, imds)
-        poll = imds.poll(name_required=chosen.needs_own_name)
-        if module.check_mode:
-            waited = look(poll, imds.pacer.clock)
-        else:
-            waited = wait_for(imds.pacer, poll, watch.ended, module.params["timeout"])
+        watch = Watch(module.params["state"], chosen, conversation(module, module.params["poll_interval"]))
+        waited = watch.look() if module.check_mode else watch.wait(module.params["timeout"])
     except ImdsError as error:
         fail(module, error)
     warn_of(module, waited.document)
@@ -239,11 +157,10 @@ def main() -> None:
     result = watch.result(waited)
     if module.check_mode:
         module.exit_json(changed=False, outcome="checked", **result)
-    if waited.document is not None and waited.reached and watch.reached(waited.document):
-        module.exit_json(changed=False, outcome="reached", **result)
-    module.fail_json(
-        msg=failure(module.params["state"], waited), outcome="gone" if waited.reached else "timeout", **result
-    )
+    outcome = watch.outcome(waited)
+    if outcome == "reached":
+        module.exit_json(changed=False, outcome=outcome, **result)
+    module.fail_json(msg=watch.failure(waited), outcome=outcome, **result)
 
 
 if __name__ == "__main__":

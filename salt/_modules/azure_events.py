@@ -43,11 +43,13 @@ import os
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
-    from azure_events_watch import approval, memory, registry, settings, wait as waits
-    from azure_events_watch.conversation import Conversation, Where
+    from azure_events_watch import approval, memory, registry, settings
+    from azure_scheduled_events import approving
+    from azure_scheduled_events.conversation import Conversation, Where
     from azure_scheduled_events.errors import ImdsError
     from azure_scheduled_events.predicates import one_of
     from azure_scheduled_events.transport import REQUESTS_IMPORT_ERROR
+    from azure_scheduled_events.waiting import STATES, Watch
 
     MISSING = "the Python library requests is not installed for this minion" if REQUESTS_IMPORT_ERROR is not None else None
 except ImportError as error:
@@ -174,12 +176,22 @@ def wait(state="present", event_ids=None, types=None, statuses=None, sources=Non
 
         salt -t 1000 vm1 azure_events.wait absent timeout=900
     """
-    result = _waited(state, _selection(event_ids, types, statuses, sources, affects),
-                     _where(endpoint, api_version, resource_name, timeout), poll_interval)
-    if result["outcome"] != "reached":
-        raise CommandExecutionError(result["reason"])
-    del result["reason"]
-    return result
+    chosen = _selection(event_ids, types, statuses, sources, affects)
+    where = _where(endpoint, api_version, resource_name, timeout)
+    try:
+        wanted = one_of(state, STATES, "state")
+        interval = settings.read_seconds("poll_interval", poll_interval, 0.25)
+    except ValueError as error:
+        raise SaltInvocationError(str(error)) from error
+    try:
+        watch = Watch(wanted, chosen, Conversation(where, interval))
+        waited = watch.wait(where.timeout)
+    except ImdsError as error:
+        raise CommandExecutionError(str(error)) from error
+    outcome = watch.outcome(waited)
+    if outcome != "reached":
+        raise CommandExecutionError(watch.failure(waited))
+    return dict(watch.result(waited), outcome=outcome)
 
 
 def approve(event_ids=None, types=None, statuses=None, sources=None, affects=None,
@@ -219,14 +231,16 @@ def approve(event_ids=None, types=None, statuses=None, sources=None, affects=Non
     chosen = _selection(event_ids, types, statuses, sources, affects)
     where = _where(endpoint, api_version, resource_name, timeout)
     try:
-        wish = approval.read_wish(chosen, policy, policy_file, prepared, gates, release_others)
+        grounds = approval.read_grounds(chosen, policy, policy_file, prepared, gates, release_others)
     except (ValueError, TypeError) as error:
         raise SaltInvocationError(str(error)) from error
     folder = receipts or _configured().get("receipts") or os.path.join(memory.folder(__opts__["cachedir"]), "approvals")
     try:
-        result, failure = approval.approve(wish, where, folder, bool(test))
+        done = approving.approve(Conversation(where), grounds, folder, send=not test)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
+    result = dict(done.as_dict(), warnings=[*done.document.warnings, *done.warnings])
+    failure = done.failure(chosen.event_ids or ())
     if failure:
         raise CommandExecutionError(failure, info=result)
     return result
@@ -332,15 +346,3 @@ def _where(endpoint, api_version, resource_name, timeout):
         return Where(*settings.read_connection(given, _configured()), settings.read_seconds("timeout", timeout, 0.001))
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error
-
-
-def _waited(state, chosen, where, poll_interval):
-    try:
-        wanted = one_of(state, waits.STATES, "state")
-        interval = settings.read_seconds("poll_interval", poll_interval, 0.25)
-    except ValueError as error:
-        raise SaltInvocationError(str(error)) from error
-    try:
-        return waits.Wait(wanted, chosen, where, interval).run()
-    except ImdsError as error:
-        raise CommandExecutionError(str(error)) from error

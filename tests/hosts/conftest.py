@@ -12,6 +12,7 @@ import pytest
 
 from hosts.host import Host
 from hosts.lab import Lab, reason_against_this_process
+from hosts.runner_site import Azure, Site, azure_of, calm
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +32,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def vm1(lab: Lab) -> Host:
     return lab.host("vm1")
+
+
+@pytest.fixture(scope="module")
+def installed(request: pytest.FixtureRequest, lab: Lab, folder: Path) -> Site:
+    """The role on a host of the test file's own, which is named VM there."""
+    site = Site(lab.host(request.module.VM), folder)
+    site.must_apply()
+    return site
+
+
+@pytest.fixture(scope="module")
+def azure(installed: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+    with azure_of({installed.host.name: installed.host}, tmp_path_factory.mktemp("azure")) as made:
+        yield made
+
+
+@pytest.fixture
+def site(installed: Site, azure: Azure) -> Iterator[Site]:
+    with calm(installed, azure) as ready:
+        yield ready

@@ -9,38 +9,15 @@ event, so that a hook of the stages `started` and `emergency` may or may not be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from hosts.host import EPHEMERAL, Host
-from hosts.lab import Lab
 from hosts.patience import until
-from hosts.runner_site import Azure, Site, azure_of, calm
+from hosts.runner_site import Azure, Site
 
 VM = "life"
 # what it takes from an approval to the start, and from the start to the removal
 START, LIFE = 2, 700
-
-
-@pytest.fixture(scope="module")
-def installed(lab: Lab, folder: Path) -> Site:
-    site = Site(lab.host(VM), folder)
-    site.must_apply()
-    return site
-
-
-@pytest.fixture(scope="module")
-def azure(installed: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
-    with azure_of({VM: installed.host}, tmp_path_factory.mktemp("azure")) as made:
-        yield made
-
-
-@pytest.fixture
-def site(installed: Site, azure: Azure) -> Iterator[Site]:
-    with calm(installed, azure) as ready:
-        yield ready
 
 
 def over(site: Site, azure: Azure) -> None:

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from hosts.lab import Lab
 from hosts.patience import until
-from hosts.runner_site import APPROVE_WHEN_PREPARED, SERVICE, Azure, Site, azure_of, calm
+from hosts.runner_site import APPROVE_WHEN_PREPARED, SERVICE, Azure, Site
 
 VM = "trouble"
 START, LIFE = 2, 700
@@ -27,25 +24,6 @@ STATE = "/var/lib/azure-scheduled-events"
 WATCHED = ("WatchdogSec=2", "TimeoutAbortSec=1")
 # more than the daemon needs to begin with, and less than anybody could write into in a day
 SMALL = "4m"
-
-
-@pytest.fixture(scope="module")
-def installed(lab: Lab, folder: Path) -> Site:
-    site = Site(lab.host(VM), folder)
-    site.must_apply()
-    return site
-
-
-@pytest.fixture(scope="module")
-def azure(installed: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
-    with azure_of({VM: installed.host}, tmp_path_factory.mktemp("azure")) as made:
-        yield made
-
-
-@pytest.fixture
-def site(installed: Site, azure: Azure) -> Iterator[Site]:
-    with calm(installed, azure) as ready:
-        yield ready
 
 
 def goes_on_to_its_end(site: Site, azure: Azure, event: str) -> None:

@@ -9,8 +9,9 @@ and an event that has started, or whose words are not known, is left alone.
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Iterable, NamedTuple, Optional, Sequence
+from typing import Any, Iterable, NamedTuple, Optional, Sequence
 
+from .conversation import Conversation
 from .document import EVENT_TYPES, EventDocument, ScheduledEvent, displayable
 from .errors import ImdsError, ImdsRefused
 from .identity import concerns_only
@@ -50,6 +51,15 @@ class Outcome(NamedTuple):
     reason: str
     event: Optional[ScheduledEvent] = None
 
+    def as_dict(self) -> dict[str, Any]:
+        """As plain JSON values. A plan is told as if it had been carried out."""
+        return {
+            "event_id": displayable(self.event_id),
+            "outcome": APPROVED if self.outcome == APPROVE else self.outcome,
+            "reason": self.reason,
+            "event": self.event.as_dict() if self.event is not None else None,
+        }
+
 
 class Grounds(NamedTuple):
     """On what an approval is decided.
@@ -69,6 +79,69 @@ class Grounds(NamedTuple):
     policy: Optional[Policy] = None
     prepared: str = "none"
     gates: dict[str, bool] = {}
+
+
+class Approvals(NamedTuple):
+    """What came of one call that approves.
+
+    Attributes:
+        document: on which the decisions rest.
+        own_name: this VM's resource name, or None where unknown.
+        plan: what was to be done about every event that is meant.
+        items: what was done; the plan where nothing was sent.
+        warnings: what went wrong without being a failure.
+    """
+
+    document: EventDocument
+    own_name: Optional[str]
+    plan: list[Outcome]
+    items: list[Outcome]
+    warnings: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain JSON values. A plan is told as if it had been carried out."""
+        approved = [displayable(item.event_id) for item in self.items if item.outcome in (APPROVE, APPROVED)]
+        return {
+            "changed": bool(approved),
+            "approvals": [item.as_dict() for item in self.items],
+            "approved": approved,
+            "incarnation": self.document.incarnation,
+            "resource_name": self.own_name,
+        }
+
+    def failure(self, event_ids: Sequence[str]) -> Optional[str]:
+        """Why the call has failed, or None.
+
+        event_ids: asked for by name. Only one of these fails for the sake of the other VMs that it hits.
+        """
+        named = {event_id.casefold() for event_id in event_ids}
+        bad = [
+            "%s: %s" % (displayable(item.event_id), item.reason)
+            for item in self.items
+            if item.outcome == FAILED or (item.outcome == OTHERS_AFFECTED and item.event_id.casefold() in named)
+        ]
+        if not bad:
+            return None
+        return "%d of %d events could not be approved. %s" % (len(bad), len(self.items), "; ".join(bad))
+
+
+def approve(conversation: Conversation, grounds: Grounds, receipts_folder: str, send: bool) -> Approvals:
+    """Read the events, decide, and send what is to be approved, if ``send`` says so.
+
+    grounds: its name is the conversation's, once that is known.
+    Raises ImdsError where the events cannot be read.
+    """
+    document = conversation.read(name_required=grounds.selection.needs_own_name or not grounds.release_others)
+    receipts = Receipts(receipts_folder, conversation.imds.endpoint)
+    grounds = grounds._replace(own_name=conversation.known_name)
+    plan = plan_approvals(document, grounds, receipts, conversation.imds.api_version)
+    items = plan
+    warnings: list[str] = []
+    if send:
+        items, warnings = send_approvals(conversation.pacer, plan, receipts, conversation.left())
+        if document.complete:
+            receipts.forget_all_but(event.event_id for event in document.events)
+    return Approvals(document, conversation.known_name, plan, items, warnings)
 
 
 def plan_approvals(document: EventDocument, grounds: Grounds, receipts: Receipts, api_version: str) -> list[Outcome]:

@@ -7,7 +7,7 @@ Every error means "unknown": whoever catches one knows neither that there are ev
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 
 class ImdsError(Exception):
@@ -33,6 +33,10 @@ class ImdsError(Exception):
         self.status = status
         self.retryable = retryable
         self.retry_after = retry_after
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {"kind": type(self).__name__, "message": str(self), "status": self.status, "retryable": self.retryable}
 
 
 class ImdsUnreachable(ImdsError):

@@ -1,14 +1,20 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Poll until a predicate holds for a good document, or the time is up."""
+"""Poll until the selected events are in a state, or any predicate holds for a good document, or the time is up."""
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
+from .conversation import ONE_ANSWER, Conversation
 from .document import EventDocument
 from .errors import ImdsError, ImdsRefused
 from .pacing import Pacer
+from .selection import Selection
+
+STATES = ("present", "scheduled", "started", "absent")
+# absent this often in a row: one missing sight may be a neighbour's document that is a moment ahead of ours
+_SIGHTS_OF_ABSENCE = 2
 
 
 class Waited(NamedTuple):
@@ -65,3 +71,90 @@ def wait_for(
         pause = polled + pacer.delay(document is not None and bool(document.events)) - now
         # the last poll comes right at the end, so that an event of the last second is not missed
         pacer.sleep(max(0.0, min(pause, left)))
+
+
+class Watch:
+    """A wait for a state of the selected events.
+
+    Args:
+        state: one of STATES; "scheduled" and "started" ask for an event with that status, "absent" for none at all.
+        selection: which events are meant.
+        conversation: with the IMDS that is asked.
+    """
+
+    def __init__(self, state: str, selection: Selection, conversation: Conversation) -> None:
+        self._state = state
+        self._selection = selection
+        self._conversation = conversation
+        self._absences = 0
+
+    def wait(self, timeout: float) -> Waited:
+        """Wait until the state is seen, or can no more be reached. Raises ImdsError for what no wait can mend."""
+        return wait_for(self._conversation.pacer, self._poll(), self._ended, timeout)
+
+    def look(self) -> Waited:
+        """What one poll sees, in place of a wait."""
+        clock = self._conversation.pacer.clock
+        started = clock()
+        try:
+            return Waited(True, self._poll()(ONE_ANSWER), clock() - started, 0, None)
+        except ImdsError as error:
+            return Waited(False, None, clock() - started, 1, error)
+
+    def outcome(self, waited: Waited) -> str:
+        """How a wait ended: "reached", "timeout", or "gone", where every event that was asked for by id has left."""
+        if waited.document is None or not waited.reached:
+            return "timeout"
+        return "reached" if self._reached(waited.document) else "gone"
+
+    def result(self, waited: Waited) -> dict[str, Any]:
+        """What was seen, as plain JSON values."""
+        document = waited.document
+        name = self._conversation.known_name
+        picked = self._selection.pick(document, name) if document is not None else []
+        result = {
+            "events": [event.as_dict() for event in picked],
+            "elapsed": round(waited.elapsed, 2),
+            "incarnation": document.incarnation if document is not None else None,
+            "resource_name": name,
+            "imds_errors": waited.errors,
+        }
+        if waited.last_error is not None:
+            result["imds_error"] = waited.last_error.as_dict()
+        return result
+
+    def failure(self, waited: Waited) -> str:
+        """Why a wait did not reach the state: one sentence for people."""
+        if waited.reached:
+            return "the events are gone and were not seen %s: they were cancelled, or were over between two polls" % self._state
+        if waited.document is None:
+            return "nothing is known of the events after %.0f seconds: %s" % (waited.elapsed, waited.last_error)
+        if self._state == "absent":
+            return "the events are not over after %.0f seconds" % waited.elapsed
+        return "no event is %s after %.0f seconds" % (self._state, waited.elapsed)
+
+    def _poll(self) -> Callable[[float], EventDocument]:
+        return self._conversation.poll(name_required=self._selection.needs_own_name)
+
+    def _ended(self, document: EventDocument) -> bool:
+        return self._reached(document) or self._gone(document)
+
+    def _reached(self, document: EventDocument) -> bool:
+        events = self._selection.pick(document, self._conversation.known_name)
+        if self._state == "absent":
+            return not events and not self._hidden(document)
+        statuses = {event.status.lower() for event in events}
+        return bool(events) if self._state == "present" else self._state in statuses
+
+    def _hidden(self, document: EventDocument) -> bool:
+        """Whether a selected event may be there although it is not picked: something about it could not be read."""
+        return self._listed(document) or not document.complete or any(not event.resources for event in document.events)
+
+    def _gone(self, document: EventDocument) -> bool:
+        """Whether every event that was asked for by id has left. Asked once for each good document."""
+        self._absences = 0 if self._listed(document) or not document.complete else self._absences + 1
+        return bool(self._selection.event_ids) and self._absences >= _SIGHTS_OF_ABSENCE
+
+    def _listed(self, document: EventDocument) -> bool:
+        """Whether an event that was asked for by id is there, whatever else is said of it."""
+        return any(document.find(event_id) is not None for event_id in self._selection.event_ids or ())

@@ -11,6 +11,7 @@ import time
 from datetime import datetime, timezone
 from typing import Any, Mapping, NamedTuple, Optional
 
+from azure_scheduled_events.conversation import UNNEEDED_ANSWER
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.identity import own_name
@@ -30,8 +31,6 @@ _WRITE_EVERY = 60.0
 _HISTORY = 1000
 # a beacon that was removed by a Salt that does not close beacons asks no more
 _UNHEARD = 24 * 3600.0
-# for a name that nothing depends on
-_UNNEEDED_ANSWER = 2.0
 
 
 class View(NamedTuple):
@@ -191,7 +190,7 @@ class Watcher:
     def _learn_unneeded_name(self) -> Optional[str]:
         self._asked_name = True
         try:
-            return own_name(self._pacer.call(self._imds.instance, within=_UNNEEDED_ANSWER))
+            return own_name(self._pacer.call(self._imds.instance, within=UNNEEDED_ANSWER))
         except ImdsError:
             self._pacer.succeeded()  # the events were read, and that is what counts
             return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from salt_lab.azure import Azure, simulated
+from salt_lab.azure import Azure
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ROOT = REPOSITORY / "salt"
@@ -27,8 +27,6 @@ salt_config = pytest.importorskip("salt.config")
 
 # until it is configured Salt keeps all log lines for the end, when pytest has closed the stream
 pytest.importorskip("salt._logging").shutdown_temp_handler()
-
-VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 
 
 class Minion:
@@ -129,22 +127,6 @@ def watchers() -> list[threading.Thread]:
 
 def changes(fired: list[dict[str, Any]]) -> list[str]:
     return [event["data"]["change"] for event in fired]
-
-
-@pytest.fixture(scope="session")
-def azure() -> Iterator[Azure]:
-    with simulated(VMS) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def peace_at_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    yield
-    if "azure" in request.fixturenames:
-        azure: Azure = request.getfixturevalue("azure")
-        for event in azure.simulator.get("/events")["events"]:
-            if event["status"] in ("Scheduled", "Started"):
-                azure.end(event["id"])
 
 
 @pytest.fixture

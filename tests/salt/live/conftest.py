@@ -10,11 +10,10 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from salt_lab.azure import Azure, simulated
+from salt_lab.azure import Azure
 from salt_lab.installed import Installed
 from salt_lab.site import OPEN, Site, site
 
-VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}, "spare": {"kind": "standalone", "vms": {"vm3": {}}}}
 NOBODY_LISTENS = "http://127.0.0.1:9"
 
 
@@ -33,23 +32,6 @@ def installed() -> Installed:
     if not home:
         pytest.skip("SALT_HOME names no environment with Salt; make test-salt-3008 does")
     return Installed.at(Path(home))
-
-
-@pytest.fixture(scope="session")
-def azure() -> Iterator[Azure]:
-    with simulated(VMS) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def peace_at_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No event of one test goes on in the next."""
-    yield
-    if "azure" in request.fixturenames:
-        azure: Azure = request.getfixturevalue("azure")
-        for event in azure.simulator.get("/events")["events"]:
-            if event["status"] in ("Scheduled", "Started"):
-                azure.end(event["id"])
 
 
 @pytest.fixture(scope="session")

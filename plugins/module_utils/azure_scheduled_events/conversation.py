@@ -1,22 +1,22 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-# SPDX-License-Identifier: Apache-2.0
-"""IMDS as one function call or state uses it: paced, and limited in time as a whole."""
+# SPDX-License-Identifier: BSD-2-Clause
+"""IMDS as one call of a door uses it (a run of a module, a function, a state): paced, and limited in time as a whole."""
 
 from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
-from azure_scheduled_events.document import EventDocument
-from azure_scheduled_events.errors import ImdsError, ImdsUnreachable, OwnNameUnknown
-from azure_scheduled_events.identity import own_name
-from azure_scheduled_events.imds import Imds
-from azure_scheduled_events.pacing import Pacer
+from .document import EventDocument
+from .errors import ImdsError, ImdsUnreachable, OwnNameUnknown
+from .identity import own_name
+from .imds import Imds
+from .pacing import Pacer
 
 # seconds for one answer, once IMDS has answered at all, and before it ever has (spec 1.8)
-_ONE_ANSWER = 10.0
-_FIRST_ANSWER = 130.0
+ONE_ANSWER = 10.0
+FIRST_ANSWER = 130.0
 # for what a call can do without
-_UNNEEDED_ANSWER = 2.0
+UNNEEDED_ANSWER = 2.0
 
 T = TypeVar("T")
 
@@ -40,13 +40,14 @@ class Conversation:
     """
 
     def __init__(self, where: Where, interval: float = 1.0) -> None:
-        self.imds = Imds(where.endpoint, where.api_versions, min(_ONE_ANSWER, where.timeout), min(_FIRST_ANSWER, where.timeout))
+        answer, first = min(ONE_ANSWER, where.timeout), min(FIRST_ANSWER, where.timeout)
+        self.imds = Imds(where.endpoint, where.api_versions, answer, first)
         self.pacer = Pacer(self.imds, interval)
         self._deadline = self.pacer.clock() + where.timeout
         self.known_name = where.resource_name
 
     def left(self) -> float:
-        """Seconds that remain."""
+        """Seconds that remain of the time for the conversation."""
         return max(0.1, self._deadline - self.pacer.clock())
 
     def ask(self, question: Callable[..., T], *args: object) -> T:
@@ -65,13 +66,16 @@ class Conversation:
                 self.pacer.sleep(delay)
 
     def read(self, name_required: bool) -> EventDocument:
-        """The events; and this VM's name, if it has to be known. Raises ImdsError."""
+        """The events; ``known_name`` is this VM's resource name then.
+
+        Where the name is not required it is asked for once, after the events, and may remain None. Raises ImdsError.
+        """
         if self.known_name is None and name_required:
             self._learn_name(self.ask(self.imds.instance))
         document = self.ask(self.imds.events)
         if self.known_name is None:
             try:
-                self.known_name = own_name(self.pacer.call(self.imds.instance, within=min(_UNNEEDED_ANSWER, self.left())))
+                self.known_name = own_name(self.pacer.call(self.imds.instance, within=min(UNNEEDED_ANSWER, self.left())))
             except ImdsError:
                 pass  # what was asked for is known
         return document
@@ -91,8 +95,3 @@ class Conversation:
         self.known_name = own_name(instance)
         if self.known_name is None:
             raise OwnNameUnknown()
-
-
-def describe(error: ImdsError) -> dict[str, Any]:
-    """An error as plain values."""
-    return {"kind": type(error).__name__, "message": str(error), "status": error.status, "retryable": error.retryable}
