@@ -3,10 +3,17 @@
 """Real simulators for the tests that speak HTTP."""
 from __future__ import annotations
 
+import signal
 from typing import Any, Callable, Iterator
 
 import pytest
 import simulator_process
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _hang_up_as_usual() -> None:
+    """Whoever runs the tests under nohup would hand it on to every simulator, which rightly goes on then."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture
