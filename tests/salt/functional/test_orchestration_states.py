@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT, Minion
+from jinja2 import Environment
 from salt.loader import minion_mods, utils
 from salt_lab.azure import Azure
 
@@ -134,3 +135,19 @@ def test_by_hand_it_is_drained_for_all_that_is_listed(host: Host, azure: Azure) 
     assert host.apply("undrain") and host.marker.exists()
     azure.end(event_id)
     assert host.apply("undrain") and not host.marker.exists()
+
+
+UPTIME = {"since_iso": "2026-11-21T10:00:59.123456", "days": 3}
+
+
+@pytest.mark.parametrize(("uptime", "boot", "skips"), [(UPTIME, "2026-11-21T10:00", True), (UPTIME, "", False), ("3 days", "", False), (None, "", False)])
+def test_without_proc_the_uptime_tells_one_boot_from_another(uptime: Any, boot: str, skips: bool) -> None:
+    salt: dict[str, Any] = {
+        "file.file_exists": lambda path: path == "/cache/azure_events/drained",
+        "file.read": lambda path: "drained\n%s\nA1\n" % boot,
+        "pillar.get": lambda key: "A1",
+        **({"status.uptime": lambda: uptime} if uptime else {}),
+    }
+    template = Environment().from_string((ROOT / "azure_events" / "marker.jinja").read_text().replace("| json", ""))
+    module: Any = template.make_module({"salt": salt, "opts": {"cachedir": "/cache"}})
+    assert (module.state, module.events, module.of_this_boot) == ("drained", ["A1"], skips)
