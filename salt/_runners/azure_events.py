@@ -20,6 +20,8 @@ A beacon tells that something happens, perhaps twice, late, or from several mini
           patience: 3600                    # seconds to wait for the end of an event
           answer: 5                         # seconds to wait for answers of minions
           orchestration: orch.maintenance
+
+    Seconds may be written ``90s``, ``15m`` or ``2h``.
 """
 
 # Salt's loader puts __salt__, __opts__ and the like into the module
@@ -29,12 +31,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import logging
+import math
 import os
+import re
+import tempfile
 import time
 
 import salt.client
 import salt.runner
+import salt.utils.minions
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
@@ -61,6 +68,13 @@ _FIND_JOB = 2
 _SIGHTS_OF_ABSENCE = 2
 # when it is over for some, those that do not answer may still be booting; they tell of the end themselves when they are back
 _GRACE = 15.0
+# after these a VM is no more, and answers nothing; it counts as lost after so many seconds without a word
+_ENDING = ("preempt", "terminate")
+_LOST = 60.0
+# the helper has the same, but a master has nothing but this runner
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.IGNORECASE)
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_LEAST = {"patience": 0.0, "answer": 1.0}
 
 
 def __virtual__():
@@ -81,7 +95,7 @@ def fleet(tgt=None, tgt_type=None):
         salt-run azure_events.fleet
     """
     found = {}
-    seen = _seen(tgt, tgt_type)
+    seen = _seen(tgt, tgt_type)[1]
     for beacons in seen.values():
         for status in beacons.values():
             for event in status["events"]:
@@ -96,7 +110,11 @@ def look(event_id, minion=None, tgt=None, tgt_type=None):
     Ask the minions that an event hits whether Azure still lists it.
 
     Returns a dictionary: ``listed``, True or False, or None when nobody could tell; ``event``, as it is now, else None; ``minions``, the minion
-    for each resource as far as one is known; ``unknown_resources``; and ``silent``, minions that gave no good answer.
+    for each resource as far as one is known; ``unknown_resources``, which no minion has; ``unready``, minions that it hits, or may hit, and that
+    did not say that they list it; and ``silent``, minions that gave no good answer.
+
+    A minion may be hit if Azure's name for its VM, as its beacon last told it to this master, is among the resources; or if it is silent, its name was never
+    told, and there are resources that no other minion has.
 
     minion
         Asked in any case: the one that told of the event.
@@ -108,30 +126,7 @@ def look(event_id, minion=None, tgt=None, tgt_type=None):
         salt-run azure_events.look C7061BAC-AFDC-4513-B24B-AA5F13A16123
     """
     _check_id(event_id)
-    seen = _seen(tgt, tgt_type)
-    last = _latest(seen, event_id)
-    names = _names(seen)
-    asked = {one for one, name in names.items() if last is not None and _hits(last, name)}
-    answers = _ask(sorted(asked | ({minion} if minion else set())), event_id)
-    event = next((answer for answer in answers.values() if answer), None)
-    if event is not None:
-        # more VMs may have come to it since a beacon told of it
-        late = {one for one, name in names.items() if _hits(event, name)} - set(answers)
-        answers.update(_ask(sorted(late), event_id))
-        hit = _minions_of(event, {one: names[one] for one, answer in answers.items() if answer and one in names})
-    elif last is not None:
-        hit = _minions_of(last, _knowing(seen, event_id))
-    else:
-        hit = {}
-    listed = True if event is not None else (False if answers else None)
-    return {
-        "event_id": event_id,
-        "listed": listed,
-        "event": event,
-        "minions": {resource: one for resource, one in hit.items() if one is not None},
-        "unknown_resources": [resource for resource, one in hit.items() if one is None],
-        "silent": sorted((asked | ({minion} if minion else set())) - set(answers)),
-    }
+    return _look(event_id, [minion] if minion else [], tgt, tgt_type)
 
 
 def react(event_id, minion=None, change=None):
@@ -147,6 +142,7 @@ def react(event_id, minion=None, change=None):
         salt-run azure_events.react C7061BAC-AFDC-4513-B24B-AA5F13A16123 vm1 scheduled
     """
     _check_id(event_id)
+    _settings()  # a mistake in them is told here, and not in a process that nobody sees
     if change is not None and change not in _CHANGES:
         raise SaltInvocationError("change: expected one of %s, not %r" % (", ".join(_CHANGES), change))
     with _alone(event_id) as free:
@@ -173,8 +169,9 @@ def maintain(event_id, minion=None):
     with _alone(event_id) as free:
         if not free:
             return {"outcome": "running", "event_id": event_id}
-        pillar = {"azure_events": dict(_settings(), event_id=event_id, minion=minion)}
-        return __salt__["state.orchestrate"](mods=_settings()["orchestration"], pillar=pillar)
+        settings = _settings()
+        pillar = {"azure_events": dict(settings, event_id=event_id, minion=minion)}
+        return __salt__["state.orchestrate"](mods=settings["orchestration"], pillar=pillar)
 
 
 def approve(event_id, minions, unknown_resources=None):
@@ -188,7 +185,8 @@ def approve(event_id, minions, unknown_resources=None):
         The minion for each resource, as :py:func:`look` has it.
 
     unknown_resources
-        ``approve`` to release other VMs than these, too.
+        ``approve`` to release VMs, too, that no minion has. The minions are asked again for that, and nothing is approved while one is silent, or does
+        not list the event yet, that it may hit.
 
     CLI Example:
 
@@ -197,10 +195,22 @@ def approve(event_id, minions, unknown_resources=None):
         salt-run azure_events.approve C7061BAC-AFDC-4513-B24B-AA5F13A16123 '{vm1: vm1.example.com}'
     """
     _check_id(event_id)
-    words = {"event_ids": [event_id], "affects": ["any"], "release_others": True, "timeout": max(1, _settings()["answer"] - 2)}
-    if (unknown_resources or _settings()["unknown_resources"]) != "approve":
-        # decided on the minion, by the event as it is then
-        words["policy"] = {"rules": [{"name": "all of its VMs are ready", "when": {"resources": {"all": list(minions)}}, "do": "approve"}]}
+    settings = _settings()
+    if unknown_resources not in (None, "hold", "approve"):
+        raise SaltInvocationError("unknown_resources has to be hold or approve, not %r" % (unknown_resources,))
+    released = list(minions)
+    if (unknown_resources or settings["unknown_resources"]) == "approve":
+        now = _look(event_id, minions.values(), None, None)
+        if now["unready"]:
+            raise CommandExecutionError(
+                "event %s was not approved: it may hit %s, where it is not known to be listed" % (event_id, ", ".join(now["unready"]))
+            )
+        released += now["unknown_resources"]
+    # decided on the minion, by the event as it is then
+    rule = {"name": "all of its VMs are ready", "when": {"resources": {"all": released}}, "do": "approve"}
+    words = {
+        "event_ids": [event_id], "affects": ["any"], "release_others": True, "timeout": max(1, settings["answer"] - 2), "policy": {"rules": [rule]}
+    }
     reason = "no minion answered"
     for one in dict.fromkeys(minions.values()):
         answer = _command([one], "azure_events.approve", "list", words).get(one)
@@ -211,12 +221,19 @@ def approve(event_id, minions, unknown_resources=None):
     raise CommandExecutionError("event %s was not approved: %s" % (event_id, reason))
 
 
-def await_end(event_id, minions, patience=None):
+def await_end(event_id, minions, patience=None, event_type=None):
     """
     Wait until an event is over. Minions that cannot be reached, because they reboot, are asked again and again.
 
-    Returns a dictionary: ``over``, the minions that said so; ``waiting``, the others; and ``comment``. Fails after patience seconds. Once it is over for
-    one, those that do not answer are waited for no longer than 15 seconds: their beacons tell of the end when they are back.
+    Returns a dictionary: ``over``, the minions that said so, twice in a row; ``waiting``, the others; ``lost``, those of them that are counted as gone for
+    ever; and ``comment``. Fails after patience seconds. Other minions that list the event are asked, too, and nothing is over while anybody lists it. Once it
+    is over for one, those that do not answer are waited for no longer than 15 seconds: their beacons tell of the end when they are back.
+
+    patience
+        Seconds, or a text like ``90s`` or ``1h``.
+
+    event_type
+        What is known of it. After ``Preempt`` and ``Terminate`` a VM answers no more: when nobody has answered for 60 seconds it is over.
 
     CLI Example:
 
@@ -225,39 +242,114 @@ def await_end(event_id, minions, patience=None):
         salt-run azure_events.await_end C7061BAC-AFDC-4513-B24B-AA5F13A16123 '[vm1, vm2]'
     """
     _check_id(event_id)
-    started = time.monotonic()
-    limit = float(_settings()["patience"] if patience is None else patience)
+    settings = _settings()
+    limit = settings["patience"] if patience is None else _seconds("patience", patience)
+    started = last_word = time.monotonic()
+    # a neighbour that lists the event is still there when those that it hits are not
+    neighbours = sorted(set(_seen(None, None)[1]) - set(minions))
+    witnesses = set(minions) | {one for one, answer in (_ask(neighbours, event_id) if neighbours else {}).items() if answer}
     absences = dict.fromkeys(minions, 0)
+    listed = {}
     first_end = None
-    listing = set()
     while True:
-        for one, answer in _ask(sorted(minions), event_id).items():
-            absences[one] = 0 if answer else absences.get(one, 0) + 1
-            (listing.add if answer else listing.discard)(one)
-        over = sorted(one for one, count in absences.items() if count >= _SIGHTS_OF_ABSENCE)
+        answers = _ask(sorted(witnesses), event_id)
         now = time.monotonic()
-        if over and first_end is None:
-            first_end = now
+        for one, answer in answers.items():
+            last_word = now
+            absences[one] = 0 if answer else absences.get(one, 0) + 1
+            if answer:
+                listed[one] = now
+                event_type = answer.get("event_type") or event_type
+            else:
+                listed.pop(one, None)
+        over = sorted(one for one, count in absences.items() if count >= _SIGHTS_OF_ABSENCE)
+        first_end = first_end or (now if over else None)
         waiting = sorted(set(minions) - set(over))
-        late = first_end is not None and now - first_end >= _GRACE and not listing
-        if not waiting or late or now - started >= limit:
+        # who listed it long ago, and has been silent since, knows less than those that answer
+        lasts = sorted(one for one, when in listed.items() if now - when < _GRACE)
+        late = first_end is not None and now - first_end >= _GRACE and not lasts
+        ending = str(event_type).casefold() in _ENDING
+        lost = ending and now - last_word >= _LOST
+        if not (waiting or lasts) or late or lost or now - started >= limit:
             break
         time.sleep(max(0.1, min(_PAUSE, limit - (now - started))))
+    gone = waiting if ending and (late or lost) else []
     comment = "event %s is over for %s" % (event_id, ", ".join(over) or "nobody")
-    if waiting:
+    if gone:
+        comment += "; after %s these count as lost, which have not answered since: %s" % (event_type, ", ".join(gone))
+    elif waiting:
         comment += "; %s did not say so within %.0f seconds" % (", ".join(waiting), now - started)
-    if not over or listing:
+    if lasts or not (over or gone):
         raise CommandExecutionError(comment)
-    return {"over": over, "waiting": waiting, "comment": comment}
+    return {"over": over, "waiting": waiting, "lost": gone, "comment": comment}
+
+
+def _look(event_id, also, tgt, tgt_type):
+    expected, seen = _seen(tgt, tgt_type)
+    last = _latest(seen, event_id)
+    names = _names(seen)
+    last_names = _remembered(names)
+    told = set(also)
+    asked = told | {one for one, name in names.items() if last is not None and _hits(last, name)}
+    answers = _ask(sorted(asked), event_id)
+    event = next((answer for answer in answers.values() if answer), None)
+    unready = set()
+    if event is not None:
+        # more VMs may have come to it since a beacon told of it
+        late = {one for one, name in names.items() if _hits(event, name)} - set(answers)
+        answers.update(_ask(sorted(late), event_id))
+        hit = _minions_of(event, {one: names[one] for one, answer in answers.items() if answer and one in names})
+        without = [resource for resource, one in hit.items() if one is None]
+        # who is silent, or whose beacon never learned its name, may be any of the VMs that nobody else is
+        known = {one: name for one, name in last_names.items() if one in expected}
+        unready = {one for one, name in known.items() if any(_is_vm(resource, name) for resource in without)}
+        without = [resource for resource in without if not any(_is_vm(resource, name) for name in known.values())]
+        if without:
+            unready |= {one for one in expected if one not in known and (one not in seen or seen[one])}
+    else:
+        hit = _minions_of(last, _knowing(seen, event_id)) if last is not None else {}
+        without = [resource for resource, one in hit.items() if one is None]
+    return {
+        "event_id": event_id,
+        "listed": True if event is not None else (False if answers else None),
+        "event": event,
+        "minions": {resource: one for resource, one in hit.items() if one is not None},
+        "unknown_resources": without,
+        "unready": sorted(unready),
+        "silent": sorted(((asked | set(expected)) - set(seen)) | (asked - set(answers))),
+    }
 
 
 def _settings():
     settings = dict(_DEFAULTS)
     given = __opts__.get("azure_events")
+    if not (given is None or isinstance(given, dict)):
+        raise SaltInvocationError("azure_events: expected keys with their values, not %r" % (given,))
     settings.update({key: value for key, value in (given or {}).items() if key in _DEFAULTS})
     if settings["unknown_resources"] not in ("hold", "approve"):
         raise SaltInvocationError("azure_events: unknown_resources has to be hold or approve, not %r" % settings["unknown_resources"])
+    for key in ("minions_type", "orchestration"):
+        if not (isinstance(settings[key], str) and settings[key]):
+            raise SaltInvocationError("azure_events: %s has to be a text, not %r" % (key, settings[key]))
+    if not (isinstance(settings["minions"], (str, list)) and settings["minions"]):
+        raise SaltInvocationError("azure_events: minions has to say which minions, not %r" % (settings["minions"],))
+    settings["patience"] = _seconds("azure_events: patience", settings["patience"], _LEAST["patience"])
+    # Salt counts whole seconds
+    settings["answer"] = math.ceil(_seconds("azure_events: answer", settings["answer"], _LEAST["answer"]))
     return settings
+
+
+def _seconds(key, value, least=0.0):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        seconds = float(value)
+    else:
+        match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+        if match is None:
+            raise SaltInvocationError("%s: expected seconds as a number, or a text like 30s, 15m or 2h, not %r" % (key, value))
+        seconds = float(match.group(1)) * _UNITS[match.group(2).lower()]
+    if not least <= seconds < 1e9:
+        raise SaltInvocationError("%s has to be at least %g seconds, not %r" % (key, least, value))
+    return seconds
 
 
 def _check_id(event_id):
@@ -267,10 +359,40 @@ def _check_id(event_id):
 
 
 def _seen(tgt, tgt_type):
-    """The answer of every minion that has the module to watch_status."""
+    """Which minions should answer, and what each of them that has the module says to watch_status."""
     settings = _settings()
-    answers = _command(tgt or settings["minions"], "azure_events.watch_status", tgt_type or settings["minions_type"])
-    return {one: answer for one, answer in answers.items() if isinstance(answer, dict)}
+    tgt, tgt_type = tgt or settings["minions"], tgt_type or settings["minions_type"]
+    answers = _returns(tgt, "azure_events.watch_status", tgt_type)
+    # one without the module is not drained by this master, and is no minion here
+    strangers = {one for one, answer in answers.items() if "is not available" in str(answer.get("ret")) and answer.get("retcode")}
+    expected = (_expected(tgt, tgt_type) | set(answers)) - strangers
+    return expected, {one: answer for one, answer in _good(answers).items() if isinstance(answer, dict)}
+
+
+def _expected(tgt, tgt_type):
+    found = salt.utils.minions.CkMinions(__opts__).check_minions(tgt, tgt_type)
+    return set(found["minions"])
+
+
+def _remembered(names):
+    """The last known names of all minions, since one that is silent may be hit, too. Those of now are added."""
+    path = os.path.join(__opts__["cachedir"], "azure_events", "names.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            known = {one: name for one, name in json.load(file).items() if isinstance(name, str)}
+    except FileNotFoundError:
+        known = {}
+    except (OSError, ValueError, AttributeError) as error:
+        log.warning("azure_events: the names of minions in %s cannot be read, it is begun anew: %s", path, error)
+        known = {}
+    if not names.items() <= known.items():
+        known.update(names)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        # another event may be looked at in this moment
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.path.dirname(path), delete=False) as file:
+            json.dump(known, file)
+        os.replace(file.name, path)
+    return known
 
 
 def _ask(minions, event_id):
@@ -285,16 +407,21 @@ def _ask(minions, event_id):
 
 def _command(tgt, fun, tgt_type, kwarg=None):
     """The good answers by minion; who failed or did not answer is left out."""
+    return _good(_returns(tgt, fun, tgt_type, kwarg))
+
+
+def _returns(tgt, fun, tgt_type, kwarg=None):
+    """What came back, by minion, with its code."""
     with salt.client.get_local_client(__opts__["conf_file"]) as client:
         # without an own limit one minion that is down costs the master's gather_job_timeout, and an eviction is 30 seconds away
         answers = client.cmd(
             tgt, fun, timeout=_settings()["answer"], tgt_type=tgt_type, kwarg=kwarg, full_return=True, gather_job_timeout=_FIND_JOB
         )
-    good = {}
-    for one, answer in answers.items():
-        if isinstance(answer, dict) and answer.get("retcode", 1) == 0 and "ret" in answer:
-            good[one] = answer["ret"]
-    return good
+    return {one: answer for one, answer in answers.items() if isinstance(answer, dict) and "ret" in answer}
+
+
+def _good(answers):
+    return {one: answer["ret"] for one, answer in answers.items() if answer.get("retcode", 1) == 0}
 
 
 def _names(seen):

@@ -1,9 +1,12 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
 #
-# Brings this minion back with the commands of the pillar azure_events:undrain, if azure_events.drain was here, and if no other event concerns it.
-{%- set marker = opts['cachedir'] ~ '/azure_events/drained' %}
-{%- set coming = salt['azure_events.pending']() if salt['file.file_exists'](marker) else none %}
+# Brings this minion back with the commands of the pillar azure_events:undrain, if azure_events.drain was here for the event whose id is in the pillar
+# azure_events_event (or, without one, for any), and if Azure lists none of the events any more for which it was drained.
+{%- import 'azure_events/marker.jinja' as marker with context %}
+{%- set concerned = marker.state and (not marker.event_id or not marker.events or marker.event_id | lower in marker.known) %}
+{%- set coming = salt['azure_events.pending'](event_ids=marker.events, affects='any') if concerned else none %}
+{%- set commands = salt['pillar.get']('azure_events:undrain', none) %}
 {%- if coming is none %}
 
 not drained:
@@ -17,11 +20,17 @@ nobody knows whether another event concerns this minion:
 
 {%- elif coming['pending'] %}
 
-another event concerns this minion, and its end will bring it back:
+it was drained for an event that lasts, the end of which will bring it back:
   test.nop
 
+{%- elif marker.no_commands(commands) | trim %}
+
+no pillar says how this minion is brought back:
+  test.fail_without_changes:
+    - comment: the pillar azure_events:undrain has to be a list of commands; it may be empty
+
 {%- else %}
-{%- for command in salt['pillar.get']('azure_events:undrain', []) %}
+{%- for command in commands %}
 
 undrain {{ loop.index }}:
   cmd.run:
@@ -38,5 +47,5 @@ undrain {{ loop.index }}:
 
 undrained:
   file.absent:
-    - name: {{ marker | json }}
+    - name: {{ marker.path | json }}
 {%- endif %}

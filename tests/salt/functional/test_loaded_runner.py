@@ -107,9 +107,112 @@ def test_settings_of_the_master_are_checked(inside: dict[str, Any]) -> None:
     assert inside["_settings"]()["unknown_resources"] == "hold"
 
 
+def test_seconds_of_the_master_may_be_words(inside: dict[str, Any]) -> None:
+    inside["__opts__"]["azure_events"] = {"patience": "1h", "answer": "5s"}
+    assert (inside["_settings"]()["patience"], inside["_settings"]()["answer"]) == (3600, 5)
+
+
+WRONG: list[Any] = [{"patience": "soon"}, {"patience": -1}, {"answer": "0s"}, {"answer": True}, {"minions": ""}, {"orchestration": None}, "hold"]
+
+
+@pytest.mark.parametrize("given", WRONG)
+@pytest.mark.parametrize(("function", "words"), [("react", ()), ("maintain", ()), ("approve", ({"vm1": "a"},)), ("await_end", (["a"],))])
+def test_wrong_setting_is_told_before_anything_is_done(
+    runners: Any, inside: dict[str, Any], function: str, words: tuple[Any, ...], given: Any
+) -> None:
+    inside["__opts__"]["azure_events"] = given
+    inside["_returns"] = None
+    with pytest.raises(SaltInvocationError, match="azure_events: %s" % (next(iter(given)) if isinstance(given, dict) else "expected keys")):
+        runners["azure_events." + function]("A1", *words)
+
+
+LISTED = dict(EVENT, resources=["vm1", "vm2"], event_type="Reboot", status="Scheduled")
+
+
+class Fleet:
+    """Minions as the runner's commands find them: what watch_status says, who lists the event, and who should answer at all."""
+
+    def __init__(self, inside: dict[str, Any], names: dict[str, str | None], listing: dict[str, Any], silent: tuple[str, ...] = ()) -> None:
+        self.approvals: list[dict[str, Any]] = []
+        self.names = names
+        self.listing = listing
+        self.silent = silent
+        inside["_returns"] = self.returns
+        inside["_expected"] = lambda tgt, tgt_type: {*self.names, *self.silent}
+
+    def returns(self, tgt: Any, fun: str, tgt_type: str, kwarg: Any = None) -> dict[str, Any]:
+        if fun == "azure_events.watch_status":
+            found: dict[str, Any] = {one: {"azure_events": {"resource_name": name, "events": []}} for one, name in self.names.items()}
+            return {one: {"ret": found[one], "retcode": 0} for one in found if one not in self.silent}
+        if fun == "azure_events.get":
+            return {one: {"ret": self.listing[one], "retcode": 0} for one in tgt if one in self.listing}
+        self.approvals.append(kwarg)
+        return {tgt[0]: {"ret": {"approvals": [{"outcome": "approved", "reason": "fine"}]}, "retcode": 0}}
+
+
+@pytest.mark.parametrize("silent", [(), ("m2",)], ids=["answers watch_status", "is silent"])
+@pytest.mark.parametrize("listing", [{"m1": LISTED}, {"m1": LISTED, "m2": None}], ids=["no answer", "not listed yet"])
+def test_minion_that_did_not_say_that_it_lists_the_event_is_not_released(
+    runners: Any, inside: dict[str, Any], silent: tuple[str, ...], listing: dict[str, Any]
+) -> None:
+    fleet = Fleet(inside, {"m1": "vm1", "m2": "vm2"}, {"m1": LISTED, "m2": LISTED})
+    assert runners["azure_events.look"]("A1", "m1")["minions"] == {"vm1": "m1", "vm2": "m2"}
+    fleet.listing, fleet.silent = listing, silent
+    look = runners["azure_events.look"]("A1", "m1")
+    assert (look["minions"], look["unknown_resources"], look["unready"]) == ({"vm1": "m1"}, [], ["m2"])
+    with pytest.raises(CommandExecutionError, match="it may hit m2"):
+        runners["azure_events.approve"]("A1", look["minions"], "approve")
+    assert fleet.approvals == []
+
+
+def test_silent_minion_whose_name_was_never_told_may_be_any_vm(runners: Any, inside: dict[str, Any]) -> None:
+    fleet = Fleet(inside, {"m1": "vm1"}, {"m1": LISTED}, silent=("m9",))
+    look = runners["azure_events.look"]("A1", "m1")
+    assert (look["unknown_resources"], look["unready"], look["silent"]) == (["vm2"], ["m9"], ["m9"])
+    fleet.silent = ()
+    fleet.names["m9"] = None
+    assert runners["azure_events.look"]("A1", "m1")["unready"] == ["m9"]
+    fleet.names["m9"] = "vm9"
+    assert runners["azure_events.look"]("A1", "m1")["unready"] == []
+    # it is known from now on
+    fleet.silent = ("m9",)
+    assert runners["azure_events.look"]("A1", "m1")["unready"] == []
+
+
+def test_only_names_that_no_minion_has_are_released_with_the_minions(runners: Any, inside: dict[str, Any]) -> None:
+    fleet = Fleet(inside, {"m1": "vm1"}, {"m1": LISTED})
+    runners["azure_events.approve"]("A1", {"vm1": "m1"}, "approve")
+    runners["azure_events.approve"]("A1", {"vm1": "m1"}, "hold")
+    assert [words["policy"]["rules"][0]["when"]["resources"]["all"] for words in fleet.approvals] == [["vm1", "vm2"], ["vm1"]]
+
+
+def test_names_that_cannot_be_read_are_begun_anew(runners: Any, inside: dict[str, Any], tmp_path: Path) -> None:
+    Fleet(inside, {"m1": "vm1"}, {"m1": LISTED})
+    names = tmp_path / "cache" / "azure_events" / "names.json"
+    names.parent.mkdir(parents=True)
+    for broken in ("", "[]", "{"):
+        names.write_text(broken)
+        assert runners["azure_events.look"]("A1", "m1")["listed"] is True
+        assert names.read_text() == '{"m1": "vm1"}'
+
+
+def test_minion_without_the_module_is_none_of_these(runners: Any, inside: dict[str, Any]) -> None:
+    fleet = Fleet(inside, {"m1": "vm1"}, {"m1": LISTED}, silent=("db1",))
+    plain = fleet.returns
+
+    def returns(tgt: Any, fun: str, tgt_type: str, kwarg: Any = None) -> dict[str, Any]:
+        lacking = {"db1": {"ret": "'azure_events.watch_status' is not available.", "retcode": 254}}
+        return {**plain(tgt, fun, tgt_type, kwarg), **(lacking if fun == "azure_events.watch_status" else {})}
+
+    inside["_returns"] = returns
+    look = runners["azure_events.look"]("A1", "m1")
+    assert (look["unknown_resources"], look["unready"], look["silent"]) == (["vm2"], [], [])
+
+
 def answering(inside: dict[str, Any], *rounds: dict[str, Any]) -> None:
     """Let minions answer like that, round after round, and no time pass between."""
     left = list(rounds)
+    inside["_seen"] = lambda tgt, tgt_type: (set(), {})
     inside["_ask"] = lambda minions, event_id: {one: answer for one, answer in (left.pop(0) if len(left) > 1 else left[0]).items() if one in minions}
     inside["_PAUSE"] = 0.01
 
@@ -124,6 +227,39 @@ def test_minion_that_is_down_does_not_fail_the_wait(runners: Any, inside: dict[s
     answering(inside, {}, {"a": EVENT}, {}, {"a": None})
     ended = runners["azure_events.await_end"]("A1", ["a", "b"], patience=20)
     assert (ended["over"], ended["waiting"]) == (["a"], ["b"])
+
+
+def test_who_listed_it_and_fell_silent_does_not_hold_up_what_all_others_know(runners: Any, inside: dict[str, Any]) -> None:
+    inside["_GRACE"] = 0.5
+    answering(inside, {"a": EVENT, "b": EVENT}, {"a": None}, {"a": None})
+    ended = runners["azure_events.await_end"]("A1", ["a", "b"], patience=20)
+    assert (ended["over"], ended["waiting"], ended["lost"]) == (["a"], ["b"], [])
+
+
+@pytest.mark.parametrize("kind", ["Preempt", "terminate"])
+def test_vm_that_is_no_more_ends_the_wait(runners: Any, inside: dict[str, Any], kind: str) -> None:
+    inside["_GRACE"], inside["_LOST"] = 0.2, 0.5
+    answering(inside, {"a": dict(EVENT, event_type=kind)}, {})
+    ended = runners["azure_events.await_end"]("A1", ["a"], patience="1m")
+    assert (ended["over"], ended["lost"]) == ([], ["a"])
+    assert "count as lost" in ended["comment"] and "a" in ended["comment"]
+
+
+def test_vm_that_never_answered_is_lost_by_what_the_orchestration_knows(runners: Any, inside: dict[str, Any]) -> None:
+    inside["_LOST"] = 0.5
+    answering(inside, {})
+    assert runners["azure_events.await_end"]("A1", ["a"], patience=20, event_type="Preempt")["lost"] == ["a"]
+    with pytest.raises(CommandExecutionError, match="did not say so"):
+        runners["azure_events.await_end"]("A1", ["a"], patience=2, event_type="Reboot")
+
+
+def test_a_neighbour_tells_of_the_end_of_a_vm_that_is_no_more(runners: Any, inside: dict[str, Any]) -> None:
+    inside["_GRACE"] = 0.5
+    listed = dict(EVENT, event_type="Terminate")
+    answering(inside, {"next": listed, "far": None}, {"a": listed, "next": listed}, {"next": listed}, {"next": None, "far": None})
+    inside["_seen"] = lambda tgt, tgt_type: (set(), {"a": {}, "next": {}, "far": {}})
+    ended = runners["azure_events.await_end"]("A1", ["a"], patience=20)
+    assert (ended["over"], ended["lost"]) == (["next"], ["a"])
 
 
 @pytest.mark.parametrize("answers", [{}, {"a": EVENT}, {"a": None, "b": EVENT}])

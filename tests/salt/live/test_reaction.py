@@ -90,7 +90,8 @@ def reacting(installed: Installed, azure: Azure) -> Iterator[Fleet]:
     with site(installed, reactor=REACTOR) as here:
         for name in ("vm1", "vm2"):
             beacon = [{"interval": 1}, {"repeat": 10}]
-            here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons={"azure_events": beacon})
+            # vm2 is one that only tells what it would do, unless it is told otherwise
+            here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons={"azure_events": beacon}, test=name == "vm2")
         fleet = Fleet(here, azure)
         here.master.set_pillar(**{name: journal.pillar() for name, journal in fleet.journals.items()})
         here.start()
