@@ -26,10 +26,10 @@ The first request for events switches Scheduled Events on for the deployment: fr
 Selection words, which many functions take. An event has to meet all that are given; letter case makes no difference:
 
 event_ids, types, statuses, sources
-    A list, or one text. An empty list selects nothing.
+    A list, or one text. An empty list selects nothing. The beacon refuses one.
 
 affects
-    ``self`` (the default), ``any``, or names of VMs of which the event hits at least one.
+    ``self`` (the default), ``any``, or names of VMs of which the event hits at least one. An empty list is refused.
 """
 
 # Salt's loader puts __salt__, __opts__ and the like into the module
@@ -37,6 +37,7 @@ affects
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 
@@ -48,6 +49,7 @@ try:
     from azure_scheduled_events.conversation import Conversation, Where
     from azure_scheduled_events.errors import ImdsError
     from azure_scheduled_events.predicates import one_of
+    from azure_scheduled_events.selection import ANY
     from azure_scheduled_events.transport import REQUESTS_IMPORT_ERROR
     from azure_scheduled_events.waiting import STATES, Watch
 
@@ -71,8 +73,8 @@ def list_(event_ids=None, types=None, statuses=None, sources=None, affects=None,
     The selected events.
 
     Returns a dictionary: ``events``, a list of events with the keys event_id, event_type, status, resources, resource_type,
-    not_before, description, source and duration_seconds; ``complete``, False if an entry of the document could not be read;
-    ``incarnation``; ``resource_name``, this VM's; and ``warnings``.
+    not_before, description, source and duration_seconds; ``complete``, False if an entry of the document could not be read, or if an
+    event says nothing of its VMs and so might be selected; ``incarnation``; ``resource_name``, this VM's; and ``warnings``.
 
     timeout
         Seconds in all. The default leaves room for a VM's very first answer, which may take two minutes.
@@ -90,11 +92,13 @@ def list_(event_ids=None, types=None, statuses=None, sources=None, affects=None,
         conversation = Conversation(where)
         document = conversation.read(name_required=chosen.needs_own_name)
         events = chosen.pick(document, conversation.known_name)
+        # whom an event hits that names no VM is unknown, which is not "somebody else"
+        nameless = [event for event in chosen._replace(affects=ANY).pick(document, None) if not event.resources and event not in events]
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
     return {
         "events": [event.as_dict() for event in events],
-        "complete": document.complete,
+        "complete": document.complete and not nameless,
         "incarnation": document.incarnation,
         "resource_name": conversation.known_name,
         "warnings": list(document.warnings),
@@ -156,7 +160,7 @@ def pending(event_ids=None, types=None, statuses=None, sources=None, affects=Non
     except CommandExecutionError as error:
         return dict(result, reason=str(error))
     if not found["complete"]:
-        result["reason"] = "an entry of the document could not be read, so there may be more events than these"
+        result["reason"] = "not all of the document could be read, so there may be more events than these"
     result.update({key: found[key] for key in ("resource_name", "incarnation", "events")})
     return dict(result, available=found["complete"], pending=bool(found["events"]))
 
@@ -235,6 +239,10 @@ def approve(event_ids=None, types=None, statuses=None, sources=None, affects=Non
     except (ValueError, TypeError) as error:
         raise SaltInvocationError(str(error)) from error
     folder = receipts or _configured().get("receipts") or os.path.join(memory.folder(__opts__["cachedir"]), "approvals")
+    if not test:
+        # what of it cannot be made is told as a note that could not be kept
+        with contextlib.suppress(OSError):
+            memory.made_folder(__opts__["cachedir"])
     try:
         done = approving.approve(Conversation(where), grounds, folder, send=not test)
     except ImdsError as error:
@@ -290,28 +298,32 @@ def watch_check(config):
 
 def watch_news(config):
     """
-    What the beacon has to tell: a list of changes. For the beacon alone, in the minion's own process; it starts the thread that asks IMDS,
-    and waits for it 50 milliseconds at the most.
+    What the beacon has to tell: a list of changes. It starts the thread that asks IMDS, and waits for it 50 milliseconds at the most.
+
+    For the beacon alone, in the minion's own process: a configuration that Salt's beacons did not hand over is refused. A job that
+    started a thread would write over what the minion has seen. For people there is :py:func:`watch_status`:
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-call --local azure_events.watch_news '[{affects: any}]'
+        salt '*' azure_events.watch_status
     """
+    if not settings.is_from_salt(config):
+        raise SaltInvocationError("watch_news is for the beacon alone; see azure_events.watch_status for what it has seen")
     asked = settings.read_settings(config, _configured())
     return registry.news(asked, memory.path_for(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")))
 
 
 def watch_close(config):
     """
-    Stop what :py:func:`watch_news` started. For the beacon alone. Returns True.
+    Stop what :py:func:`watch_news` started in this process. For the beacon alone; a job has nothing to stop. Returns True.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-call --local azure_events.watch_close '[{affects: any}]'
+        salt '*' azure_events.watch_close '[{affects: any}]'
     """
     registry.close(memory.path_for(__opts__["cachedir"], settings.beacon_name(config)))
     return True

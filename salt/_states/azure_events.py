@@ -21,16 +21,20 @@ Drain, approve, wait and bring back, if and only if an event concerns this VM:
 
     let it start:
       azure_events.approved:
+        - of: something is coming
         - types: [Freeze, Reboot, Redeploy]
         - require:
-          - azure_events: something is coming
           - cmd: drain
+        - onchanges:
+          - azure_events: something is coming
 
     it is over:
       azure_events.settled:
         - timeout: 1800
         - require:
           - azure_events: let it start
+        - onchanges:
+          - azure_events: something is coming
 
     undrain:
       cmd.run:
@@ -39,6 +43,8 @@ Drain, approve, wait and bring back, if and only if an event concerns this VM:
           - azure_events: it is over
         - onchanges:
           - azure_events: something is coming
+
+``of`` limits the approval to the events that were there when it was drained: one that comes later has nobody ready for it.
 
 This fits events that the minion survives, such as a Freeze. A reboot ends the run: for that take the orchestration ``orch/maintenance.sls``.
 
@@ -51,9 +57,22 @@ sources, affects) and connection words (endpoint, api_version, resource_name, ti
 
 from __future__ import annotations
 
+import time
+
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
+try:
+    from azure_events_watch.settings import read_seconds
+except ImportError:
+    read_seconds = None  # the execution module is not available either, and says why
+
 __virtualname__ = "azure_events"
+
+# what the states "pending" of this run have seen, by their names
+_SEEN = "azure_events.pending"
+_FIRST_LOOK = 130.0
+# one missing sight may be a neighbour's document that is a moment ahead
+_SIGHTS_OF_ABSENCE = 2
 
 
 def __virtual__():
@@ -68,18 +87,21 @@ def pending(name, event_ids=None, types=None, statuses=None, sources=None, affec
     Has changes when a selected event is there, so that other states can name it in ``onchanges``. It changes nothing itself.
 
     name
-        For people.
+        For people, and for ``of`` of :py:func:`approved`.
     """
+    seen = __context__.setdefault(_SEEN, {})
+    seen.pop(name, None)
     try:
         found = __salt__["azure_events.list"](
             event_ids=event_ids, types=types, statuses=statuses, sources=sources, affects=affects,
             endpoint=endpoint, api_version=api_version, resource_name=resource_name, timeout=timeout,
         )
     except (CommandExecutionError, SaltInvocationError) as error:
-        return _result(name, False, str(error))
+        return _result(name, False, _short(error))
+    if not found["events"] and not found["complete"]:
+        return _result(name, False, "not all of the document could be read, so nobody knows whether an event is there")
+    seen[name] = _ids(found["events"])
     if not found["events"]:
-        if not found["complete"]:
-            return _result(name, False, "an entry of the document could not be read, so nobody knows whether an event is there")
         return _result(name, True, "No event is there")
     changes = {"events": {"old": [], "new": _ids(found["events"])}}
     return _result(name, None if __opts__["test"] else True, "There is: %s" % _told(found["events"]), changes)
@@ -87,19 +109,29 @@ def pending(name, event_ids=None, types=None, statuses=None, sources=None, affec
 
 def approved(name, event_ids=None, types=None, statuses=None, sources=None, affects=None,
              policy=None, policy_file=None, prepared="none", gates=None, release_others=False, receipts=None,
-             endpoint=None, api_version=None, resource_name=None, timeout=130):
+             endpoint=None, api_version=None, resource_name=None, timeout=130, of=None):
     """
     The selected events have been approved, or have started, or are over. Nothing is approved twice.
 
     name
-        The id of the event, if neither event_ids nor another selection word nor a policy is given. Else for people.
+        The id of the event, if neither event_ids nor another selection word nor a policy nor ``of`` is given. Else for people.
+
+    of
+        Name of a state :py:func:`pending` that has run before in this run: no other events than those that it saw are approved. If it
+        was not able to see, this fails. Events that hit other VMs too are left alone then, which is no failure.
 
     policy, policy_file, prepared, gates, release_others, receipts
         As for ``azure_events.approve``. With ``require`` on the states that drain, nothing is approved after a drain
         that failed.
     """
     words = {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources}
-    if policy is None and policy_file is None and all(word is None for word in words.values()):
+    if of is not None:
+        if of not in __context__.get(_SEEN, {}):
+            return _result(name, False, "of: no state azure_events.pending with the name %r has seen the events in this run" % (of,))
+        seen = __context__[_SEEN][of]
+        wanted = None if event_ids is None else {str(one).casefold() for one in ([event_ids] if isinstance(event_ids, str) else event_ids)}
+        words["event_ids"] = [event_id for event_id in seen if wanted is None or event_id.casefold() in wanted]
+    elif policy is None and policy_file is None and all(word is None for word in words.values()):
         words["event_ids"] = [name]
     try:
         done = __salt__["azure_events.approve"](
@@ -108,8 +140,11 @@ def approved(name, event_ids=None, types=None, statuses=None, sources=None, affe
             test=bool(__opts__["test"]), **words,
         )
     except (CommandExecutionError, SaltInvocationError) as error:
-        info = getattr(error, "info", None)
-        return _result(name, False, str(error), _approvals(info["approved"] if isinstance(info, dict) else []))
+        done = getattr(error, "info", None)
+        done = done if isinstance(done, dict) else {"approvals": [], "approved": []}
+        if of is None or event_ids is not None or not done["approvals"] or any(item["outcome"] == "failed" for item in done["approvals"]):
+            # in test mode nothing was approved, and a failure plans nothing
+            return _result(name, False, _short(error), _approvals([] if __opts__["test"] else done["approved"]))
     comment = "; ".join("%(event_id)s: %(outcome)s: %(reason)s" % item for item in done["approvals"]) or "No event is selected"
     if __opts__["test"] and done["changed"]:
         return _result(name, None, "Would be approved: " + ", ".join(done["approved"]), _approvals(done["approved"]))
@@ -122,7 +157,8 @@ def approved(name, event_ids=None, types=None, statuses=None, sources=None, affe
 def settled(name, event_ids=None, types=None, statuses=None, sources=None, affects=None,
             endpoint=None, api_version=None, resource_name=None, timeout=1800, poll_interval=1):
     """
-    No selected event is there; if there is one, wait until it is over. Fails after timeout seconds.
+    No selected event is there; if there is one, wait until it is over: until two good answers in a row do not list it. Fails after
+    timeout seconds in all.
 
     name
         For people.
@@ -130,24 +166,57 @@ def settled(name, event_ids=None, types=None, statuses=None, sources=None, affec
     words = {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources, "affects": affects}
     where = {"endpoint": endpoint, "api_version": api_version, "resource_name": resource_name}
     try:
-        found = __salt__["azure_events.list"](timeout=min(130, timeout), **words, **where)
-    except SaltInvocationError as error:
+        ends = time.monotonic() + read_seconds("timeout", timeout, 0.001)
+        interval = read_seconds("poll_interval", poll_interval, 0.25)
+    except ValueError as error:
         return _result(name, False, str(error))
+    began = time.monotonic()
+    try:
+        found = __salt__["azure_events.list"](timeout=min(_FIRST_LOOK, ends - began), **words, **where)
+    except SaltInvocationError as error:
+        return _result(name, False, _short(error))
     except CommandExecutionError as error:
         # not known now is no reason to give up before the time is up
         if __opts__["test"]:
-            return _result(name, False, str(error))
+            return _result(name, False, _short(error))
         found = {"events": [], "complete": False}
-    if not found["events"] and found["complete"]:
-        return _result(name, True, "No event is there")
     changes = {"events": {"old": _ids(found["events"]), "new": []}} if found["events"] else {}
     if __opts__["test"]:
+        if _is_absent(found):
+            return _result(name, True, "No event is there")
         return _result(name, None, "Would wait for the end of: %s" % _told(found["events"]), changes)
-    try:
-        waited = __salt__["azure_events.wait"]("absent", timeout=timeout, poll_interval=poll_interval, **words, **where)
-    except (CommandExecutionError, SaltInvocationError) as error:
-        return _result(name, False, str(error))
-    return _result(name, True, "Over after %.0f seconds" % waited["elapsed"], changes)
+    waited = not _is_absent(found)
+    sights = 0 if waited else 1
+    while sights < _SIGHTS_OF_ABSENCE:
+        try:
+            if sights == 0:
+                __salt__["azure_events.wait"]("absent", timeout=_left(ends), poll_interval=interval, **words, **where)
+                sights = 1
+            time.sleep(min(interval, _left(ends) / 2))
+            again = __salt__["azure_events.list"](timeout=min(_FIRST_LOOK, _left(ends)), **words, **where)
+        except (CommandExecutionError, SaltInvocationError) as error:
+            # an answer that is none neither counts nor takes back what was seen
+            if sights == 0 or time.monotonic() >= ends:
+                return _result(name, False, _short(error))
+            continue
+        sights = sights + 1 if _is_absent(again) else 0
+        waited = waited or sights == 0
+        if again["events"] and not changes:
+            changes = {"events": {"old": _ids(again["events"]), "new": []}}
+    return _result(name, True, "Over after %.0f seconds" % (time.monotonic() - began) if waited else "No event is there", changes)
+
+
+def _is_absent(found):
+    return not found["events"] and found["complete"]
+
+
+def _left(ends):
+    return max(0.1, ends - time.monotonic())
+
+
+def _short(error):
+    """The sentence of an error, without what Salt appends to it."""
+    return str(getattr(error, "error", error))
 
 
 def _result(name, result, comment, changes=None):

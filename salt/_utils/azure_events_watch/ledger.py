@@ -54,7 +54,7 @@ class Entry(NamedTuple):
     Attributes:
         notice: the latest change.
         seen_started: whether it was ever seen Started.
-        meant: whether the selection, its statuses left aside, ever met it.
+        meant: whether the selection, its statuses left aside, ever met it. It stays so when the event leaves this VM, whose end is told then.
     """
 
     notice: Notice
@@ -107,7 +107,7 @@ def advance(
 
 
 def reconsidered(ledger: Ledger, meant: Callable[[ScheduledEvent], bool]) -> Ledger:
-    """The ledger by another selection than that by which it was made."""
+    """The ledger by another selection, or another name of this VM, than that by which it was made: only last shapes are known."""
     return ledger._replace(
         entries={key: entry._replace(meant=meant(entry.notice.event)) for key, entry in ledger.entries.items()}
     )

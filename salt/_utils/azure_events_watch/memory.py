@@ -60,9 +60,18 @@ def read_all(cachedir: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+def made_folder(cachedir: str) -> str:
+    """The folder, which is there now and private, whoever made it first. Raises OSError."""
+    where = folder(cachedir)
+    os.makedirs(where, mode=0o700, exist_ok=True)
+    if os.stat(where).st_mode & 0o077:
+        os.chmod(where, 0o700)
+    return where
+
+
 def write(path: str, data: dict[str, Any]) -> None:
     """Replace the file; it survives a crash of the machine. Raises OSError."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    made_folder(os.path.dirname(os.path.dirname(path)))
     draft = path + ".draft"
     with open(draft, "w", encoding="ascii") as file:
         json.dump(dict(data, version=_VERSION), file)

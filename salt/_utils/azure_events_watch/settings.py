@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any, Mapping, NamedTuple, Optional
 
 from azure_scheduled_events.discovery import AUTO, DEFAULT_ENDPOINT
@@ -15,10 +17,12 @@ from azure_scheduled_events.selection import Selection
 
 BEACON = "azure_events"
 # Salt reads these itself
-_SALTS_OWN = ("interval", "enabled", "disable_during_state_run", "beacon_module", "run_once", "_beacon_name")
+_SWITCHES = ("enabled", "disable_during_state_run", "run_once")
+_SALTS_OWN = ("interval", "beacon_module", "_beacon_name", *_SWITCHES)
 _SECONDS = {"timeout": 10.0, "first_timeout": 130.0, "poll_interval": 1.0, "repeat": 60.0, "gone_for": 3600.0}
 _LEAST = {"timeout": 0.1, "first_timeout": 0.1, "poll_interval": 0.25, "repeat": 1.0, "gone_for": 0.0}
 _CONNECTION = ("endpoint", "api_version", "resource_name")
+_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-[a-z]+)?")
 _KNOWN = ("types", "statuses", "sources", "affects", *_CONNECTION, *_SECONDS)
 
 
@@ -57,6 +61,10 @@ def read_settings(config: Any, defaults: Mapping[str, Any]) -> Settings:
     for key in given:
         if key not in _KNOWN and key not in _SALTS_OWN:
             raise ValueError("unknown key %r%s" % (key, nearest(key, (*_KNOWN, "interval"))))
+    _check_what_salt_reads(given)
+    for key in ("types", "statuses", "sources"):
+        if given.get(key) in ([], ()):
+            raise ValueError("%s: an empty list selects no event at all; leave the option out for all" % key)
     words = {key: given.get(key) for key in ("types", "statuses", "sources", "affects")}
     selection, doubts = read_selection(words)
     # Azure may have types that are not known here, but hardly any that differ from a known one by a letter or two
@@ -73,12 +81,20 @@ def beacon_name(config: Any) -> str:
     return str(_merged(config).get("_beacon_name", BEACON))
 
 
+def is_from_salt(config: Any) -> bool:
+    """Whether Salt's beacons have handed the configuration over, and not a person."""
+    return isinstance(config, list) and any(isinstance(item, dict) and "_beacon_name" in item for item in config)
+
+
 def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[str]]:
     """The selection of words as users write them, and doubts about it. Raises ValueError.
 
     A misspelt word would select nothing, which looks like peace. But Azure may have types that are not known here.
     """
     given = {key: _listed(key, value) for key, value in words.items() if value is not None}
+    # it comes from a question that found nothing, and must not be taken for the VM that asks
+    if given.get("affects") == []:
+        raise ValueError("affects: an empty list names no VM; leave it out for this one")
     doubts = []
     for key, known in (("types", EVENT_TYPES), ("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES)):
         for word in given.get(key, ()):
@@ -105,9 +121,11 @@ def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tu
     except ImdsError as error:
         raise ValueError(str(error)) from None
     # YAML makes a date of an unquoted version
-    versions = where["api_version"] or [API_VERSION]
-    listed = versions if isinstance(versions, (list, tuple)) else [versions]
-    return endpoint, tuple(str(version) for version in listed), name
+    versions = API_VERSION if where["api_version"] is None else where["api_version"]
+    listed = [str(version) for version in (versions if isinstance(versions, (list, tuple)) else [versions])]
+    if not listed or not all(map(_VERSION.fullmatch, listed)):
+        raise ValueError("api_version: expected a version such as %s, or a list of such, not %r" % (API_VERSION, versions))
+    return endpoint, tuple(listed), name
 
 
 def read_seconds(key: str, value: Any, least: float) -> float:
@@ -119,6 +137,20 @@ def read_seconds(key: str, value: Any, least: float) -> float:
     if seconds < least:
         raise ValueError("%s has to be at least %g seconds, not %g" % (key, least, seconds))
     return seconds
+
+
+def _check_what_salt_reads(given: Mapping[Any, Any]) -> None:
+    """Raises ValueError. Salt itself does not look: it fails at the second turn, and then for all beacons of the minion."""
+    interval = given.get("interval", 1)
+    number = isinstance(interval, (int, float)) and not isinstance(interval, bool)
+    if not number or not math.isfinite(interval) or interval <= 0:
+        raise ValueError("interval: expected seconds as a number above 0, as Salt reads no units, not %r" % (interval,))
+    for key in _SWITCHES:
+        if not isinstance(given.get(key, True), bool):
+            raise ValueError("%s has to be true or false, not %r" % (key, given[key]))
+    module = given.get("beacon_module", BEACON)
+    if not isinstance(module, str) or not module:
+        raise ValueError("beacon_module: expected the name of a beacon module, not %r" % (module,))
 
 
 def _listed(key: str, value: Any) -> list[str]:

@@ -8,6 +8,7 @@ away, and restarts before it is back.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Iterable, Mapping, NamedTuple, Optional
 
 from azure_scheduled_events.selection import Selection
@@ -52,16 +53,25 @@ class Told:
                 self._cursor = notice.sequence
                 if _worth_telling(notice, selection):
                     due.append(self._tell(notice, now))
-        for key, entry in entries.items():
-            if len(due) >= AT_ONCE:
-                return due
-            if key in doubtful:
-                continue
-            if entry.meant and _worth_telling(entry.notice, selection) and self._is_due(key, entry, repeat, now):
-                due.append(self._tell(entry.notice, now))
+        if len(due) >= AT_ONCE:
+            return due
+        # before anything is left for the next time: a change that comes until then must be found in the history
         self._cursor = max([self._cursor or 0] + [entry.notice.sequence for entry in entries.values()])
         self._last = {key: telling for key, telling in self._last.items() if key in entries}
+        waiting = [
+            (self._was_told(key, entry), entry)
+            for key, entry in entries.items()
+            if key not in doubtful and entry.meant and _worth_telling(entry.notice, selection) and self._is_due(key, entry, repeat, now)
+        ]
+        # news first; of what was told before that which waits longest, so that no number of repetitions keeps anything back
+        waiting.sort(key=lambda item: (item[0], item[1].notice.sequence))
+        due += [self._tell(entry.notice, now) for _told_at, entry in waiting[: AT_ONCE - len(due)]]
         return due
+
+    def _was_told(self, key: str, entry: Entry) -> float:
+        """When this very change was told last; a time before all times if never."""
+        last = self._last.get(key)
+        return last.at if last is not None and last.sequence == entry.notice.sequence else -math.inf
 
     def _is_due(self, key: str, entry: Entry, repeat: float, now: float) -> bool:
         last = self._last.get(key)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import json
 import logging
 import threading
 import time
@@ -29,8 +30,14 @@ log = logging.getLogger(__name__)
 # the file says this often at least when IMDS was last heard
 _WRITE_EVERY = 60.0
 _HISTORY = 1000
-# a beacon that was removed by a Salt that does not close beacons asks no more
-_UNHEARD = 24 * 3600.0
+# a beacon that was disabled, or removed by a Salt that does not close beacons, asks no more after so many of its intervals,
+# or so many seconds if that is longer. Salt does not say what the interval is, but it is heard
+_UNHEARD_INTERVALS = 5
+_UNHEARD = 10.0
+# how often a name is asked for that nothing depends on
+_UNNEEDED_AGAIN = 60.0
+# seconds by which a nudge may come before the time of the next look
+_SLACK = 0.1
 
 
 class View(NamedTuple):
@@ -62,6 +69,7 @@ class Watcher:
     """
 
     def __init__(self, settings: Settings, path: str, earlier: Optional[Watcher] = None) -> None:
+        self._state = threading.Condition()
         self.settings = settings
         self.view = View(resource_name=settings.resource_name)
         self._path = path
@@ -69,18 +77,28 @@ class Watcher:
         self._pacer = Pacer(self._imds, settings.poll_interval, sleep=self._sleep)
         self._ledger: Optional[Ledger] = None
         self._history: collections.deque[Notice] = collections.deque(maxlen=_HISTORY)
-        self._considered = False
-        self._asked_name = False
+        # by which selection and name the ledger's entries are meant
+        self._meant_by: Optional[str] = None
+        # the VM that the ledger belongs to, as far as it is known
+        self._owner: Optional[str] = None
+        self._asked_name: Optional[float] = None
         self._error: Optional[str] = None
         self._written: Optional[float] = None
         self._write_error: Optional[str] = None
         if earlier is not None and earlier.settings.endpoint == settings.endpoint:
-            self.view, self._ledger, self._history = earlier.view, earlier._ledger, earlier._history.copy()
+            with earlier._state:
+                self.view, self._ledger, self._history = earlier.view, earlier._ledger, earlier._history.copy()
+                self._meant_by = earlier._meant_by
+            if settings.resource_name != earlier.settings.resource_name:
+                # this VM stays the same whatever it is called in the configuration
+                self.view = self.view._replace(resource_name=settings.resource_name)
+            else:
+                self._owner = earlier._owner
             self._error, self._write_error = earlier._error, earlier._write_error
-        self._state = threading.Condition()
         self._stopping = False
         self._ended = False
         self._heard = time.monotonic()
+        self._pause = self._heard - earlier._heard if earlier is not None else 0.0
         self._resting_since: Optional[float] = None
         self._nudged = False
         self._thread = threading.Thread(target=self._run, name="azure_events_watch %s" % settings.name, daemon=True)
@@ -100,7 +118,8 @@ class Watcher:
             if self._ended or not self._thread.is_alive():
                 return False
             self._stopping = False
-            self._heard = time.monotonic()
+            now = time.monotonic()
+            self._pause, self._heard = now - self._heard, now
             return True
 
     def nudge(self, patience: float) -> None:
@@ -110,7 +129,7 @@ class Watcher:
         """
         with self._state:
             rested = 0.0 if self._resting_since is None else time.monotonic() - self._resting_since
-            if rested >= self.settings.poll_interval / 2:
+            if rested >= self.settings.poll_interval - min(_SLACK, self.settings.poll_interval / 4):
                 self._nudged = True
                 self._state.notify_all()
                 self._state.wait_for(lambda: not self._nudged, patience)
@@ -136,7 +155,10 @@ class Watcher:
 
     def _is_over(self) -> bool:
         with self._state:
-            self._ended = self._stopping or time.monotonic() - self._heard > _UNHEARD
+            unheard = time.monotonic() - self._heard > max(_UNHEARD, _UNHEARD_INTERVALS * self._pause)
+            self._ended = self._stopping or unheard
+            if unheard and not self._stopping:
+                log.info("azure_events: the beacon %s does not ask any more, so IMDS is not asked either until it does", self.settings.name)
             return self._ended
 
     def _sleep(self, seconds: float) -> None:
@@ -163,32 +185,40 @@ class Watcher:
                 self._pacer.failed(OwnNameUnknown())
                 raise OwnNameUnknown()
         document = self._pacer.call(self._imds.events)
-        if name is None and not self._asked_name:
+        if name is None:
             name = self._learn_unneeded_name()
         for text in document.warnings:
             log.debug("scheduled events: %s", text)
         now = datetime.now(timezone.utc)
         selection = self.settings.selection._replace(statuses=None)
+        meant_by = json.dumps([selection._asdict(), name if selection.needs_own_name else None])
 
         def meant(event: ScheduledEvent) -> bool:
             return selection.matches(event, name)
 
         ledger = self._ledger if self._ledger is not None else self._restored(name)
-        if not self._considered:
+        if _differ(self._owner, name):
+            log.warning("azure_events: what %s tells of another VM or endpoint is not used", self._path)
+            ledger = Ledger(ledger.sequence)
+        if self._meant_by != meant_by:
             ledger = reconsidered(ledger, meant)
         ledger, notices = advance(ledger, document, now, meant, self.settings.gone_for)
         with self._state:
             if self._stopping:
                 return
-            self._ledger, self._considered = ledger, True
+            self._ledger, self._meant_by, self._owner = ledger, meant_by, name or self._owner
             self._history.extend(notice for notice in notices if ledger.entries[notice.event.key].meant)
+            renamed = name != self.view.resource_name
             doubtful = frozenset(key for key in ledger.absences if ledger.entries[key].lasts)
             self.view = View(ledger.entries, tuple(self._history), name, as_utc_text(now), doubtful)
         self._note(None)
-        self._remember(changed=bool(notices))
+        self._remember(changed=renamed or bool(notices))
 
     def _learn_unneeded_name(self) -> Optional[str]:
-        self._asked_name = True
+        now = time.monotonic()
+        if self._asked_name is not None and now - self._asked_name < _UNNEEDED_AGAIN:
+            return None
+        self._asked_name = now
         try:
             return own_name(self._pacer.call(self._imds.instance, within=UNNEEDED_ANSWER))
         except ImdsError:
@@ -202,10 +232,16 @@ class Watcher:
             data = memory.read(self._path)
             if data is None or data.get("checked") is None:
                 return fresh
-            if data.get("endpoint") != self.settings.endpoint or (data.get("resource_name") or name) != name:
+            if data.get("endpoint") != self.settings.endpoint:
                 log.warning("azure_events: what %s tells of another VM or endpoint is not used", self._path)
                 return fresh
-            return ledger_of(data)
+            owner = None if data.get("resource_name") is None else str(data["resource_name"])
+            if _differ(owner, name):
+                log.warning("azure_events: what %s tells of another VM or endpoint is not used", self._path)
+                return fresh
+            ledger = ledger_of(data)
+            self._meant_by, self._owner = data.get("meant_by"), owner
+            return ledger
         except ValueError as error:
             log.warning("azure_events: starts anew, so what ended meanwhile will not be told: %s", error)
             return fresh
@@ -248,9 +284,15 @@ class Watcher:
         return {
             "beacon": self.settings.name,
             "endpoint": self.settings.endpoint,
-            "resource_name": self.view.resource_name,
+            "resource_name": self.view.resource_name or self._owner,
+            "meant_by": self._meant_by,
             "checked": self.view.checked,
             "error": self._error,
             "sequence": self._ledger.sequence,
             "entries": entries_as_data(self._ledger),
         }
+
+
+def _differ(one: Optional[str], other: Optional[str]) -> bool:
+    """Whether these are names of two VMs; nobody knows that where one of them is missing."""
+    return one is not None and other is not None and one.casefold() != other.casefold()

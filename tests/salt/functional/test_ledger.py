@@ -112,6 +112,30 @@ def test_no_change_is_skipped_between_two_calls() -> None:
     assert told.due(history, ledger.entries, Selection(), 60, 2) == []
 
 
+def test_many_repetitions_keep_nothing_back() -> None:
+    told = Told()
+    keys = ["%03d" % number for number in range(250)]
+    first = document(*[(key, "Scheduled") for key in keys])
+    then = document(*[(key, "Started" if key == "240" else "Scheduled") for key in keys])
+    ledger, history = after(first)
+    heard = [one["event_id"] for now in (1.0, 2.0, 3.0) for one in told.due([], ledger.entries, Selection(), 1, now)]
+    assert sorted(set(heard)) == keys
+    ledger, history = after(first, then)
+    assert told.due(history, ledger.entries, Selection(), 1, 4.0)[0]["status"] == "Started"
+    told_again = [one["event_id"] for now in (5.0, 6.0, 7.0) for one in told.due([], ledger.entries, Selection(), 1, now)]
+    assert sorted(set(told_again)) == keys
+
+
+def test_change_of_what_is_still_waiting_to_be_told_comes_first() -> None:
+    told = Told()
+    keys = ["%03d" % number for number in range(250)]
+    first = document(*[(key, "Scheduled") for key in keys])
+    told.due([], after(first)[0].entries, Selection(), 60, 0)
+    ledger, history = after(first, document(*[(key, "Started" if key == "240" else "Scheduled") for key in keys]))
+    due = told.due(history, ledger.entries, Selection(), 60, 1)
+    assert (due[0]["event_id"], due[0]["change"], len(due)) == ("240", "started", AT_ONCE)
+
+
 def test_a_flood_is_told_in_portions_and_in_order() -> None:
     told = Told()
     told.due([], {}, Selection(), 60, 0)

@@ -214,7 +214,10 @@ def test_memory_that_cannot_be_written_is_survived_with_one_line(minion: Minion,
     assert len([record for record in caplog.records if "cannot be kept" in record.getMessage()]) == 1
 
 
-def test_memory_is_private_and_whole(minion: Minion, azure: Azure, watch: Watch) -> None:
+@pytest.mark.parametrize("there_before", [False, True])
+def test_memory_is_private_and_whole(minion: Minion, azure: Azure, watch: Watch, there_before: bool) -> None:
+    if there_before:
+        minion.seen.parent.mkdir(mode=0o755, parents=True)
     azure.announce("vm1")
     watch().until(lambda events: bool(events) and minion.seen.exists())
     assert os.stat(minion.seen.parent).st_mode & 0o077 == 0
@@ -250,6 +253,14 @@ def test_status_tells_what_was_seen_and_what_is_wrong(minion: Minion, azure: Azu
         ([{"poll_interval": 0.1}], "at least 0.25"),
         ([{"resource_name": ""}], "resource_name: expected"),
         (["affects"], "expected an option with its value"),
+        *(([{"interval": wrong}], "interval: expected seconds as a number above 0") for wrong in ("1m", "abc", -3, 0, [1], True, float("nan"))),
+        ([{"enabled": "maybe"}], "enabled has to be true or false"),
+        ([{"disable_during_state_run": 1}], "disable_during_state_run has to be true or false"),
+        ([{"beacon_module": 7}], "beacon_module: expected the name"),
+        ([{"api_version": "foo"}], "api_version: expected a version"),
+        ([{"api_version": []}], "api_version: expected a version"),
+        ([{"types": []}], "types: an empty list selects no event"),
+        ([{"affects": []}], "affects: an empty list names no VM"),
     ],
 )
 def test_validate_explains_what_is_wrong(minion: Minion, config: Any, complaint: str) -> None:
@@ -264,7 +275,7 @@ def test_validate_accepts_every_documented_option(minion: Minion) -> None:
     options = [
         {"interval": 1}, {"affects": "self"}, {"types": ["Reboot"]}, {"statuses": "scheduled"}, {"sources": ["Platform"]}, {"timeout": 10},
         {"endpoint": "http://169.254.169.254"}, {"api_version": "2020-07-01"}, {"resource_name": "vm1"}, {"first_timeout": 130}, {"poll_interval": 1},
-        {"repeat": 60}, {"gone_for": "1h"}, {"enabled": True}, {"disable_during_state_run": True}, {"beacon_module": "azure_events"},
+        {"interval": 0.5}, {"repeat": 60}, {"gone_for": "1h"}, {"enabled": True}, {"disable_during_state_run": True}, {"beacon_module": "azure_events"},
     ]  # fmt: skip
     assert beacons._salt.beacons["azure_events.validate"](options)[0] is True
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Minion, ill
+from conftest import Minion, ill, watchers
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 from salt.loader import minion_mods
 from salt_lab.azure import Azure
@@ -46,7 +46,7 @@ def test_list_has_the_shape_of_event_info(minion: Minion, azure: Azure) -> None:
     ("words", "count"),
     [
         ({}, 1), ({"types": "reboot"}, 1), ({"types": ["Freeze"]}, 0), ({"statuses": ["Started"]}, 0), ({"sources": []}, 0), ({"event_ids": []}, 0),
-        ({"affects": "any"}, 2), ({"affects": ["VM2"]}, 1), ({"affects": []}, 1),
+        ({"affects": "any"}, 2), ({"affects": ["VM2"]}, 1),
     ],
 )  # fmt: skip
 def test_selection_words(minion: Minion, azure: Azure, words: dict[str, Any], count: int) -> None:
@@ -130,6 +130,33 @@ def test_others_are_released_only_when_asked(minion: Minion, azure: Azure) -> No
     assert minion.call("approve", types=["Reboot"])["approvals"][0]["outcome"] == "others_affected"
     assert azure.approvals(event_id) == []
     assert minion.call("approve", event_ids=[event_id], release_others=True)["approved"] == [event_id]
+
+
+def test_empty_list_of_vms_is_refused(minion: Minion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    for function in ("list", "pending", "wait", "approve"):
+        with pytest.raises(SaltInvocationError, match="affects: an empty list names no VM"):
+            minion.call(function, types=["Reboot"], affects=[])
+    assert azure.approvals(event_id) == []
+
+
+def test_version_has_to_look_like_one(minion: Minion) -> None:
+    with pytest.raises(SaltInvocationError, match="api_version: expected a version"):
+        minion.call("list", api_version="foo")
+
+
+def test_folder_is_private_when_an_approval_makes_it(minion: Minion, azure: Azure) -> None:
+    minion.call("approve", event_ids=azure.announce("vm1"), test=True)
+    assert not minion.seen.parent.exists()
+    minion.call("approve", types="Reboot")
+    assert minion.seen.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_person_who_asks_for_the_news_starts_nothing(minion: Minion) -> None:
+    with pytest.raises(SaltInvocationError, match="watch_news is for the beacon alone"):
+        minion.call("watch_news", [{"affects": "any"}])
+    assert watchers() == []
+    assert minion.call("watch_close", [{"affects": "any"}]) is True
 
 
 def test_policy_with_an_error_names_the_place(minion: Minion) -> None:
