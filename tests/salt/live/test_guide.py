@@ -81,21 +81,6 @@ def test_the_first_reaction_happens(first: Reader, here: Site, azure: Azure) -> 
     until(lambda: not first.leaving.exists(), "the end of it")
 
 
-def test_a_forged_event_does_not_set_off_the_first_reaction(first: Reader, here: Site, azure: Azure) -> None:
-    web1 = here.minions["web1"]
-    forged = {"id": "web1", "event_id": "FORGED", "change": "scheduled"}
-    web1.ask("event.fire_master", forged, web1.tag("scheduled"))
-    until(lambda: web1.told("scheduled", event_id="FORGED"), "the forged event")
-    event_id = azure.announce("web1")
-    until(first.leaving.exists, "the file that the reaction makes")
-    azure.end(event_id)
-    until(lambda: not first.leaving.exists(), "the end of it")
-    web1.ask("event.fire_master", forged, web1.tag("scheduled"))
-    # what is in front of it in the queue is done when this is
-    assert web1.ask("state.apply", "leaving", queue=True)
-    assert not first.leaving.exists()
-
-
 def test_the_functions_answer(first: Reader, azure: Azure) -> None:
     event_id = azure.announce("web1", source="User")
     assert event_id in first.run("Functions")
