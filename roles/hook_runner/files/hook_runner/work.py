@@ -137,25 +137,10 @@ class Work:
 
     def _begin(self, record: Record, hook: Hook, others: Sequence[Record]) -> bool:
         """Deal with one hook: True when the next one may follow at once, False when something runs or must be waited for."""
-        if self._runs.has_strays():
-            self.waiting[record.id] = "%s/%s waits for the end of hooks that the journal does not know" % (hook.stage, hook.name)
+        awaited = self._awaited(record, hook, others)
+        if awaited is not None:
+            self.waiting[record.id] = "%s/%s waits for %s" % (hook.stage, hook.name, awaited)
             return False
-        if any(step.hook == hook.name for _owner, step, _limit in self._active.values()):
-            self.waiting[record.id] = "%s/%s waits for the hook of the same name that runs for another event" % (hook.stage, hook.name)
-            return False
-        if hook.stage == PREPARE and self.recovers():
-            self.waiting[record.id] = "%s/%s waits for the end of what recovers from another event" % (hook.stage, hook.name)
-            return False
-        if hook.stage == RECOVER:
-            if any(step.stage != RECOVER and owner.gone_at is not None for owner, step, _limit in self._active.values()):
-                self.waiting[record.id] = "%s/%s waits for the hooks of another event that is over, which are being ended" % (hook.stage, hook.name)
-                return False
-            holder = held_back_by(hook, record, self.hooks, others)
-            if holder is not None:
-                self.waiting[record.id] = "%s/%s waits for the end of event %s, for which this VM is prepared as well" % (
-                    hook.stage, hook.name, holder.event.event_id,
-                )  # fmt: skip
-                return False
         now = self._clock.now()
         budget = self._budget(record, hook, now)
         if hook.stage == PREPARE and budget < max(hook.settings.needs, min(1.0, hook.settings.timeout)):
@@ -170,6 +155,21 @@ class Work:
             self._without_run(record, hook, FAILED, refusal, now)
             return True
         return self._start(record, hook, budget, now)
+
+    def _awaited(self, record: Record, hook: Hook, others: Sequence[Record]) -> Optional[str]:
+        """What a hook has to wait for, so that no two undo each other's work; None where it may run."""
+        if self._runs.has_strays():
+            return "the end of hooks that the journal does not know"
+        if any(step.hook == hook.name for _owner, step, _limit in self._active.values()):
+            return "the hook of the same name that runs for another event"
+        if hook.stage == PREPARE and self.recovers():
+            return "the end of what recovers from another event"
+        if hook.stage != RECOVER:
+            return None
+        if any(step.stage != RECOVER and owner.gone_at is not None for owner, step, _limit in self._active.values()):
+            return "the hooks of another event that is over, which are being ended"
+        holder = held_back_by(hook, record, self.hooks, others)
+        return None if holder is None else "the end of event %s, for which this VM is prepared as well" % holder.event.event_id
 
     def _start(self, record: Record, hook: Hook, budget: float, now: datetime) -> bool:
         """Run a hook; True when it could not be started, so that the next one may follow."""
