@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("guide")
 
 # what is in these sections is done by a test below, or is told here why not
 FOLLOWED = {"A first reaction", "Functions", "States", "A whole maintenance"}
-ELSEWHERE = {("Install", "in the checkout"): "test_wheel.py builds the wheel", ("Install", "/etc/salt/master.d/azure.conf"): "needs a way to the repository"}
+ELSEWHERE = {("Install", "in the checkout"): "test_wheel.py builds the wheel"}
 
 
 @pytest.fixture(scope="module")
