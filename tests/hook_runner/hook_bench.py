@@ -59,6 +59,12 @@ def zombies() -> list[int]:
 
 
 class Daemon(Runs):
+    """The runs of one daemon, of which a test wants to see more than the daemon does."""
+
+    def active(self) -> set[int]:
+        """The runs of which `poll` will tell."""
+        return {step_id for step_id, run in self._active.items() if not run.stray}
+
     def is_idle(self) -> bool:
         """Whether nothing runs, after collecting what has ended, and all keepers have been waited for."""
         return self.poll() == [] and not self.active() and not self._children
@@ -74,7 +80,7 @@ class Bench:
         self.may_leave = False
         self.runs = self.restarted()
 
-    def restarted(self, **changed: Any) -> Runs:
+    def restarted(self, **changed: Any) -> Daemon:
         """What a daemon has that is started anew."""
         given: dict[str, Any] = {"environment": {"MARK": self.mark}, "tail": 4096, "kill_after": 5.0, **changed}
         self.daemons.append(Daemon(str(self.folder / "run"), **given))
@@ -91,11 +97,11 @@ class Bench:
         return self.hook("#!%s -IS\nimport os, sys, time, signal\n%s" % (os.path.realpath(sys.executable), script))
 
     def start(
-        self, path: str, step: int = 1, input: bytes = b"{}", variables: Optional[dict[str, str]] = None, limit: float = LONG, runs: Optional[Runs] = None
+        self, path: str, step: int = 1, input: bytes = b"{}", variables: Optional[dict[str, str]] = None, limit: float = LONG, runs: Optional[Daemon] = None
     ) -> None:
         (runs or self.runs).start(step, path, input, variables or {}, limit)
 
-    def result(self, step: int = 1, runs: Optional[Runs] = None) -> Result:
+    def result(self, step: int = 1, runs: Optional[Daemon] = None) -> Result:
         ended = until((runs or self.runs).poll, "the result of %d" % step)
         assert [number for number, _result in ended] == [step]
         return ended[0][1]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from hook_runner.server_clock import ServerClock
 from scripts import Mark, read_marks
 
 
-class Told:
+class Told(ABC):
     """The looking half of a rig."""
 
     marks_file: Path
@@ -28,8 +29,9 @@ class Told:
     clock: ServerClock
 
     @property
+    @abstractmethod
     def engine(self) -> Engine:
-        raise NotImplementedError
+        """The engine that the rig drives."""
 
     def running(self) -> list[Step]:
         """Steps whose hooks run, as far as the engine knows."""

@@ -141,10 +141,6 @@ class Runs:
                 ended.append((step_id, result))
         return ended
 
-    def active(self) -> set[int]:
-        """The runs of which `poll` will tell."""
-        return {step_id for step_id, run in self._active.items() if not run.stray}
-
     def has_strays(self) -> bool:
         """Whether a run that belongs to nobody is still being ended."""
         return any(run.stray for run in self._active.values())
