@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from hook_bench import Bench, marked, until
+from hook_bench import LONG, Bench, marked, until
+from hook_runner import keeper
 from hook_runner.runs import KEEPER_GONE
 from hook_runner.sessions import is_locked
 
@@ -86,12 +90,36 @@ def test_what_a_hook_leaves_in_its_group_is_ended(bench: Bench) -> None:
 
 def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(bench: Bench) -> None:
     bench.may_leave = True
-    script = "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    open('%s/up', 'w').write(str(os.getpid()))\n    time.sleep(60)\n  os._exit(0)\n"
-    result = bench.run(bench.python(script % bench.folder))
+    leave = "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    open('%s/up', 'w').write(str(os.getpid()))\n    time.sleep(60)\n  os._exit(0)\n"
+    result = bench.run(bench.python(leave % bench.folder + "os.wait()\n"))
     assert result.exit_status == 0
     assert result.seconds < 5
     os.kill(int(bench.wait_for("up")), 0)
     until(lambda: not is_locked(str(bench.folder / "run/runs/1")), "the keeper's end")
+
+
+def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """daemon(3) does it so: the parent ends, and then the child makes a session of its own."""
+    script = "import os, sys, time\nif os.fork() == 0:\n  sys.stdin.read()\n  os.setsid()\n  print(os.getpid(), flush=True)\n  time.sleep(60)\n"
+    with subprocess.Popen([sys.executable, "-ISc", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as hook:
+        assert hook.stdin and hook.stdout
+        go, told = hook.stdin, hook.stdout
+        os.waitid(os.P_PID, hook.pid, os.WEXITED | os.WNOWAIT)
+        left = []
+
+        def sleep(_seconds: float) -> None:
+            if not left:
+                go.close()
+                left.append(int(told.readline()))
+
+        monkeypatch.setattr(keeper, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: float(len(left))))
+        output = keeper.Output(b"hooks.d/prepare/10-hook", 0)
+        output.descriptor, writer = os.pipe()
+        os.set_blocking(output.descriptor, False)
+        keeper.Watch(hook.pid, output, 0.0, LONG, 5.0).end_leftovers()
+        os.kill(left[0], signal.SIGKILL)  # fails where it was ended with the group
+        for end in (output.descriptor, writer):
+            os.close(end)
 
 
 def test_a_hook_that_leaves_its_own_group_is_still_ended(bench: Bench) -> None:

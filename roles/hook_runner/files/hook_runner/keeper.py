@@ -21,7 +21,9 @@ CHUNK = 65536
 LINES_PER_SECOND = 200
 # three times that, as replaced bytes take, still goes into a pipe in one piece
 LONGEST_LINE = 1300
-# how long whatever a hook left behind in its process group has to end by itself
+# a daemon that a hook started leaves the hook's process group a moment after the hook has ended, as daemon(3) does it
+LEFTOVERS_MAY_LEAVE = 0.25
+# how long whatever stays there has to end by itself when it is asked to
 LEFTOVERS_MAY_TAKE = 1.0
 # 9 and 19 are KILL and STOP; the rest has the effect that programs expect, whatever this process was started with
 ORDINARY_SIGNALS = [number for number in range(1, 32) if number not in (9, 19)]
@@ -161,12 +163,14 @@ class Watch:
 
     def end_leftovers(self) -> None:
         """End what the hook left in its group. It has not been waited for yet, so that nobody else can have its number."""
-        for number in (TERM, KILL):
-            until = time.monotonic() + (min(self.kill_after, LEFTOVERS_MAY_TAKE) if number == TERM else LEFTOVERS_MAY_TAKE)
+        leaving = [(0, LEFTOVERS_MAY_LEAVE)] if self.kill_at is None else []
+        for number, seconds in (*leaving, (TERM, min(self.kill_after, LEFTOVERS_MAY_TAKE)), (KILL, LEFTOVERS_MAY_TAKE)):
+            until = time.monotonic() + seconds
             if not self.leftovers():
                 return
-            self.send(number)
-            self.send(CONT)
+            if number:
+                self.send(number)
+                self.send(CONT)
             while self.leftovers() and time.monotonic() < until:
                 self.output.take()
                 time.sleep(0.01)
