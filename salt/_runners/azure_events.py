@@ -133,7 +133,8 @@ def react(event_id, minion=None, change=None):
     """
     Start the maintenance for an event in a process of its own, and return at once. For the reactor.
 
-    Returns a dictionary with ``outcome``: "started", with the job's id in ``jid``; or "running", when it is under way already.
+    Returns a dictionary with ``outcome``: "started", with the job's id in ``jid``; or "running", when it is under way already. That the event is gone is not
+    lost then: the maintenance runs once more when it has come to its end.
 
     CLI Example:
 
@@ -145,6 +146,9 @@ def react(event_id, minion=None, change=None):
     _settings()  # a mistake in them is told here, and not in a process that nobody sees
     if change is not None and change not in _CHANGES:
         raise SaltInvocationError("change: expected one of %s, not %r" % (", ".join(_CHANGES), change))
+    if change == "gone":
+        # before it is looked who works, so that whoever does so finds it afterwards
+        _leave_word(event_id)
     with _alone(event_id) as free:
         if not free:
             return {"outcome": "running", "event_id": event_id}
@@ -157,7 +161,7 @@ def maintain(event_id, minion=None):
     """
     Run the orchestration for an event, unless that is under way. Safe to repeat.
 
-    Returns what ``state.orchestrate`` returns, or a dictionary with ``outcome`` "running".
+    Returns what ``state.orchestrate`` returns, or a dictionary with ``outcome`` "running". It runs again when a minion told meanwhile that the event is gone.
 
     CLI Example:
 
@@ -166,12 +170,17 @@ def maintain(event_id, minion=None):
         salt-run azure_events.maintain C7061BAC-AFDC-4513-B24B-AA5F13A16123
     """
     _check_id(event_id)
-    with _alone(event_id) as free:
-        if not free:
-            return {"outcome": "running", "event_id": event_id}
-        settings = _settings()
-        pillar = {"azure_events": dict(settings, event_id=event_id, minion=minion)}
-        return __salt__["state.orchestrate"](mods=settings["orchestration"], pillar=pillar)
+    while True:
+        with _alone(event_id) as free:
+            if not free:
+                return {"outcome": "running", "event_id": event_id}
+            _take_word(event_id)
+            settings = _settings()
+            pillar = {"azure_events": dict(settings, event_id=event_id, minion=minion)}
+            result = __salt__["state.orchestrate"](mods=settings["orchestration"], pillar=pillar)
+        # one that failed, or approved nothing, would leave the minions drained until the end is told again
+        if not os.path.exists(_path_of(event_id, "end")):
+            return result
 
 
 def approve(event_id, minions, unknown_resources=None):
@@ -467,9 +476,7 @@ def _same(one, two):
 @contextlib.contextmanager
 def _alone(event_id):
     """Whether nobody else works on the event. The lock goes with the process that holds it, however that ends."""
-    folder = os.path.join(__opts__["cachedir"], "azure_events", "locks")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    path = os.path.join(folder, hashlib.sha256(event_id.casefold().encode("utf-8", "backslashreplace")).hexdigest())
+    path = _path_of(event_id, "lock")
     with open(path, "w", encoding="ascii") as file:
         held = _locked(file, path)
         try:
@@ -477,6 +484,23 @@ def _alone(event_id):
         finally:
             if held:
                 os.unlink(path)
+
+
+def _path_of(event_id, kind):
+    folder = os.path.join(__opts__["cachedir"], "azure_events", "work")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return os.path.join(folder, "%s.%s" % (hashlib.sha256(event_id.casefold().encode("utf-8", "backslashreplace")).hexdigest(), kind))
+
+
+def _leave_word(event_id):
+    """Let whoever works on the event know that it is over, as a minion says."""
+    with open(_path_of(event_id, "end"), "w", encoding="ascii"):
+        pass
+
+
+def _take_word(event_id):
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(_path_of(event_id, "end"))
 
 
 def _locked(file, path):

@@ -85,13 +85,29 @@ def test_one_event_is_worked_on_by_one_at_a_time(runners: Any, inside: dict[str,
         assert runners["azure_events.maintain"]("A1")["outcome"] == "running"
     with alone("A1") as mine:
         assert mine
-    assert os.listdir(os.path.join(inside["__opts__"]["cachedir"], "azure_events", "locks")) == []
+    assert os.listdir(os.path.join(inside["__opts__"]["cachedir"], "azure_events", "work")) == []
+
+
+def test_an_end_that_is_told_meanwhile_is_followed_by_one_more_maintenance(runners: Any, inside: dict[str, Any]) -> None:
+    changes = ["gone", "gone", "started"]
+    ran = []
+
+    def orchestrate(mods: str, pillar: dict[str, Any]) -> dict[str, Any]:
+        ran.append(pillar["azure_events"]["event_id"])
+        for _time in range(2 if len(ran) == 1 else 1):
+            assert runners["azure_events.react"]("a1", "vm1", changes.pop(0))["outcome"] == "running"
+        return {"run": len(ran)}
+
+    inside["__salt__"] = {"state.orchestrate": orchestrate}
+    assert runners["azure_events.maintain"]("A1", "vm1") == {"run": 2}
+    assert (ran, changes) == (["A1", "A1"], [])
+    assert os.listdir(os.path.join(inside["__opts__"]["cachedir"], "azure_events", "work")) == []
 
 
 def test_lock_goes_with_the_process_that_holds_it(inside: dict[str, Any], tmp_path: Path) -> None:
     with inside["_alone"]("A1"):
-        (name,) = os.listdir(tmp_path / "cache" / "azure_events" / "locks")
-    left = tmp_path / "cache" / "azure_events" / "locks" / name
+        (name,) = os.listdir(tmp_path / "cache" / "azure_events" / "work")
+    left = tmp_path / "cache" / "azure_events" / "work" / name
     program = "import fcntl, os, sys; fcntl.flock(open(sys.argv[1], 'w'), fcntl.LOCK_EX); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", program, str(left)], check=False, timeout=20)
     assert left.exists()
