@@ -22,7 +22,7 @@ from tools.workshop import Workshop
 
 SHOWN_OF_A_FAILED_LOG = 200
 # what is kept of a long output is often its end alone, so that has to tell what failed
-FAILURES_IN_SUMMARY, LONGEST_FAILURE = 10, 200
+FAILURES_IN_SUMMARY, LONGEST_FAILURE = 10, 400
 NOT_WORTH_SHOWING = re.compile(r"Running sanity test |Installing requirements |Using cached pip |WARNING: Using locale |WARNING: Reviewing previous ")
 
 
