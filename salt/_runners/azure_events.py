@@ -36,11 +36,12 @@ import logging
 import math
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import time
 
 import salt.client
-import salt.runner
 import salt.utils.minions
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
@@ -75,6 +76,11 @@ _LOST = 60.0
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.IGNORECASE)
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _LEAST = {"patience": 0.0, "answer": 1.0}
+# salt-run in a process that begins anew, and is nobody's child. A fork of the reactor would do, had that no threads: what one of them has locked at that
+# moment stays locked in the fork for ever
+_SALT_RUN = "import os, sys\nif os.fork():\n    os._exit(0)\nsys.argv[0] = 'salt-run'\nfrom salt.scripts import salt_run\nsalt_run()\n"
+# tells that process which descriptor holds the lock that it was given along
+_GIVEN_LOCK = "AZURE_EVENTS_LOCK"
 
 
 def __virtual__():
@@ -133,8 +139,8 @@ def react(event_id, minion=None, change=None):
     """
     Start the maintenance for an event in a process of its own, and return at once. For the reactor.
 
-    Returns a dictionary with ``outcome``: "started", with the job's id in ``jid``; or "running", when it is under way already. That the event is gone is not
-    lost then: the maintenance runs once more when it has come to its end.
+    Returns a dictionary with ``outcome``: "started"; or "running", when it is under way already. That the event is gone is not lost then: the maintenance
+    runs once more when it has come to its end.
 
     CLI Example:
 
@@ -149,12 +155,17 @@ def react(event_id, minion=None, change=None):
     if change == "gone":
         # before it is looked who works, so that whoever does so finds it afterwards
         _leave_word(event_id)
-    with _alone(event_id) as free:
-        if not free:
-            return {"outcome": "running", "event_id": event_id}
-    low = {"fun": "azure_events.maintain", "event_id": event_id, "minion": minion}
-    published = salt.runner.RunnerClient(__opts__).asynchronous(low["fun"], low, user="reactor")
-    return {"outcome": "started", "event_id": event_id, "jid": published["jid"]}
+    lock = _lock(event_id)
+    if lock is None:
+        return {"outcome": "running", "event_id": event_id}
+    try:
+        _start_maintenance(event_id, minion, lock)
+    except (OSError, subprocess.SubprocessError) as error:
+        _unlock(event_id, lock)
+        raise CommandExecutionError("the maintenance for event %s could not be started: %s" % (event_id, error)) from None
+    # it is held by the process that was started, and goes with that
+    lock.close()
+    return {"outcome": "started", "event_id": event_id}
 
 
 def maintain(event_id, minion=None):
@@ -171,13 +182,16 @@ def maintain(event_id, minion=None):
     """
     _check_id(event_id)
     while True:
-        with _alone(event_id) as free:
-            if not free:
-                return {"outcome": "running", "event_id": event_id}
+        lock = _given_lock() or _lock(event_id)
+        if lock is None:
+            return {"outcome": "running", "event_id": event_id}
+        try:
             _take_word(event_id)
             settings = _settings()
             pillar = {"azure_events": dict(settings, event_id=event_id, minion=minion)}
             result = __salt__["state.orchestrate"](mods=settings["orchestration"], pillar=pillar)
+        finally:
+            _unlock(event_id, lock)
         # one that failed, or approved nothing, would leave the minions drained until the end is told again
         if not os.path.exists(_path_of(event_id, "end")):
             return result
@@ -473,17 +487,47 @@ def _same(one, two):
     return one.casefold() == two.casefold()
 
 
-@contextlib.contextmanager
-def _alone(event_id):
-    """Whether nobody else works on the event. The lock goes with the process that holds it, however that ends."""
+def _start_maintenance(event_id, minion, lock):
+    """Run maintain in a process that holds the lock. Raises OSError and SubprocessError."""
+    words = ["event_id=%s" % json.dumps(event_id)] + (["minion=%s" % json.dumps(minion)] if minion is not None else [])
+    command = [sys.executable, "-c", _SALT_RUN, "-c", os.path.dirname(__opts__["conf_file"]), "--out", "json", "azure_events.maintain", *words]
+    subprocess.run(
+        command,
+        check=True,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[lock.fileno()],
+        env=dict(os.environ, **{_GIVEN_LOCK: str(lock.fileno())}),
+    )
+
+
+def _lock(event_id):
+    """Let nobody else work on the event: an open file, or None where somebody does. It goes with the processes that have it open, however they end."""
     path = _path_of(event_id, "lock")
-    with open(path, "w", encoding="ascii") as file:
-        held = _locked(file, path)
+    while True:
+        file = open(path, "w", encoding="ascii")  # pylint: disable=consider-using-with
         try:
-            yield held
-        finally:
-            if held:
-                os.unlink(path)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        except FileNotFoundError:
+            pass  # who held it has removed it in this moment
+        except BlockingIOError:
+            file.close()
+            return None
+        file.close()
+
+
+def _given_lock():
+    """The lock that react has taken for this process, once; else None."""
+    number = os.environ.pop(_GIVEN_LOCK, None)
+    return open(int(number), "w", encoding="ascii") if number else None  # pylint: disable=consider-using-with
+
+
+def _unlock(event_id, file):
+    _remove(_path_of(event_id, "lock"))
+    file.close()
 
 
 def _path_of(event_id, kind):
@@ -499,20 +543,9 @@ def _leave_word(event_id):
 
 
 def _take_word(event_id):
+    _remove(_path_of(event_id, "end"))
+
+
+def _remove(path):
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(_path_of(event_id, "end"))
-
-
-def _locked(file, path):
-    # another may look for a moment whether it is free
-    for _attempt in range(5):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            time.sleep(0.1)
-            continue
-        try:
-            return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-        except FileNotFoundError:
-            return False  # who held it has just removed it, and the beacon will tell again
-    return False
+        os.unlink(path)

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import getpass
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -14,9 +16,10 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from salt.config import DEFAULT_MASTER_OPTS
+from salt.config import DEFAULT_MASTER_OPTS, master_config
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 from salt.loader import runner
+from salt_lab.until import until
 
 EVENT = {"event_id": "A1", "resources": ["vm1", "VM2", "_vm3", "vm10"], "changed_at": "2026-11-21T10:00:00Z", "change": "scheduled"}
 PUBLIC = ("fleet", "look", "react", "maintain", "approve", "await_end")
@@ -25,7 +28,7 @@ PUBLIC = ("fleet", "look", "react", "maintain", "approve", "await_end")
 @pytest.fixture
 def runners(tmp_path: Path) -> Any:
     opts = DEFAULT_MASTER_OPTS.copy()
-    opts.update(root_dir=str(tmp_path), cachedir=str(tmp_path / "cache"), extension_modules=str(tmp_path / "ext"), runner_dirs=[str(ROOT / "_runners")])
+    opts.update(root_dir=str(tmp_path), conf_file=str(tmp_path / "master"), cachedir=str(tmp_path / "cache"), extension_modules=str(tmp_path / "ext"), runner_dirs=[str(ROOT / "_runners")])
     return runner(opts)
 
 
@@ -35,6 +38,11 @@ def inside(runners: Any) -> dict[str, Any]:
     function: Any = inspect.unwrap(getattr(runners["azure_events.fleet"], "func", runners["azure_events.fleet"]))
     names: dict[str, Any] = function.__globals__
     return names
+
+
+def work(inside: dict[str, Any]) -> list[str]:
+    """The files of those that work on an event."""
+    return os.listdir(os.path.join(inside["__opts__"]["cachedir"], "azure_events", "work"))
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -75,17 +83,43 @@ def test_unknown_change_is_refused(runners: Any) -> None:
 
 
 def test_one_event_is_worked_on_by_one_at_a_time(runners: Any, inside: dict[str, Any]) -> None:
-    alone = inside["_alone"]
-    with alone("A1") as mine:
-        assert mine
-        for event_id, free in (("a1", False), ("B2", True)):
-            with alone(event_id) as theirs:
-                assert theirs is free
-        assert runners["azure_events.react"]("A1", "vm1", "scheduled") == {"outcome": "running", "event_id": "A1"}
-        assert runners["azure_events.maintain"]("A1")["outcome"] == "running"
-    with alone("A1") as mine:
-        assert mine
-    assert os.listdir(os.path.join(inside["__opts__"]["cachedir"], "azure_events", "work")) == []
+    lock, unlock = inside["_lock"], inside["_unlock"]
+    mine = lock("A1")
+    assert mine and lock("a1") is None
+    other = lock("B2")
+    assert other
+    assert runners["azure_events.react"]("A1", "vm1", "scheduled") == {"outcome": "running", "event_id": "A1"}
+    assert runners["azure_events.maintain"]("A1")["outcome"] == "running"
+    unlock("B2", other)
+    unlock("A1", mine)
+    again = lock("A1")
+    assert again
+    unlock("A1", again)
+    assert work(inside) == []
+
+
+def test_reaction_has_a_process_of_its_own_that_holds_the_lock_from_the_beginning(tmp_path: Path) -> None:
+    """It is no fork: that of a reactor, which has threads, hangs now and then, and would hold the lock for ever."""
+    told = "%s/began:\n  file.managed:\n    - contents: {{ pillar['azure_events'] | json | json }}\n" % tmp_path
+    wait = "until it may go on:\n  cmd.run:\n    - name: while ! test -e %s/go; do sleep 0.05; done\n" % tmp_path
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "waiting.sls").write_text(told + wait)
+    (tmp_path / "var/cache/salt/master/proc").mkdir(parents=True)
+    config = {"root_dir": str(tmp_path), "conf_file": str(tmp_path / "master"), "user": getpass.getuser(), "file_roots": {"base": [str(tmp_path / "root")]}}
+    settings = {"runner_dirs": [str(ROOT / "_runners")], "azure_events": {"orchestration": "waiting"}}
+    (tmp_path / "master").write_text(json.dumps({**config, **settings}))
+    here = runner(master_config(str(tmp_path / "master")))
+    folder = tmp_path / "var/cache/salt/master/azure_events/work"
+    assert here["azure_events.react"]("1234", "vm 1: '\"", "scheduled") == {"outcome": "started", "event_id": "1234"}
+    try:
+        assert here["azure_events.react"]("1234", "vm2", "scheduled")["outcome"] == "running"
+        until((tmp_path / "began").exists, "the orchestration")
+        assert here["azure_events.maintain"]("1234")["outcome"] == "running"
+    finally:
+        (tmp_path / "go").touch()
+    until(lambda: not list(folder.iterdir()), "the end of it")
+    given = json.loads((tmp_path / "began").read_text())
+    assert (given["event_id"], given["minion"]) == ("1234", "vm 1: '\"")
 
 
 def test_an_end_that_is_told_meanwhile_is_followed_by_one_more_maintenance(runners: Any, inside: dict[str, Any]) -> None:
@@ -101,18 +135,26 @@ def test_an_end_that_is_told_meanwhile_is_followed_by_one_more_maintenance(runne
     inside["__salt__"] = {"state.orchestrate": orchestrate}
     assert runners["azure_events.maintain"]("A1", "vm1") == {"run": 2}
     assert (ran, changes) == (["A1", "A1"], [])
-    assert os.listdir(os.path.join(inside["__opts__"]["cachedir"], "azure_events", "work")) == []
+    assert work(inside) == []
 
 
-def test_lock_goes_with_the_process_that_holds_it(inside: dict[str, Any], tmp_path: Path) -> None:
-    with inside["_alone"]("A1"):
-        (name,) = os.listdir(tmp_path / "cache" / "azure_events" / "work")
-    left = tmp_path / "cache" / "azure_events" / "work" / name
+def test_lock_goes_with_the_process_that_holds_it(inside: dict[str, Any]) -> None:
+    held = inside["_lock"]("A1")
+    left = Path(held.name)
+    inside["_unlock"]("A1", held)
     program = "import fcntl, os, sys; fcntl.flock(open(sys.argv[1], 'w'), fcntl.LOCK_EX); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", program, str(left)], check=False, timeout=20)
     assert left.exists()
-    with inside["_alone"]("A1") as mine:
-        assert mine
+    mine = inside["_lock"]("A1")
+    assert mine
+    inside["_unlock"]("A1", mine)
+
+
+def test_reaction_that_cannot_be_started_says_so_and_holds_nothing(runners: Any, inside: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside["sys"], "executable", "/nowhere/python")
+    with pytest.raises(CommandExecutionError, match="A1 could not be started: .*/nowhere/python"):
+        runners["azure_events.react"]("A1", "vm1", "scheduled")
+    assert work(inside) == []
 
 
 def test_settings_of_the_master_are_checked(inside: dict[str, Any]) -> None:
