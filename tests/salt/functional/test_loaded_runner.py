@@ -28,7 +28,8 @@ PUBLIC = ("fleet", "look", "react", "maintain", "approve", "await_end")
 @pytest.fixture
 def runners(tmp_path: Path) -> Any:
     opts = DEFAULT_MASTER_OPTS.copy()
-    opts.update(root_dir=str(tmp_path), conf_file=str(tmp_path / "master"), cachedir=str(tmp_path / "cache"), extension_modules=str(tmp_path / "ext"), runner_dirs=[str(ROOT / "_runners")])
+    folders = {"root_dir": tmp_path, "cachedir": tmp_path / "cache", "extension_modules": tmp_path / "ext", "conf_file": tmp_path / "master"}
+    opts.update({name: str(path) for name, path in folders.items()}, runner_dirs=[str(ROOT / "_runners")])
     return runner(opts)
 
 
