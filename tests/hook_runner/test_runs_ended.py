@@ -123,7 +123,7 @@ def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypa
 
 
 def test_a_hook_that_leaves_its_own_group_is_still_ended(bench: Bench) -> None:
-    away = "child = os.fork()\nif not child:\n  os.setpgid(0, 0)\n  time.sleep(60)\ntime.sleep(0.05)\nos.setpgid(0, child)\n"
+    away = "child = os.fork()\nif not child:\n  time.sleep(60)\nos.setpgid(child, child)\nos.setpgid(0, child)\n"
     script = away + "open('%s/up', 'w').write('1')\ntime.sleep(60)\n"
     bench.may_leave = True
     bench.start(bench.python(script % bench.folder))
