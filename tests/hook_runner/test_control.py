@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 import time
@@ -35,7 +36,11 @@ def seconds_to_serve(control: Control) -> float:
 
 
 def test_a_question_is_answered(control: Control, tmp_path: Path) -> None:
-    server = threading.Timer(0.1, control.serve)
+    def serve() -> None:
+        select.select([control], [], [], 30)
+        control.serve()
+
+    server = threading.Thread(target=serve)
     server.start()
     assert ask(str(tmp_path), {"ask": "status"}) == {"ask": "status"}
     server.join()
