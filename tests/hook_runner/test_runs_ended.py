@@ -40,11 +40,11 @@ def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> 
     bench.wait_for("up")
     began = time.monotonic()
     bench.runs.stop(1, 0.4)
-    bench.runs.stop(1, 5)
+    bench.runs.stop(1, 60)
     result = bench.result()
     assert (result.exit_status, result.error) == (-signal.SIGKILL, "it was ended early")
     assert "got it" in result.output
-    assert 0.3 <= time.monotonic() - began < 3
+    assert 0.3 <= time.monotonic() - began < 20
     bench.runs.stop(1)
     bench.runs.stop(99)
 
