@@ -14,9 +14,11 @@ WORKS = ":"
 FAILS = "exit 3"
 # until it is released with an exit status; the mark comes first, so that a test can wait for it
 HANGS = 'say hang; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"'
-IGNORES_TERM = "trap 'say term' TERM; say hang; while :; do sleep 1000; done"
+# waits by a builtin when it says so: TERM is lost on a shell whose child has not become `sleep` yet
+IGNORES_TERM = """trap 'say term' TERM; sleep 1000 & say hang; wait "$!"; while :; do sleep 1000; done"""
 # the same, but only once it was told to end
-ENDS_IN_ITS_OWN_TIME = """trap 'say term; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"' TERM; say hang; while :; do sleep 99; done"""
+ENDS_IN_ITS_OWN_TIME = """trap 'say term; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"' TERM
+sleep 99 & say hang; while :; do wait "$!"; done"""
 KEEPS_INPUT = 'cat > "$MARKS.input.$EVENT_STAGE.$me"; env > "$MARKS.environment.$EVENT_STAGE.$me"'
 TALKS = 'echo "speaking of $EVENT_ID"; echo "and of trouble" >&2'
 

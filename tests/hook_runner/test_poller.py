@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from typing import Any, Optional, Union
 
 import pytest
@@ -34,8 +35,10 @@ class Script:
         self.answers: "queue.Queue[Union[EventDocument, Exception]]" = queue.Queue()
         self.names: "queue.Queue[Union[dict[str, Any], ImdsError]]" = queue.Queue()
         self.approved: list[list[str]] = []
+        self.asked = threading.Semaphore(0)
 
     def events(self, within: Optional[float] = None) -> EventDocument:
+        self.asked.release()
         answer = self.answers.get()
         if isinstance(answer, Exception):
             raise answer
@@ -105,14 +108,12 @@ def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile
     poller, news = started(script)
     script.answers.put(EVENT)
     assert isinstance(news.get(timeout=PATIENCE), Looked)
-    script.answers.put(meanwhile)
-    assert isinstance(news.get(timeout=PATIENCE), says)
-    poller.approve(1, EVENT.events[0])
+    # while it looks again: so that it is this look, and no later one, that the approval comes after
     for _look in range(2):
-        script.answers.put(EVENT)
-    told: list[News] = []
-    while not any(isinstance(each, Withheld) for each in told):
-        told.append(news.get(timeout=PATIENCE))
+        assert script.asked.acquire(timeout=PATIENCE)
+    poller.approve(1, EVENT.events[0])
+    script.answers.put(meanwhile)
+    assert [type(news.get(timeout=PATIENCE)) for _news in range(2)] == [says, Withheld]
     assert script.approved == []
 
 

@@ -40,11 +40,11 @@ def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> 
     bench.wait_for("up")
     began = time.monotonic()
     bench.runs.stop(1, 0.4)
-    bench.runs.stop(1, 5)
+    bench.runs.stop(1, 60)
     result = bench.result()
     assert (result.exit_status, result.error) == (-signal.SIGKILL, "it was ended early")
     assert "got it" in result.output
-    assert 0.3 <= time.monotonic() - began < 3
+    assert 0.3 <= time.monotonic() - began < 20
     bench.runs.stop(1)
     bench.runs.stop(99)
 
@@ -123,7 +123,7 @@ def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypa
 
 
 def test_a_hook_that_leaves_its_own_group_is_still_ended(bench: Bench) -> None:
-    away = "child = os.fork()\nif not child:\n  os.setpgid(0, 0)\n  time.sleep(60)\ntime.sleep(0.05)\nos.setpgid(0, child)\n"
+    away = "child = os.fork()\nif not child:\n  time.sleep(60)\nos.setpgid(child, child)\nos.setpgid(0, child)\n"
     script = away + "open('%s/up', 'w').write('1')\ntime.sleep(60)\n"
     bench.may_leave = True
     bench.start(bench.python(script % bench.folder))

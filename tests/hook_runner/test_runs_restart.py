@@ -157,6 +157,7 @@ runs = Runs(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
 print("ready", flush=True)
 sys.stdin.readline()
 runs.start(1, sys.argv[3], b"in", {}, 30.0)
+print("started", flush=True)
 sys.stdin.read()
 """
 
@@ -164,13 +165,17 @@ sys.stdin.read()
 def test_whenever_the_daemon_is_killed_a_hook_has_run_once_and_is_known_or_has_not_run_at_all(bench: Bench) -> None:
     path = bench.hook("echo x >>%s/ran\nexit 5\n" % bench.folder)
     found = []
-    for delay in [number * 0.0002 for number in range(15)] + [0.005, 0.01, 0.02, 0.03]:
+    # and at last when it has started the hook, however long that takes
+    for delay in [*(number * 0.0002 for number in range(15)), 0.005, 0.01, 0.02, None]:
         command = [sys.executable, "-IS", "-c", DOOMED % SOURCES, str(bench.folder / "run"), bench.mark, path]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
             assert daemon.stdin is not None and daemon.stdout is not None and daemon.stdout.readline() == b"ready\n"
             daemon.stdin.write(b"\n")
             daemon.stdin.flush()
-            time.sleep(delay)
+            if delay is None:
+                assert daemon.stdout.readline() == b"started\n"
+            else:
+                time.sleep(delay)
             daemon.kill()
         later = bench.restarted()
         found.append(later.adopt(1))

@@ -33,7 +33,7 @@ def test_t56_ready_after_the_first_good_document_however_late(azure: Azure, make
     assert [line for _at, line in me.told if line.startswith("EXTEND_TIMEOUT_USEC=")]
     azure.advance(119)
     me.wait(lambda: me.times("READY=1"))
-    assert me.times("STATUS=watching as vm1: Reboot Scheduled, prepare") == 1
+    me.wait(lambda: me.times("STATUS=watching as vm1: Reboot Scheduled, prepare") == 1)
 
 
 def test_not_ready_while_imds_is_sick(azure: Azure, make_daemon: MakeDaemon) -> None:
