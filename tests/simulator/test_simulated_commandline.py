@@ -90,23 +90,22 @@ def test_a_stdout_that_nobody_reads_or_that_is_closed_holds_nobody_up():
 
 
 def test_it_serves_without_any_stdout():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    process = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:%d" % port,
-                                "--control", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                               env=simulator_process.environment())
-    try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end and process.poll() is None:
-            with contextlib.suppress(ConnectionRefusedError):
-                assert refused_posts("http://127.0.0.1:%d" % port, 1) == 1
-                break
-            time.sleep(0.02)
-        process.terminate()
-        assert (process.wait(60), process.stderr.read()) == (0, "")
-    finally:
-        process.kill()
-        process.stderr.close()
+    with simulator_process.reserved_port() as port:
+        process = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:%d" % port,
+                                    "--control", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   env=simulator_process.environment())
+        try:
+            end = time.monotonic() + 60
+            while time.monotonic() < end and process.poll() is None:
+                with contextlib.suppress(ConnectionRefusedError):
+                    assert refused_posts("http://127.0.0.1:%d" % port, 1) == 1
+                    break
+                time.sleep(0.02)
+            process.terminate()
+            assert (process.wait(60), process.stderr.read()) == (0, "")
+        finally:
+            process.kill()
+            process.stderr.close()
 
 
 def test_the_default_name_is_vm1(start_simulator):

@@ -12,7 +12,7 @@ import time
 import pytest
 from azure_scheduled_events import Imds, ImdsUnreachable
 from faulty import asked, fault, raw_server, schedule
-from simulator_process import Simulator
+from simulator_process import Simulator, reserved_port
 
 
 # seconds: many times the limits that are tried here, for a busy machine, and far less than the answers of these tests would take
@@ -100,9 +100,7 @@ def test_a_call_can_be_limited_further(azure: Simulator, endpoint: str) -> None:
 
 
 def test_nobody_there_is_told_at_once_and_as_not_connected() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(ImdsUnreachable, match="no connection") as caught:
+    with reserved_port() as port, pytest.raises(ImdsUnreachable, match="no connection") as caught:
         Imds("http://127.0.0.1:%d" % port).events()
     assert not caught.value.connected and caught.value.retryable and caught.value.status is None
 
