@@ -147,12 +147,12 @@ class Listeners:
         for each in self.all:
             await each.open()
 
-    async def obey(self, now: float) -> None:
-        """Close and reopen listeners as the refuse faults demand."""
-        # the ticker and the control API may come at the same time, and opening takes a moment
+    async def obey(self) -> None:
+        """Close and reopen listeners as the refuse faults demand at this moment."""
+        # the ticker and the control API may come at the same time, and opening takes a moment, after which it is later
         async with self._obeying:
             for each in self.all:
-                refused = self._engine.faults.refused(each.vms, now)
+                refused = self._engine.faults.refused(each.vms, self._engine.clock.now())
                 if refused and each.accepts:
                     each.refuse()
                     self._engine.note("refusing", address=each.url)

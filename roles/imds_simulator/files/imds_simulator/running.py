@@ -52,7 +52,7 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
     async with _control(engine, listeners, setup.control) as control:
         await listeners.open()
         # a fault that refuses from the start does so before anybody is told that the simulator is ready
-        await listeners.obey(clock.now())
+        await listeners.obey()
         ticker = asyncio.create_task(engine.tick(listeners.obey))
         try:
             yield Running(engine, listeners, control)
@@ -66,7 +66,7 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
 @contextlib.asynccontextmanager
 async def _control(engine: Engine, listeners: Listeners, address: Address) -> AsyncIterator[str]:
     sock = bind(address)
-    runner = web.AppRunner(control_app(engine, listeners.endpoints, lambda: listeners.obey(engine.clock.now())), access_log=None)
+    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.obey), access_log=None)
     await runner.setup()
     factory = runner.server
     if factory is None:
