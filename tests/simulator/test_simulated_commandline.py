@@ -337,10 +337,10 @@ def test_nohup_means_that_it_goes_on():
 
 
 COUNT_INTERRUPTS = """
-import signal, sys, time
+import os, signal, sys, time
 counted = []
-signal.signal(signal.SIGINT, lambda *_: counted.append(1))
-print("up", flush=True)
+signal.signal(signal.SIGINT, lambda *_: counted.append(os.write(1, b"!\\n")))
+print("up", os.getpid(), sep="\\n", flush=True)
 end = time.monotonic() + 60
 while len(counted) < int(sys.argv[1]) and time.monotonic() < end:
     time.sleep(0.02)
@@ -352,11 +352,13 @@ sys.exit(len(counted))
 @pytest.mark.parametrize("simulator, group, count", [(PATIENT, True, 1), (AS_MODULE, True, 2), (AS_MODULE, False, 1)])
 def test_exec_sends_an_interrupt_only_to_a_command_that_still_runs_a_second_later(simulator, group, count):
     process = started_beside(sys.executable, "-c", COUNT_INTERRUPTS, str(count), simulator=simulator)
+    command = int(process.stdout.readline())
     began = time.monotonic()
     if group:
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        process.send_signal(signal.SIGINT)
+        # the command takes its own first: two interrupts that reach it before it runs again would be one
+        os.kill(command, signal.SIGINT)
+        assert process.stdout.readline() == "!\n"
+    process.send_signal(signal.SIGINT)
     assert process.wait(90) == count
     assert simulator is PATIENT or time.monotonic() - began >= 1
     process.stdout.close()
