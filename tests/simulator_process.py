@@ -11,9 +11,11 @@ Standard library only, so that any test (unit, integration, host) can use it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,7 @@ import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent / "roles" / "imds_simulator" / "files"
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -126,6 +128,16 @@ def start(scenario: Union[str, Path, Mapping[str, Any], None] = None, args: Sequ
     atexit.register(running.stop)
     running.endpoints = {name: vm["endpoint"] for name, vm in running.get("/state")["vms"].items()}
     return running
+
+
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port that no other process is given meanwhile: connections are refused until a server asks for it by its number."""
+    with socket.socket() as held:
+        # the simulator says so too, and only then both may have the port
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("", 0))
+        yield held.getsockname()[1]
 
 
 def environment() -> dict[str, str]:

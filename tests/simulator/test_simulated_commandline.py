@@ -90,23 +90,22 @@ def test_a_stdout_that_nobody_reads_or_that_is_closed_holds_nobody_up():
 
 
 def test_it_serves_without_any_stdout():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    process = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:%d" % port,
-                                "--control", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                               env=simulator_process.environment())
-    try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end and process.poll() is None:
-            with contextlib.suppress(ConnectionRefusedError):
-                assert refused_posts("http://127.0.0.1:%d" % port, 1) == 1
-                break
-            time.sleep(0.02)
-        process.terminate()
-        assert (process.wait(60), process.stderr.read()) == (0, "")
-    finally:
-        process.kill()
-        process.stderr.close()
+    with simulator_process.reserved_port() as port:
+        process = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:%d" % port,
+                                    "--control", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   env=simulator_process.environment())
+        try:
+            end = time.monotonic() + 60
+            while time.monotonic() < end and process.poll() is None:
+                with contextlib.suppress(ConnectionRefusedError):
+                    assert refused_posts("http://127.0.0.1:%d" % port, 1) == 1
+                    break
+                time.sleep(0.02)
+            process.terminate()
+            assert (process.wait(60), process.stderr.read()) == (0, "")
+        finally:
+            process.kill()
+            process.stderr.close()
 
 
 def test_the_default_name_is_vm1(start_simulator):
@@ -338,10 +337,10 @@ def test_nohup_means_that_it_goes_on():
 
 
 COUNT_INTERRUPTS = """
-import signal, sys, time
+import os, signal, sys, time
 counted = []
-signal.signal(signal.SIGINT, lambda *_: counted.append(1))
-print("up", flush=True)
+signal.signal(signal.SIGINT, lambda *_: counted.append(os.write(1, b"!\\n")))
+print("up", os.getpid(), sep="\\n", flush=True)
 end = time.monotonic() + 60
 while len(counted) < int(sys.argv[1]) and time.monotonic() < end:
     time.sleep(0.02)
@@ -353,11 +352,13 @@ sys.exit(len(counted))
 @pytest.mark.parametrize("simulator, group, count", [(PATIENT, True, 1), (AS_MODULE, True, 2), (AS_MODULE, False, 1)])
 def test_exec_sends_an_interrupt_only_to_a_command_that_still_runs_a_second_later(simulator, group, count):
     process = started_beside(sys.executable, "-c", COUNT_INTERRUPTS, str(count), simulator=simulator)
+    command = int(process.stdout.readline())
     began = time.monotonic()
     if group:
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        process.send_signal(signal.SIGINT)
+        # the command takes its own first: two interrupts that reach it before it runs again would be one
+        os.kill(command, signal.SIGINT)
+        assert process.stdout.readline() == "!\n"
+    process.send_signal(signal.SIGINT)
     assert process.wait(90) == count
     assert simulator is PATIENT or time.monotonic() - began >= 1
     process.stdout.close()

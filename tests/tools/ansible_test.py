@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from simulator_process import reserved_port
 from tools.core import Core, path_for
 from tools.junit import read_junit
 from tools.stage import Job, Outcome
@@ -72,15 +71,16 @@ def units(job: Job, core: Core) -> Outcome:
 
 def integration(job: Job, core: Core, target: str) -> Outcome:
     tree = job.workshop.tree(f"integration-{core.version}")
-    write_integration_config(job, tree)
     hosts = ("--controller", f"origin:python=3.{core.minor}", "--target", f"controller:python=venv/{target}")
-    status = ansible_test(job, core, tree, "integration", "--continue-on-error", *hosts)
+    # each target starts a simulator of its own, so the ports have to stay ours from the first to the last
+    with reserved_port() as port, reserved_port() as control_port:
+        write_integration_config(job, tree, port, control_port)
+        status = ansible_test(job, core, tree, "integration", "--continue-on-error", *hosts)
     return counted(status, job.output(), "integration")
 
 
-def write_integration_config(job: Job, tree: Path) -> None:
+def write_integration_config(job: Job, tree: Path, port: int, control_port: int) -> None:
     """Tell the targets how to start the simulator; their own Python may be too old for it and has not got its libraries."""
-    port, control_port = free_ports(2)
     settings = {
         "simulator_python": job.workshop.python,
         "simulator_pythonpath": tree / "roles" / "imds_simulator" / "files",
@@ -90,13 +90,6 @@ def write_integration_config(job: Job, tree: Path) -> None:
     text = "".join(f"{name}: {json.dumps(value, default=str)}\n" for name, value in settings.items())
     (tree / "tests" / "integration" / "integration_config.yml").write_text(text)
     job.say(text)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of this run alone: another run of the same targets may go on beside it."""
-    with contextlib.ExitStack() as stack:
-        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _one in range(count)]
-        return [listener.getsockname()[1] for listener in listeners]
 
 
 def ansible_test(job: Job, core: Core, tree: Path, command: str, *options: str) -> int:

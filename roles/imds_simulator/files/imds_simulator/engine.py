@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Callable, Iterable, Optional
+from typing import Any, Awaitable, Callable, Iterable, Optional
 
 from .clock import Clock
 from .contract import Service
@@ -63,11 +63,11 @@ class Engine:
         if self._poke is not None and not self._poke.done():
             self._poke.set_result(None)
 
-    async def tick(self, also: Callable[[float], Any]) -> None:
-        """Let time pass until cancelled; ``also(now)`` is awaited after every step."""
+    async def tick(self, also: Callable[[], Awaitable[None]]) -> None:
+        """Let time pass until cancelled; ``also()`` is awaited after every step."""
         while True:
             now = self.settle()
-            await also(now)
+            await also()
             due = min(self.world.next_due(), self.faults.next_refusal_edge(now))
             self._poke = asyncio.get_running_loop().create_future()
             try:

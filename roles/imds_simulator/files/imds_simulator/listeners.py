@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from typing import Iterable, NamedTuple, Optional
 
@@ -71,11 +72,19 @@ class Listener:
         sock = self._sock or bind(self.address)
         self._sock = None
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._web_server, sock=sock, backlog=_BACKLOG)
+        try:
+            self._server = await loop.create_server(self._web_server, sock=sock, backlog=_BACKLOG)
+        except OSError as error:
+            # somebody has bound the same address by its number, and was the first to listen
+            sock.close()
+            raise _cannot_listen(self.address, error) from None
 
     def refuse(self) -> None:
         """Close the socket and every connection: clients get "connection refused"."""
         self._stop_accepting()
+        # nobody listens at a bound socket, and as long as there is one, nobody else is given the port
+        with contextlib.suppress(CannotListen):
+            self._sock = bind(self.address)
         for connection in list(self._web_server.connections):
             transport = getattr(connection, "transport", None)
             if transport is not None:
@@ -104,8 +113,12 @@ def bind(address: Address) -> socket.socket:
         sock.bind((address.host, address.port))
     except (OSError, OverflowError) as error:
         sock.close()
-        raise CannotListen("cannot listen on %s: %s" % (address, getattr(error, "strerror", None) or error)) from None
+        raise _cannot_listen(address, error) from None
     return sock
+
+
+def _cannot_listen(address: Address, error: Exception) -> CannotListen:
+    return CannotListen("cannot listen on %s: %s" % (address, getattr(error, "strerror", None) or error))
 
 
 def bound(sock: socket.socket) -> Address:
@@ -134,12 +147,12 @@ class Listeners:
         for each in self.all:
             await each.open()
 
-    async def obey(self, now: float) -> None:
-        """Close and reopen listeners as the refuse faults demand."""
-        # the ticker and the control API may come at the same time, and opening takes a moment
+    async def obey(self) -> None:
+        """Close and reopen listeners as the refuse faults demand at this moment."""
+        # the ticker and the control API may come at the same time, and opening takes a moment, after which it is later
         async with self._obeying:
             for each in self.all:
-                refused = self._engine.faults.refused(each.vms, now)
+                refused = self._engine.faults.refused(each.vms, self._engine.clock.now())
                 if refused and each.accepts:
                     each.refuse()
                     self._engine.note("refusing", address=each.url)

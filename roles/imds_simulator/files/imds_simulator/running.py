@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import socket
 import time
 from dataclasses import dataclass
 from typing import AsyncIterator, Callable, Mapping
@@ -49,10 +50,11 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
     clock: Clock = ManualClock(time.time()) if setup.manual_clock else WallClock()
     engine = Engine(setup.scenario, clock, say)
     listeners = Listeners(engine, setup.listen)
-    async with _control(engine, listeners, setup.control) as control:
-        await listeners.open()
-        # a fault that refuses from the start does so before anybody is told that the simulator is ready
-        await listeners.obey(clock.now())
+    sock = bind(setup.control)
+    # all of this before the control API answers anybody: who asks it whether the simulator is there asks the VMs' addresses next
+    await listeners.open()
+    await listeners.obey()
+    async with _control(engine, listeners, sock) as control:
         ticker = asyncio.create_task(engine.tick(listeners.obey))
         try:
             yield Running(engine, listeners, control)
@@ -64,9 +66,8 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
 
 
 @contextlib.asynccontextmanager
-async def _control(engine: Engine, listeners: Listeners, address: Address) -> AsyncIterator[str]:
-    sock = bind(address)
-    runner = web.AppRunner(control_app(engine, listeners.endpoints, lambda: listeners.obey(engine.clock.now())), access_log=None)
+async def _control(engine: Engine, listeners: Listeners, sock: socket.socket) -> AsyncIterator[str]:
+    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.obey), access_log=None)
     await runner.setup()
     factory = runner.server
     if factory is None:
