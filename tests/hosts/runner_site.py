@@ -76,11 +76,12 @@ class Site:
         assert applied.status == 0, applied.text
         return applied
 
-    def configure(self, **keys: Any) -> None:
+    def configure(self, reload: bool = True, **keys: Any) -> None:
         """What an administrator would do: change the configuration, and reload."""
         config = {"interval": 0.2, "timeout": 5, "policy": APPROVE_WHEN_PREPARED, **keys}
         self.host.file(CONFIGURATION).write_text(json.dumps(config), encoding="utf-8")
-        self.host.run(["systemctl", "reload", SERVICE])
+        if reload:
+            self.host.run(["systemctl", "reload", SERVICE])
 
     def tell_unit(self, *lines: str) -> None:
         """Put lines into the service, besides those of the role, and restart it; none takes them away again."""
@@ -165,6 +166,11 @@ class Azure:
 
     def advance(self, seconds: float) -> None:
         self.simulator.advance(seconds)
+
+    def fall_ill(self, kind: str) -> None:
+        """From now on IMDS is ill, and a request has met that."""
+        number = self.simulator.post("/faults", {"kind": kind})["number"]
+        until(lambda: any(fault["number"] == number and fault["seen"] for fault in self.simulator.get("/faults")["faults"]), f"a request that meets {kind}")
 
     def approvals(self, event_id: str) -> int:
         """How many requests to approve this event IMDS has had."""
