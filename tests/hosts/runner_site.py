@@ -97,8 +97,9 @@ class Site:
         return self.host.run([COMMAND, *words], check=False)
 
     def status(self) -> dict[str, Any]:
+        """What the service says of itself; empty while it says nothing, which may be so for a moment even when it is well."""
         answer = self.ask("status", "--json")
-        return dict(json.loads(answer.stdout)) if answer.returncode in (0, 1) else {}
+        return dict(json.loads(answer.stdout)) if answer.returncode in (0, 1) and answer.stdout else {}
 
     def unit(self, name: str) -> str:
         """A property of the service, as systemd has it."""
@@ -143,6 +144,10 @@ class Site:
     def watches(self) -> bool:
         """Whether the service has had a good answer since it began."""
         return bool(self.status().get("imds", {}).get("ok"))
+
+    def knows_of_nothing(self) -> bool:
+        """Whether it says that there is no event."""
+        return bool(self.status().get("events") == [])
 
     def sees(self, name: str, value: Any) -> bool:
         """Whether its status says so of the only event."""
@@ -213,7 +218,7 @@ def calm(site: Site, azure: Azure) -> Iterator[Site]:
     for event in azure.simulator.get("/events")["events"]:
         if event["gone_at"] is None:
             azure.simulator.post(f"/events/{event['id']}/complete")
-    until(lambda: site.watches() and not site.status()["events"], "it watches, and knows of no event", site.said)
+    until(lambda: site.watches() and site.knows_of_nothing(), "it watches, and knows of no event", site.said)
     site.forget()
     azure.impacts.happened.clear()
     try:
