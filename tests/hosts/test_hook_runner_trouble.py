@@ -161,8 +161,8 @@ def test_full_disk_stops_no_event(site: Site, azure: Azure) -> None:
     event = azure.announce("Freeze", VM, duration=0)
     goes_on_to_its_end(site, azure, event)
     site.host.run(["rm", f"{STATE}/others"])
-    later = azure.announce("Freeze", VM, duration=0)
     site.forget()
+    later = azure.announce("Freeze", VM, duration=0)
     goes_on_to_its_end(site, azure, later)
     assert site.status()["journal"] == {"ok": True, "error": None}
     told = json.dumps(site.history())
