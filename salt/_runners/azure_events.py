@@ -489,7 +489,9 @@ def _same(one, two):
 
 def _start_maintenance(event_id, minion, lock):
     """Run maintain in a process that holds the lock. Raises OSError and SubprocessError."""
-    words = ["event_id=%s" % json.dumps(event_id)] + (["minion=%s" % json.dumps(minion)] if minion is not None else [])
+    given = {"event_id": event_id} if minion is None else {"event_id": event_id, "minion": minion}
+    # salt-run leaves the quotes around a word that has a #
+    words = ["%s=%s" % (key, json.dumps(word).replace("#", "\\u0023")) for key, word in given.items()]
     command = [sys.executable, "-c", _SALT_RUN, "-c", os.path.dirname(__opts__["conf_file"]), "--out", "json", "azure_events.maintain", *words]
     subprocess.run(
         command,

@@ -76,11 +76,12 @@ class Site:
         assert applied.status == 0, applied.text
         return applied
 
-    def configure(self, **keys: Any) -> None:
+    def configure(self, reload: bool = True, **keys: Any) -> None:
         """What an administrator would do: change the configuration, and reload."""
         config = {"interval": 0.2, "timeout": 5, "policy": APPROVE_WHEN_PREPARED, **keys}
         self.host.file(CONFIGURATION).write_text(json.dumps(config), encoding="utf-8")
-        self.host.run(["systemctl", "reload", SERVICE])
+        if reload:
+            self.host.run(["systemctl", "reload", SERVICE])
 
     def tell_unit(self, *lines: str) -> None:
         """Put lines into the service, besides those of the role, and restart it; none takes them away again."""
@@ -96,8 +97,9 @@ class Site:
         return self.host.run([COMMAND, *words], check=False)
 
     def status(self) -> dict[str, Any]:
+        """What the service says of itself; empty while it says nothing, which may be so for a moment even when it is well."""
         answer = self.ask("status", "--json")
-        return dict(json.loads(answer.stdout)) if answer.returncode in (0, 1) else {}
+        return dict(json.loads(answer.stdout)) if answer.returncode in (0, 1) and answer.stdout else {}
 
     def unit(self, name: str) -> str:
         """A property of the service, as systemd has it."""
@@ -143,6 +145,10 @@ class Site:
         """Whether the service has had a good answer since it began."""
         return bool(self.status().get("imds", {}).get("ok"))
 
+    def knows_of_nothing(self) -> bool:
+        """Whether it says that there is no event."""
+        return bool(self.status().get("events") == [])
+
     def sees(self, name: str, value: Any) -> bool:
         """Whether its status says so of the only event."""
         events = self.status().get("events", [])
@@ -165,6 +171,11 @@ class Azure:
 
     def advance(self, seconds: float) -> None:
         self.simulator.advance(seconds)
+
+    def fall_ill(self, kind: str) -> None:
+        """From now on IMDS is ill, and a request has met that."""
+        number = self.simulator.post("/faults", {"kind": kind})["number"]
+        until(lambda: any(fault["number"] == number and fault["seen"] for fault in self.simulator.get("/faults")["faults"]), f"a request that meets {kind}")
 
     def approvals(self, event_id: str) -> int:
         """How many requests to approve this event IMDS has had."""
@@ -207,7 +218,7 @@ def calm(site: Site, azure: Azure) -> Iterator[Site]:
     for event in azure.simulator.get("/events")["events"]:
         if event["gone_at"] is None:
             azure.simulator.post(f"/events/{event['id']}/complete")
-    until(lambda: site.watches() and not site.status()["events"], "it watches, and knows of no event", site.said)
+    until(lambda: site.watches() and site.knows_of_nothing(), "it watches, and knows of no event", site.said)
     site.forget()
     azure.impacts.happened.clear()
     try:

@@ -24,7 +24,7 @@ def over(site: Site, azure: Azure) -> None:
     """The event goes, and the host recovers from it."""
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    until(lambda: not site.status()["events"], "it is closed", site.said)
+    until(site.knows_of_nothing, "it is closed", site.said)
 
 
 def test_freeze(site: Site, azure: Azure) -> None:

@@ -9,7 +9,6 @@ Clocks that jump are not here: all hosts share the clock of the machine that run
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
@@ -20,8 +19,10 @@ VM = "trouble"
 START, LIFE = 2, 700
 LIBRARY = "/usr/local/lib/azure-scheduled-events"
 STATE = "/var/lib/azure-scheduled-events"
-# ended by systemd within two seconds when it does not answer
-WATCHED = ("WatchdogSec=2", "TimeoutAbortSec=1")
+# ended by systemd when it does not answer for so long, which is four times as long as it takes until it does
+WATCHED = ("WatchdogSec=20", "TimeoutAbortSec=1")
+# longer than any test
+FOR_EVER = 600
 # more than the daemon needs to begin with, and less than anybody could write into in a day
 SMALL = "4m"
 
@@ -34,13 +35,14 @@ def goes_on_to_its_end(site: Site, azure: Azure, event: str) -> None:
     site.wait_for("ended", "started")
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    until(lambda: not site.status()["events"], "it is closed", site.said)
+    until(site.knows_of_nothing, "it is closed", site.said)
     assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, site.marks()
     assert azure.approvals(event) == 1
 
 
 def hook_process(site: Site) -> str:
-    return site.host.run(["pgrep", "--full", "hooks.d/prepare/10-mark"]).stdout
+    """Not what it has forked, which has its name until it becomes another program."""
+    return site.host.run(["pgrep", "--oldest", "--full", "hooks.d/prepare/10-mark"]).stdout
 
 
 @pytest.mark.parametrize("how", [
@@ -89,36 +91,42 @@ def test_reload_lets_hooks_run(site: Site, azure: Azure) -> None:
     site.wait_for("began", "prepare")
     process, hook = site.process(), hook_process(site)
     site.configure(policy={**APPROVE_WHEN_PREPARED, "name": "another name"})
-    until(lambda: site.status()["policy"] == "another name", "it is read", site.said)
+    until(lambda: site.status().get("policy") == "another name", "it is read", site.said)
     assert (site.process(), hook_process(site)) == (process, hook)
     goes_on_to_its_end(site, azure, event)
     site.configure()
 
 
 def test_watchdog_is_fed_while_imds_is_sick_and_ends_a_daemon_that_hangs(site: Site, azure: Azure) -> None:
+    site.configure(timeout=FOR_EVER)
     site.tell_unit(*WATCHED)
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
     process, hook = site.process(), hook_process(site)
-    azure.simulator.post("/faults", {"kind": "hang"})
-    time.sleep(5)
+    azure.fall_ill("hang")
+    for _turn in range(2):
+        fed = site.unit("WatchdogTimestampMonotonic")
+        until(lambda: site.unit("WatchdogTimestampMonotonic") != fed, "it is fed", site.said)  # pylint: disable=cell-var-from-loop
     assert site.process() == process
     azure.simulator.delete("/faults")
     site.host.run(["kill", "-STOP", process])
     until(lambda: site.process() not in ("0", process) and site.watches(), "systemd starts another one", site.said)
     assert hook_process(site) == hook
     goes_on_to_its_end(site, azure, event)
+    site.configure()
     site.tell_unit()
 
 
-def test_stops_within_two_seconds_while_a_request_hangs(site: Site, azure: Azure) -> None:
-    azure.simulator.post("/faults", {"kind": "hang"})
-    time.sleep(1)  # five polls, of which the last hangs for five seconds
-    begin = time.monotonic()
+def test_stop_does_not_wait_for_a_request_that_hangs(site: Site, azure: Azure) -> None:
+    site.configure(timeout=FOR_EVER)
+    site.host.run(["systemctl", "restart", SERVICE])
+    azure.fall_ill("hang")
     site.host.run(["systemctl", "stop", SERVICE])
-    assert time.monotonic() - begin < 2
+    # one that does not stop by itself is killed, and then this is "timeout"
+    assert site.unit("Result") == "success"
     azure.simulator.delete("/faults")
+    site.configure(reload=False)
     site.host.run(["systemctl", "start", SERVICE])
 
 
@@ -153,8 +161,8 @@ def test_full_disk_stops_no_event(site: Site, azure: Azure) -> None:
     event = azure.announce("Freeze", VM, duration=0)
     goes_on_to_its_end(site, azure, event)
     site.host.run(["rm", f"{STATE}/others"])
-    later = azure.announce("Freeze", VM, duration=0)
     site.forget()
+    later = azure.announce("Freeze", VM, duration=0)
     goes_on_to_its_end(site, azure, later)
     assert site.status()["journal"] == {"ok": True, "error": None}
     told = json.dumps(site.history())

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import getpass
+import itertools
 import json
 import os
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from salt_lab.installed import QUIET, Installed
 from salt_lab.leashed import Leashed
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+# loopback has an address for each process, and only the masters of this one listen there: nobody takes a port that is wanted later, or while its master is down
+ADDRESS = "127.%d.%d.%d" % (128 + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255)
+# below those that the kernel gives to whoever does not care
+PORTS = itertools.count(20000)
 
 
 class Daemon:

@@ -11,6 +11,7 @@ all that the command has started is killed, whatever sessions and groups it made
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -49,10 +50,13 @@ def end_children() -> None:
 
 
 def children(pid: int) -> list[int]:
-    try:
-        return [int(word) for thread in Path("/proc/%d/task" % pid).iterdir() for word in (thread / "children").read_text().split()]
-    except FileNotFoundError:
-        return []
+    """Those of all of its threads; one that ends meanwhile takes none of the others' away."""
+    found = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in Path("/proc/%d/task" % pid).iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                found += [int(word) for word in (thread / "children").read_text().split()]
+    return found
 
 
 if __name__ == "__main__":

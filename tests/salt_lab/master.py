@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from salt_lab.bus import Bus
-from salt_lab.daemon import Daemon, free_port
+from salt_lab.daemon import ADDRESS, PORTS, Daemon
 from salt_lab.installed import QUIET, Installed
 from salt_lab.until import until
 
@@ -26,9 +26,9 @@ class Refused(Exception):
 class Master(Daemon):
     def __init__(self, folder: Path, installed: Installed, file_roots: list[Path], **config: Any) -> None:
         self.pillar = folder / "pillar"
-        ports = {"publish_port": free_port(), "ret_port": free_port()}
+        ports = {"publish_port": next(PORTS), "ret_port": next(PORTS)}
         settings = {
-            "interface": "127.0.0.1",
+            "interface": ADDRESS,
             "auto_accept": True,
             "worker_threads": 3,
             # of the command line, whose five seconds a busy machine may need for itself

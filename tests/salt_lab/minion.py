@@ -19,7 +19,7 @@ class Minion(Daemon):
         self.master = master
         settings = {
             "id": name,
-            "master": "127.0.0.1",
+            "master": master.config["interface"],
             "master_port": master.config["ret_port"],
             "publish_port": master.config["publish_port"],
             "acceptance_wait_time": 1,

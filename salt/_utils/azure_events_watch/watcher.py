@@ -95,6 +95,8 @@ class Watcher:
             else:
                 self._owner = earlier._owner
             self._error, self._write_error = earlier._error, earlier._write_error
+        # the view as it will be as soon as it is remembered
+        self._seen = self.view
         self._stopping = False
         self._ended = False
         self._heard = time.monotonic()
@@ -210,9 +212,11 @@ class Watcher:
             self._history.extend(notice for notice in notices if ledger.entries[notice.event.key].meant)
             renamed = name != self.view.resource_name
             doubtful = frozenset(key for key in ledger.absences if ledger.entries[key].lasts)
-            self.view = View(ledger.entries, tuple(self._history), name, as_utc_text(now), doubtful)
+            self._seen = View(ledger.entries, tuple(self._history), name, as_utc_text(now), doubtful)
         self._note(None)
         self._remember(changed=renamed or bool(notices))
+        # what is told is on disk by then: a process that ends in this moment knows what it told
+        self.view = self._seen
 
     def _learn_unneeded_name(self) -> Optional[str]:
         now = time.monotonic()
@@ -284,9 +288,9 @@ class Watcher:
         return {
             "beacon": self.settings.name,
             "endpoint": self.settings.endpoint,
-            "resource_name": self.view.resource_name or self._owner,
+            "resource_name": self._seen.resource_name or self._owner,
             "meant_by": self._meant_by,
-            "checked": self.view.checked,
+            "checked": self._seen.checked,
             "error": self._error,
             "sequence": self._ledger.sequence,
             "entries": entries_as_data(self._ledger),

@@ -98,7 +98,7 @@ class Beacons:
             time.sleep(0.05)
         return fired
 
-    def until(self, holds: Callable[[list[dict[str, Any]]], bool], patience: float = 20) -> list[dict[str, Any]]:
+    def until(self, holds: Callable[[list[dict[str, Any]]], bool], patience: float = 60) -> list[dict[str, Any]]:
         """Tick until what was fired is as wished; returns all of it."""
         fired: list[dict[str, Any]] = []
         ends = time.monotonic() + patience
@@ -213,5 +213,5 @@ def watch(minion: Minion) -> Iterator[Callable[..., Beacons]]:
     for beacons in made:
         beacons.close()
     for thread in watchers():
-        thread.join(10)
+        thread.join(60)
     assert not watchers()

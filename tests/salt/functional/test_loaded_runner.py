@@ -111,16 +111,16 @@ def test_reaction_has_a_process_of_its_own_that_holds_the_lock_from_the_beginnin
     (tmp_path / "master").write_text(json.dumps({**config, **settings}))
     here = runner(master_config(str(tmp_path / "master")))
     folder = tmp_path / "var/cache/salt/master/azure_events/work"
-    assert here["azure_events.react"]("1234", "vm 1: '\"", "scheduled") == {"outcome": "started", "event_id": "1234"}
+    assert here["azure_events.react"]("12 #34", "vm 1: '\"", "scheduled") == {"outcome": "started", "event_id": "12 #34"}
     try:
-        assert here["azure_events.react"]("1234", "vm2", "scheduled")["outcome"] == "running"
+        assert here["azure_events.react"]("12 #34", "vm2", "scheduled")["outcome"] == "running"
         until((tmp_path / "began").exists, "the orchestration")
-        assert here["azure_events.maintain"]("1234")["outcome"] == "running"
+        assert here["azure_events.maintain"]("12 #34")["outcome"] == "running"
     finally:
         (tmp_path / "go").touch()
     until(lambda: not list(folder.iterdir()), "the end of it")
     given = json.loads((tmp_path / "began").read_text())
-    assert (given["event_id"], given["minion"]) == ("1234", "vm 1: '\"")
+    assert (given["event_id"], given["minion"]) == ("12 #34", "vm 1: '\"")
 
 
 def test_an_end_that_is_told_meanwhile_is_followed_by_one_more_maintenance(runners: Any, inside: dict[str, Any]) -> None:

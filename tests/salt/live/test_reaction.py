@@ -87,7 +87,8 @@ def azure() -> Iterator[Azure]:
 
 @pytest.fixture(scope="module")
 def reacting(installed: Installed, azure: Azure) -> Iterator[Fleet]:
-    with site(installed, reactor=REACTOR) as here:
+    # five seconds for an answer, as by default, may be too little on a machine that has much else to do
+    with site(installed, reactor=REACTOR, azure_events={"answer": 15}) as here:
         for name in ("vm1", "vm2"):
             beacon = [{"interval": 1}, {"repeat": 10}]
             # vm2 is one that only tells what it would do, unless it is told otherwise
