@@ -524,7 +524,11 @@ def _lock(event_id):
 def _given_lock():
     """The lock that react has taken for this process, once; else None."""
     number = os.environ.pop(_GIVEN_LOCK, None)
-    return open(int(number), "w", encoding="ascii") if number else None  # pylint: disable=consider-using-with
+    if number is None:
+        return None
+    # what the orchestration starts should not have it
+    os.set_inheritable(int(number), False)
+    return open(int(number), "w", encoding="ascii")  # pylint: disable=consider-using-with
 
 
 def _unlock(event_id, file):

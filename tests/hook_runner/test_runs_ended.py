@@ -105,7 +105,7 @@ def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypa
         assert hook.stdin and hook.stdout
         go, told = hook.stdin, hook.stdout
         os.waitid(os.P_PID, hook.pid, os.WEXITED | os.WNOWAIT)
-        left = []
+        left: list[int] = []
 
         def sleep(_seconds: float) -> None:
             if not left:
