@@ -29,10 +29,10 @@ def test_a_hook_is_ended_when_its_time_is_up(bench: Bench) -> None:
 
 def test_what_ignores_term_is_killed_after_its_time(bench: Bench) -> None:
     runs = bench.restarted(kill_after=0.2)
-    bench.start(bench.hook("trap '' TERM\nwhile :; do sleep 0.05; done\n"), limit=0.3, runs=runs)
+    bench.start(bench.hook("trap '' TERM\nwhile :; do sleep 0.05; done\n"), limit=1.5, runs=runs)
     result = bench.result(runs=runs)
     assert result.exit_status == -signal.SIGKILL
-    assert 0.5 <= result.seconds < 5
+    assert 1.7 <= result.seconds < 20
 
 
 def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> None:
