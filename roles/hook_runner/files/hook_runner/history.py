@@ -69,7 +69,7 @@ def _record_data(record: Record) -> dict[str, Any]:
             "attempts": record.approval_attempts,
             "asked_by": displayable(record.approval_asked_by) or None,
         },
-        "stages": {stage: [_step_data(step) for step in record.of_stage(stage)] for stage in STAGES},
+        "stages": {stage: [_step_data(step) for step in record.steps if step.stage == stage] for stage in STAGES},
         "timeline": [{"at": _iso(at), "what": displayable(what), "detail": displayable(detail)} for at, what, detail in record.timeline],
     }
 
@@ -101,7 +101,7 @@ def _record_lines(record: Record) -> list[str]:
     lines.append("  timeline   (UTC)")
     lines.extend(_timeline_lines(record))
     for stage in STAGES:
-        steps = record.of_stage(stage)
+        steps = [step for step in record.steps if step.stage == stage]
         if steps:
             lines.append("  %s" % stage)
             for step in steps:
@@ -154,6 +154,8 @@ def _step_lines(step: Step) -> list[str]:
         parts.append("exit status %d" % step.exit_status if step.exit_status >= 0 else "signal %d" % -step.exit_status)
     if step.attempt > 1:
         parts.append("attempt %d" % step.attempt)
+    if step.void:
+        parts.append("void (%s)" % _short(step.void))
     line = "    %s" % "  ".join(parts)
     if step.reason:
         line += ": %s" % _short(step.reason)

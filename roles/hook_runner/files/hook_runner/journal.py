@@ -63,6 +63,8 @@ class Journal:
         self._late: list[Record] = []
         self._entries_written: dict[int, int] = {}
         self._steps_written: dict[int, tuple[rows.Value, ...]] = {}
+        self._notes: dict[str, str] = {}
+        self._notes_pending: dict[str, str] = {}
 
     @classmethod
     def open(
@@ -116,6 +118,16 @@ class Journal:
             self._open.pop(record.id, None)
         self._write_pending(at_once=is_end)
         return record.id not in self._pending
+
+    def note(self, name: str, value: str) -> None:
+        """Remember something that is not about one event, such as this VM's name; kept in memory for as long as the file cannot take it."""
+        if self._notes.get(name) != value:
+            self._notes[name] = self._notes_pending[name] = value
+            self._write_pending(at_once=False)
+
+    def noted(self, name: str) -> str:
+        """What was noted last under this name, also by an earlier process; "" where nothing was."""
+        return self._notes.get(name, "")
 
     def open_records(self) -> list[Record]:
         """The records of events that are not over, or not recovered from, in the order of their beginning."""
@@ -208,6 +220,12 @@ class Journal:
     def _write_all(self, connection: sqlite3.Connection) -> Optional[Exception]:
         """Write each pending record; returns what was wrong with single ones, raises sqlite3.Error where it is the file."""
         problem = None
+        if self._notes_pending:
+            connection.execute("BEGIN IMMEDIATE")
+            for name, value in self._notes_pending.items():
+                rows.save_note(connection, name, value)
+            self._commit(connection)
+            self._notes_pending.clear()
         # the latest first: a large one that finds no room must not keep a small one out
         for record in reversed(list(self._pending.values())):
             try:
@@ -275,9 +293,12 @@ class Journal:
             self._degrade(error)
         for record in self._open.values():
             self._pending.setdefault(record.id, record)
+        self._notes_pending = dict(self._notes)
 
     def _take_in(self, connection: sqlite3.Connection) -> None:
-        """Learn the file's open records. Raises sqlite3.Error."""
+        """Learn the file's open records and notes. Raises sqlite3.Error."""
+        if self._may_write:
+            self._notes = {**rows.notes(connection), **self._notes}
         for record_id in rows.open_ids(connection):
             if record_id in self._open or record_id in self._pending:
                 continue

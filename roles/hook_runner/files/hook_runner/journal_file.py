@@ -114,6 +114,8 @@ def _examined(uri: str, patience: float) -> sqlite3.Connection:
         if version < len(schema.MIGRATIONS):
             older = "it has version %d, and the service has to bring it to version %d first" % (version, len(schema.MIGRATIONS))
             raise Unusable("version-%d" % version, older if version else "nothing has been written into it")
+        if not schema.is_current(connection):
+            raise Unusable("version-%d" % version, "an older version wrote it, and the service has to add to its tables first")
     except BaseException:
         connection.close()
         raise

@@ -48,9 +48,12 @@ class Step:
         started_at, ended_at: aware UTC times, or None.
         exit_status: exit status, minus the signal number where a signal ended it, or None.
         output: the last part of what the hook printed.
+        boot: identifies the boot of the host in which it ran; "" where unknown.
+        void: why what it did does not hold any more, in one sentence; "" as long as it does. A void run is history only: its hook
+            counts as one that has not run.
     """
 
-    __slots__ = ("id", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output")
+    __slots__ = ("id", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output", "boot", "void")
 
     def __init__(self, id: int, stage: str, hook: str, attempt: int, state: str, started_at: Optional[datetime]) -> None:
         self.id = id
@@ -63,6 +66,8 @@ class Step:
         self.ended_at: Optional[datetime] = None
         self.exit_status: Optional[int] = None
         self.output = ""
+        self.boot = ""
+        self.void = ""
 
 
 class Entry(NamedTuple):
@@ -97,6 +102,7 @@ class Record:
         approval_reason: why it was approved: the sentence of the policy, or who asked for it.
         approval_attempts: how many requests were sent.
         approval_asked_by: who asked for an approval by hand; "" where nobody did.
+        approval_error: how the last request for the approval failed; "" where it did not.
         approval_forced: whether they want it even though the preparation failed or goes on.
         closed_at: when everything that it needed had been done; None before that.
         steps: every run of a hook, in the order of their beginning.
@@ -105,7 +111,7 @@ class Record:
 
     __slots__ = (
         "id", "life", "event", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
-        "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced",
+        "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced", "approval_error",
         "closed_at", "steps", "timeline",
     )  # fmt: skip
 
@@ -125,6 +131,7 @@ class Record:
         self.approval_attempts = 0
         self.approval_asked_by = ""
         self.approval_forced = False
+        self.approval_error = ""
         self.closed_at: Optional[datetime] = None
         self.steps: list[Step] = []
         self.timeline: list[Entry] = []
@@ -135,9 +142,9 @@ class Record:
         return self.event.key
 
     def of_stage(self, stage: str) -> list[Step]:
-        """The runs of one stage."""
-        return [step for step in self.steps if step.stage == stage]
+        """The runs of one stage whose effect holds."""
+        return [step for step in self.steps if step.stage == stage and not step.void]
 
     def latest(self, stage: str, hook: str) -> Optional[Step]:
-        """The last run of one hook in one stage, or None."""
-        return next((step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook)), None)
+        """The last run of one hook in one stage whose effect holds, or None."""
+        return next((step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook) and not step.void), None)

@@ -19,9 +19,9 @@ from hook_runner.records import Entry, Record, Step
 
 _RECORD_COLUMNS = (
     "id", "key", "life", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
-    "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced", "closed_at", "event",
+    "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced", "closed_at", "event", "approval_error",
 )  # fmt: skip
-_STEP_COLUMNS = ("id", "record", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output")
+_STEP_COLUMNS = ("id", "record", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output", "boot", "void")
 
 
 def _upsert(table: str, columns: tuple[str, ...]) -> str:
@@ -46,7 +46,7 @@ def save_record(connection: sqlite3.Connection, record: Record) -> None:
             _text(record.first_status), int(record.concerned), int(record.seen_started), _time(record.gone_at), _text(record.outcome),
             _text(record.approval), _text(record.approval_reason), record.approval_attempts, _text(record.approval_asked_by),
             int(record.approval_forced),
-            _time(record.closed_at), _event_text(record.event),
+            _time(record.closed_at), _event_text(record.event), _text(record.approval_error),
         ),
     )  # fmt: skip
 
@@ -55,7 +55,7 @@ def step_row(record: Record, step: Step) -> tuple[Value, ...]:
     """The row of a step, also to tell whether it has changed."""
     return (
         step.id, record.id, _text(step.stage), _text(step.hook), step.attempt, _text(step.state), _text(step.reason),
-        _time(step.started_at), _time(step.ended_at), step.exit_status, _text(step.output),
+        _time(step.started_at), _time(step.ended_at), step.exit_status, _text(step.output), step.boot, _text(step.void),
     )  # fmt: skip
 
 
@@ -86,6 +86,16 @@ def last_id(connection: sqlite3.Connection) -> int:
     return int(connection.execute(question).fetchone()[0])
 
 
+def save_note(connection: sqlite3.Connection, name: str, value: str) -> None:
+    """Write one thing that the daemon remembers of itself; see Journal.note."""
+    connection.execute("INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)", (name, _text(value)))
+
+
+def notes(connection: sqlite3.Connection) -> dict[str, str]:
+    """All notes by name."""
+    return {name: _restored(value) for name, value in connection.execute("SELECT name, value FROM notes").fetchall()}
+
+
 def open_ids(connection: sqlite3.Connection) -> list[int]:
     """The records that are not closed, oldest first."""
     return [row[0] for row in connection.execute("SELECT id FROM records WHERE closed_at IS NULL ORDER BY id").fetchall()]
@@ -110,7 +120,7 @@ def load(connection: sqlite3.Connection, record_id: int) -> Record:
     try:
         row = dict(zip(_RECORD_COLUMNS, columns))
         record = Record(row["id"], int(row["life"]), _event(row["event"]), _known_time(row["first_seen"]))
-        for name in ("first_type", "first_status", "outcome", "approval", "approval_reason", "approval_asked_by"):
+        for name in ("first_type", "first_status", "outcome", "approval", "approval_reason", "approval_asked_by", "approval_error"):
             setattr(record, name, _restored(row[name]))
         record.concerned, record.seen_started = bool(row["concerned"]), bool(row["seen_started"])
         record.gone_at, record.closed_at = _restored_time(row["gone_at"]), _restored_time(row["closed_at"])
@@ -128,6 +138,7 @@ def _step(row: dict[str, Any]) -> Step:
     step = Step(row["id"], _restored(row["stage"]), _restored(row["hook"]), int(row["attempt"]), _restored(row["state"]), _restored_time(row["started_at"]))
     step.reason, step.output = _restored(row["reason"]), _restored(row["output"])
     step.ended_at, step.exit_status = _restored_time(row["ended_at"]), row["exit_status"]
+    step.boot, step.void = _restored(row["boot"]), _restored(row["void"])
     return step
 
 

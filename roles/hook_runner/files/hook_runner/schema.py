@@ -66,13 +66,27 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 
+# What later versions have added without a new version number: (table, column, declaration). An older program neither reads nor writes
+# these columns, and the default holds for the rows that it writes; therefore a downgrade goes on with the same journal.
+ADDED_COLUMNS = (
+    ("records", "approval_error", "TEXT NOT NULL DEFAULT ''"),
+    ("steps", "boot", "TEXT NOT NULL DEFAULT ''"),
+    ("steps", "void", "TEXT NOT NULL DEFAULT ''"),
+)
+# Likewise whole tables and indexes; an older program does not look at them.
+ADDITIONS = (
+    "CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS records_by_key ON records (key)",
+)
+
 # the columns that each table needs to have, so that a file of the right version that is not ours is found out
 EXPECTED = (
     "SELECT id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval,"
-    " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event FROM records LIMIT 0",
-    "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output FROM steps LIMIT 0",
+    " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event, approval_error FROM records LIMIT 0",
+    "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output, boot, void FROM steps LIMIT 0",
     "SELECT record, position, at, what, detail FROM timeline LIMIT 0",
     "SELECT content FROM reserve LIMIT 0",
+    "SELECT name, value FROM notes LIMIT 0",
 )
 
 
@@ -114,13 +128,20 @@ def examine(connection: sqlite3.Connection) -> None:
 
 def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
     """Bring the tables to today's version in one transaction: afterwards all is new, or, where it raises, all is as it was."""
-    version = version_of(connection)
-    if version < len(MIGRATIONS):
+    missing = [table for table, _column, _declaration in ADDED_COLUMNS if version_of(connection) and not _columns(connection, table)]
+    if missing:
+        raise Unusable("corrupt", "no such table: %s" % missing[0])
+    if version_of(connection) < len(MIGRATIONS) or not is_current(connection):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for statements in MIGRATIONS[version:]:
+            for statements in MIGRATIONS[version_of(connection) :]:
                 for statement in statements:
                     connection.execute(statement)
+            for table, column, declaration in ADDED_COLUMNS:
+                if column not in _columns(connection, table):
+                    connection.execute("ALTER TABLE %s ADD COLUMN %s %s" % (table, column, declaration))
+            for statement in ADDITIONS:
+                connection.execute(statement)
             connection.execute("PRAGMA user_version = %d" % len(MIGRATIONS))
             commit()
         except BaseException:
@@ -134,6 +155,18 @@ def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
             if str(error).startswith("no such"):
                 raise Unusable("corrupt", str(error)) from None
             raise
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Return True if the file has everything that this program adds to the tables of its version."""
+    if any(column not in _columns(connection, table) for table, column, _declaration in ADDED_COLUMNS):
+        return False
+    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master").fetchall()}
+    return {"notes", "records_by_key"} <= names
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
+    return frozenset(row[1] for row in connection.execute("PRAGMA table_info(%s)" % table).fetchall())
 
 
 def is_corruption(error: sqlite3.Error) -> bool:
