@@ -59,6 +59,8 @@ class Journal:
         self._pending: dict[int, Record] = {}
         # the events of which this process knows more than a file that comes back
         self._own_keys: set[str] = set()
+        # why the file that has the journal's name must not be read, until it has another name
+        self._unwanted: Optional[Unusable] = None
         self._was_asked = False
         self._late: list[Record] = []
         self._entries_written: dict[int, int] = {}
@@ -155,6 +157,45 @@ class Journal:
             except sqlite3.Error as error:
                 self._degrade(error)
         return max(lives, default=0)
+
+    def last_of(self, key: str) -> Optional[Record]:
+        """Return the newest record of the event of this key, open or closed, with its steps and timeline; None without one.
+
+        The record can be opened again: set `closed_at` to None and save it.
+        """
+        found = [record for record in (*self._open.values(), *self._pending.values()) if record.key == key]
+        newest = max(found, key=lambda record: record.id, default=None)
+        connection = self._connection
+        if connection is None:
+            return newest
+        try:
+            for record_id in rows.newest_ids(connection, 1, key):
+                if newest is None or record_id > newest.id:
+                    return rows.load(connection, record_id)
+        except sqlite3.Error as error:
+            self._degrade(error)
+        except ValueError as error:
+            self._say("the journal %s: %s; the event counts as a new one" % (self._path, error))
+        return newest
+
+    def set_aside(self, label: str, text: str) -> None:
+        """Keep the present file under another name, forget all that was read from it, and begin a new one.
+
+        For a journal that is not about this VM. A file that cannot be renamed now is not read again; `retry` and later saves rename it.
+
+        Args:
+            label: part of the new name, such as "other-vm".
+            text: why, for the log: the end of the sentence "the journal PATH cannot be used: ...".
+        """
+        self._detach()
+        for memory in (self._open, self._pending, self._notes, self._notes_pending):
+            memory.clear()
+        self._own_keys.clear()
+        self._late.clear()
+        self._unwanted = Unusable(label, text)
+        self._attach(PATIENCE)
+        if self.degraded is not None and self._writable:
+            self._recover()
 
     def records(self, limit: int, event_id: Optional[str] = None) -> list[Record]:
         """The newest records, newest first, of all events or of one (in any letter case). Raises JournalUnreadable."""
@@ -275,11 +316,17 @@ class Journal:
         # first, since SQLite's locks belong to the process: closing one connection could take away those of the next
         self._detach()
         try:
+            if self._unwanted is not None:
+                journal_file.replace(self._path, self._unwanted, self._say, self._wall())
+                self._unwanted = None
             self._connection = journal_file.open_for_writing(self._path, self._say, self._commit, self._wall(), patience)
             self._connection.execute("PRAGMA busy_timeout = %d" % (PATIENCE * 1000))
             self._writable, self._identity = True, journal_file.identity(self._path)
         except (OSError, sqlite3.Error, Unusable) as error:
             self._degrade(error)
+            if self._unwanted is not None:
+                self.is_known = True  # what it says is not about this VM
+                return
             try:
                 self._connection = journal_file.open_for_reading(self._path, patience)
             except (OSError, sqlite3.Error, Unusable) as reason:

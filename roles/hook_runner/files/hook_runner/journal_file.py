@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from typing import Callable, Optional
@@ -22,6 +23,8 @@ CHECKPOINT_PAGES = 32
 
 # a disk that breaks the journal again and again must not be filled with the pieces
 KEPT_ASIDE = 5
+# how the names of such files end: see keep_aside
+_KEPT_NAME = re.compile(r"-\d{8}T\d{6}Z(-\d+)?$")
 
 
 Commit = Callable[[sqlite3.Connection], None]
@@ -42,9 +45,15 @@ def open_for_writing(path: str, say: Callable[[str], None], commit: Commit, now:
     try:
         return _opened(path, say, commit, patience)
     except Unusable as reason:
+        replace(path, reason, say, now)
+    return _opened(path, say, commit, patience)
+
+
+def replace(path: str, reason: Unusable, say: Callable[[str], None], now: float) -> None:
+    """Keep the file aside, and say why; nothing happens where there is none. Raises OSError."""
+    if os.path.lexists(path):
         aside = keep_aside(path, reason.label, now)
         say("the journal %s cannot be used: %s; it is kept as %s, and a new one begins with no more than this service still knows" % (path, reason, aside))
-    return _opened(path, say, commit, patience)
 
 
 def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
@@ -96,7 +105,7 @@ def keep_aside(path: str, label: str, now: float) -> str:
 
 def _forget_oldest(path: str) -> None:
     folder, name = os.path.split(os.path.abspath(path))
-    kept = [entry for entry in os.listdir(folder) if entry.startswith((name + ".corrupt-", name + ".version-")) and not entry.endswith(BESIDE)]
+    kept = [entry for entry in os.listdir(folder) if entry.startswith(name + ".") and _KEPT_NAME.search(entry) and not entry.endswith(BESIDE)]
     kept.sort(key=lambda entry: os.lstat(os.path.join(folder, entry)).st_mtime)
     for entry in kept[:-KEPT_ASIDE]:
         for suffix in ("", *BESIDE):
