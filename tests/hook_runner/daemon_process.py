@@ -21,6 +21,8 @@ from rig import PATIENCE, Rig
 REPOSITORY = Path(__file__).resolve().parents[2]
 PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module_utils", "roles/hook_runner/files"))
 
+# the status line as long as IMDS answers
+WATCHING = "STATUS=watching as "
 # what a test may do to the process before it becomes the command
 _PROGRAM = "import sys\n%s\nfrom hook_runner.cli import main\nsys.exit(main())"
 
@@ -42,9 +44,12 @@ class Daemon:
         self._ear.bind(str(rig.folder / "notify"))
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def start(self, *arguments: str, first: str = "", until: str = "READY=1", **environment: str) -> Daemon:
-        """Start it and wait until it has told that. ``first``: Python that runs before; ``environment``: on top of a service's own."""
-        before = self.times(until) if until else 0
+    def start(self, *arguments: str, first: str = "", until: str = WATCHING, **environment: str) -> Daemon:
+        """Start it and wait until it has said a line that begins so; the default: it is ready, and IMDS has answered.
+
+        ``first``: Python that runs before; ``environment``: on top of a service's own.
+        """
+        before = self.begun(until)
         command = ["-c", _PROGRAM % first] if first else ["-m", "hook_runner"]
         with open(self.rig.folder / "stderr", "ab") as log:
             self.process = subprocess.Popen(
@@ -52,7 +57,7 @@ class Daemon:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**self._environment(), "NOTIFY_SOCKET": str(self.rig.folder / "notify"), **environment},
             )  # fmt: skip
         if until:
-            self.wait(lambda: self.times(until) > before)
+            self.wait(lambda: self.begun(until) > before)
         return self
 
     def stop(self, how: int = signal.SIGTERM) -> float:
@@ -79,6 +84,10 @@ class Daemon:
     def times(self, text: str) -> int:
         """How often the service manager was told exactly that."""
         return sum(line == text for _at, line in self.told)
+
+    def begun(self, text: str) -> int:
+        """How often the service manager got a line that begins so."""
+        return sum(line.startswith(text) for _at, line in self.told)
 
     def silent_for(self, text: str) -> float:
         """Seconds since it was last told that."""

@@ -22,34 +22,34 @@ def gets(azure: Azure, status: int = 200) -> int:
     return sum(request["status"] in wanted for request in azure.requests("GET"))
 
 
-def test_t56_ready_after_the_first_good_document_however_late(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_t56_ready_at_once_however_late_the_first_answer_is(azure: Azure, make_daemon: MakeDaemon) -> None:
     azure.schedule("Reboot", hold=True)
     azure.fault("slow-first-answer", route="scheduledevents", delay=119)
     me = make_daemon()
-    me.start(until="STATUS=waiting for the first answer of IMDS")
-    # the service is not blocked meanwhile
-    me.wait(lambda: me.command("status").returncode == 1)
-    assert me.times("READY=1") == 0
-    assert [line for _at, line in me.told if line.startswith("EXTEND_TIMEOUT_USEC=")]
+    me.start(until="READY=1")
+    # the control socket is there when systemd knows that the service is ready, and the first answer is not
+    code, data = me.data("status")
+    assert (code, data["imds"]["ok"], data["imds"]["last_good_poll"]) == (1, False, None)
+    me.wait(lambda: me.times("STATUS=waiting for the first answer of IMDS"))
+    assert [line for _at, line in me.told if line.startswith("EXTEND_TIMEOUT_USEC=")] == []
     azure.advance(119)
-    me.wait(lambda: me.times("READY=1"))
     me.wait(lambda: me.times("STATUS=watching as vm1: Reboot Scheduled, prepare") == 1)
+    assert me.times("READY=1") == 1
 
 
-def test_not_ready_while_imds_is_sick(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_ready_while_imds_is_sick_and_status_and_metrics_say_that_it_is(azure: Azure, make_daemon: MakeDaemon) -> None:
     azure.fault("unavailable", route="scheduledevents")
     me = make_daemon()
-    me.start(until="")
+    file = me.rig.folder / "our.prom"
+    me.rig.configure(metrics_file=str(file))
+    me.start(until="READY=1", first="from hook_runner import service; service.METRICS_EVERY = 0.2")
     me.wait(lambda: gets(azure, 503) >= 2)
-    assert me.times("READY=1") == 0
+    code, data = me.data("status")
+    assert (code, data["imds"]["ok"]) == (1, False) and "503" in data["imds"]["error"]
+    me.wait(lambda: file.exists() and "azure_scheduled_events_imds_ok 0.0" in file.read_text())
     azure.heal()
-    me.wait(lambda: me.times("READY=1"))
-
-
-def test_a_host_boots_on_without_imds_after_a_while(azure: Azure, make_daemon: MakeDaemon) -> None:
-    azure.fault("unavailable")
-    me = make_daemon().start(first="from hook_runner import service; service.READY_AFTER = 0.5")
-    assert gets(azure) == 0 and me.command("status").returncode == 1
+    me.wait(lambda: me.data("status")[0] == 0)
+    me.wait(lambda: "azure_scheduled_events_imds_ok 1.0" in file.read_text())
 
 
 def test_the_status_line_follows_what_happens(azure: Azure, make_daemon: MakeDaemon) -> None:

@@ -37,6 +37,7 @@ class Metrics:
         self._last_good = prometheus_client.Gauge(
             PREFIX + "last_good_poll_timestamp_seconds", "When IMDS gave its last good answer, in Unix time", registry=registry
         )
+        self._imds_ok = prometheus_client.Gauge(PREFIX + "imds_ok", "1 while the latest poll brought a good answer", registry=registry)
         self._errors = prometheus_client.Counter(PREFIX + "imds_errors", "Polls without a good answer", ["kind"], registry=registry)
         self._durations = prometheus_client.Histogram(
             PREFIX + "hook_duration_seconds", "How long hooks ran", ["stage", "hook"], buckets=BUCKETS, registry=registry
@@ -62,6 +63,7 @@ class Metrics:
         # what IMDS or a file name says may be nothing that UTF-8 has
         for (kind, stage), count in collections.Counter((harmless(record.event.event_type), stage_of(engine, record)) for record in engine.records).items():
             self._events.labels(kind, stage).set(count)
+        self._imds_ok.set(int(health.last_good is not None and not health.error))
         if health.last_good is not None:
             self._last_good.set(health.last_good.timestamp())
         for kind, count in health.errors.items():

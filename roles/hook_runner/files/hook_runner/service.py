@@ -40,8 +40,6 @@ WHILE_BUSY = 0.1
 WHILE_IDLE = 15.0
 METRICS_EVERY = 15.0
 CLOCK_EVERY = 10.0
-# systemd is not told "ready" before the first good document, but boots on without one after this
-READY_AFTER = 150.0
 CONNECT_TIMEOUT = 3.0
 # how long the start waits for a journal that cannot be read, and how often it tries: without it hooks run a second time
 JOURNAL_MAY_TAKE = 30.0
@@ -98,8 +96,6 @@ class Service:
         self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended)
         self._control = Control(self._settings.run_directory, group, self._answer)
         self._poller = self._make_poller()
-        self._began = time.monotonic()
-        self._is_ready = False
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT."""
@@ -112,6 +108,8 @@ class Service:
         waiting = select.poll()
         waiting.register(self._woken, select.POLLIN)
         waiting.register(self._control, select.POLLIN)
+        # not "IMDS answers": what waits for this service at boot must not wait for IMDS, whose state is in `status` and the metrics
+        self._notifier.tell("READY=1")
         try:
             while not self._stops():
                 ready = {descriptor for descriptor, _event in waiting.poll(self._pause() * 1000)}
@@ -272,12 +270,6 @@ class Service:
     def _tell(self) -> None:
         """Tell systemd and the metrics file how things are."""
         now = time.monotonic()
-        if not self._is_ready:
-            if self._health.last_good is not None or now - self._began >= READY_AFTER:
-                self._is_ready = True
-                self._notifier.tell("READY=1")
-            else:
-                self._notifier.tell("EXTEND_TIMEOUT_USEC=%d" % (2 * WHILE_IDLE * 1e6))
         if not self._poller.is_stuck():
             self._notifier.feed(now)
         self._notifier.status(status.one_line(self._engine, self._health))
@@ -332,8 +324,7 @@ class Service:
             self._log.threshold = settings.log_level
             self._engine.reconfigure(self._settings, self._hooks())
             self._log.say("info", "configuration and hooks are read again; what runs goes on")
-        if self._is_ready:
-            self._notifier.tell("READY=1")
+        self._notifier.tell("READY=1")
 
     def _say_hello(self) -> None:
         settings = self._settings
