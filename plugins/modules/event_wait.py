@@ -30,7 +30,8 @@ options:
       - V(present) waits until there is a selected event.
       - V(scheduled) and V(started) wait until there is one with that status.
       - V(absent) waits until there is none, which is how Azure tells that an event is over. An event of O(event_ids) that is
-        still listed is there, whatever else is said of it.
+        still listed is there, whatever else is said of it. Two good documents in a row have to show that there is none; the
+        second is read within a second of the first, also when O(timeout) has passed.
     type: str
     choices: [present, scheduled, started, absent]
     default: present

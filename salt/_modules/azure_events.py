@@ -168,7 +168,8 @@ def pending(event_ids=None, types=None, statuses=None, sources=None, affects=Non
 def wait(state="present", event_ids=None, types=None, statuses=None, sources=None, affects=None,
          endpoint=None, api_version=None, resource_name=None, timeout=900, poll_interval=1):
     """
-    Wait until a selected event is there (``present``), has that status (``scheduled``, ``started``), or none is there (``absent``).
+    Wait until a selected event is there (``present``), has that status (``scheduled``, ``started``), or none is there (``absent``:
+    two good documents in a row list none).
 
     Returns a dictionary: ``outcome``, which is "reached"; ``events``, ``elapsed`` in seconds, ``incarnation``, ``resource_name``,
     ``imds_errors``, the number of polls without a good answer, and ``imds_error``, the last of them. Trouble of IMDS does not end

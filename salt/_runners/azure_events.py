@@ -65,8 +65,8 @@ _DEFAULTS = {
 _CHANGES = ("scheduled", "changed", "started", "gone")
 _PAUSE = 5.0
 _FIND_JOB = 2
-# good answers in a row that do not list the event
-_SIGHTS_OF_ABSENCE = 2
+# good answers in a row that do not list the event; ABSENCES_NEEDED of the helper, which is not synced to a master
+_ABSENCES_NEEDED = 2
 # when it is over for some, those that do not answer may still be booting; they tell of the end themselves when they are back
 _GRACE = 15.0
 # after these a VM is no more, and answers nothing; it counts as lost after so many seconds without a word
@@ -285,7 +285,7 @@ def await_end(event_id, minions, patience=None, event_type=None):
                 event_type = answer.get("event_type") or event_type
             else:
                 listed.pop(one, None)
-        over = sorted(one for one, count in absences.items() if count >= _SIGHTS_OF_ABSENCE)
+        over = sorted(one for one, count in absences.items() if count >= _ABSENCES_NEEDED)
         first_end = first_end or (now if over else None)
         waiting = sorted(set(minions) - set(over))
         # who listed it long ago, and has been silent since, knows less than those that answer

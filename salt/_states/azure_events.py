@@ -62,17 +62,16 @@ import time
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
+    from azure_events_watch.ledger import ABSENCES_NEEDED
     from azure_events_watch.settings import read_seconds
 except ImportError:
-    read_seconds = None  # the execution module is not available either, and says why
+    read_seconds = ABSENCES_NEEDED = None  # the execution module is not available either, and says why
 
 __virtualname__ = "azure_events"
 
 # what the states "pending" of this run have seen, by their names
 _SEEN = "azure_events.pending"
 _FIRST_LOOK = 130.0
-# one missing sight may be a neighbour's document that is a moment ahead
-_SIGHTS_OF_ABSENCE = 2
 
 
 def __virtual__():
@@ -187,11 +186,11 @@ def settled(name, event_ids=None, types=None, statuses=None, sources=None, affec
         return _result(name, None, "Would wait for the end of: %s" % _told(found["events"]), changes)
     waited = not _is_absent(found)
     sights = 0 if waited else 1
-    while sights < _SIGHTS_OF_ABSENCE:
+    while sights < ABSENCES_NEEDED:
         try:
             if sights == 0:
                 __salt__["azure_events.wait"]("absent", timeout=_left(ends), poll_interval=interval, **words, **where)
-                sights = 1
+                break  # it counts the documents itself
             time.sleep(min(interval, _left(ends) / 2))
             again = __salt__["azure_events.list"](timeout=min(_FIRST_LOOK, _left(ends)), **words, **where)
         except (CommandExecutionError, SaltInvocationError) as error:

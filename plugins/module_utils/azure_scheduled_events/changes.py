@@ -16,6 +16,10 @@ CHANGED = "changed"
 STARTED = "started"
 GONE = "gone"
 
+# IMDS has several backends, whose documents may differ for a moment: an event, or a VM of its Resources, counts as
+# gone when it is missing from this many good documents in a row. An unchanged document (304) is one of them.
+ABSENCES_NEEDED = 2
+
 
 class Change(NamedTuple):
     """One thing that happened to one event.

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 from .document import EventDocument
@@ -36,13 +37,21 @@ class Conversation:
     Args:
         where: the timeout limits the conversation as a whole.
         interval: seconds between polls.
+        clock: monotonic seconds.
+        sleep: waits some seconds.
     Raises ImdsError for an endpoint that is none.
     """
 
-    def __init__(self, where: Where, interval: float = 1.0) -> None:
+    def __init__(
+        self,
+        where: Where,
+        interval: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         answer, first = min(ONE_ANSWER, where.timeout), min(FIRST_ANSWER, where.timeout)
         self.imds = Imds(where.endpoint, where.api_versions, answer, first)
-        self.pacer = Pacer(self.imds, interval)
+        self.pacer = Pacer(self.imds, interval, clock, sleep)
         self._deadline = self.pacer.clock() + where.timeout
         self.known_name = where.resource_name
 

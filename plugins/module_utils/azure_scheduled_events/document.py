@@ -99,6 +99,8 @@ class EventDocument(NamedTuple):
         warnings: one sentence for each oddity that was tolerated.
         complete: False when an entry had to be left out; then nobody may conclude that an event is gone.
         server_time: the server's clock when it answered (``Date`` header), or None.
+        doubtful: keys of the events whose Resources could not be read in whole (null, not a list, or an item that is
+            not a name). Which VMs such an event affects is unknown; a VM that is missing there is not gone from it.
     """
 
     incarnation: Optional[int]
@@ -106,6 +108,7 @@ class EventDocument(NamedTuple):
     warnings: tuple[str, ...] = ()
     complete: bool = True
     server_time: Optional[datetime] = None
+    doubtful: tuple[str, ...] = ()
 
     def find(self, event_id: str) -> Optional[ScheduledEvent]:
         """The event of that id in any letter case, or None."""
@@ -127,18 +130,21 @@ def parse_document(text: Union[str, bytes]) -> EventDocument:
     notes = _Notes()
     incarnation = _incarnation(raw.get("DocumentIncarnation"), notes)
     events: dict[str, ScheduledEvent] = {}
+    doubtful: dict[str, None] = {}
     complete = True
     for index, entry in enumerate(entries):
         event = _event(entry, index, notes)
         if event is None:
             complete = False
             continue
+        if not _names_vms(entry.get("Resources")):
+            doubtful[event.key] = None
         known = events.get(event.key)
         if known is not None:
             notes.add("event %r is listed more than once; its entries are taken together" % event.event_id)
             event = _together(known, event)
         events[event.key] = event
-    return EventDocument(incarnation, tuple(events.values()), notes.texts(), complete)
+    return EventDocument(incarnation, tuple(events.values()), notes.texts(), complete, None, tuple(doubtful))
 
 
 class _Notes:
@@ -263,6 +269,11 @@ def _resources(value: Any, about: str, notes: _Notes) -> tuple[str, ...]:
             item = _shown(item)
         names.append(item)
     return tuple(names)
+
+
+def _names_vms(value: Any) -> bool:
+    """Return True if ``Resources`` says in whole which VMs the event affects; an empty list does."""
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
 def _duration(value: Any, about: str, notes: _Notes) -> Optional[timedelta]:

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Optional
 
+from .changes import ABSENCES_NEEDED
 from .conversation import ONE_ANSWER, Conversation
 from .document import EventDocument
 from .errors import ImdsError, ImdsRefused
 from .pacing import Pacer
-from .selection import Selection
+from .selection import ANY, Selection
 
 STATES = ("present", "scheduled", "started", "absent")
-# absent this often in a row: one missing sight may be a neighbour's document that is a moment ahead of ours
-_SIGHTS_OF_ABSENCE = 2
+# seconds after which a poll comes that only confirms what the one before showed, however long the interval is
+_CONFIRMING_PAUSE = 1.0
+# seconds that the confirming poll may take when the time for the wait is up
+_CONFIRMING_ANSWER = 1.0
 
 
 class Waited(NamedTuple):
@@ -40,10 +43,13 @@ def wait_for(
     poll: Callable[[float], EventDocument],
     holds: Callable[[EventDocument], bool],
     timeout: float,
+    confirms: Callable[[], bool] = lambda: False,
 ) -> Waited:
     """Poll at the pacer's interval until ``holds`` says so, at most ``timeout`` seconds. At least one poll is made.
 
     poll: gets a good document through the pacer, within so many seconds, or raises ImdsError.
+    confirms: whether one more good document may be all that is missing. The next poll then comes within a second, and
+        one such poll, of a second at most, may come after the timeout.
 
     Errors of IMDS do not end the wait and are never taken for an empty document; they slow the polling down as the
     retry table says. Only a refused api-version is raised at once, as no wait can mend it.
@@ -52,10 +58,11 @@ def wait_for(
     document: Optional[EventDocument] = None
     errors = 0
     last_error: Optional[ImdsError] = None
+    shortest = 0.1
     while True:
         polled = pacer.clock()
         try:
-            document = poll(max(started + timeout - polled, 0.1))
+            document = poll(max(started + timeout - polled, shortest))
         except ImdsError as error:
             if isinstance(error, ImdsRefused) and error.supported_versions and not error.retryable:
                 raise
@@ -66,9 +73,14 @@ def wait_for(
                 return Waited(True, document, pacer.clock() - started, errors, last_error)
         now = pacer.clock()
         left = started + timeout - now
-        if left <= 0:
-            return Waited(False, document, now - started, errors, last_error)
         pause = polled + pacer.delay(document is not None and bool(document.events)) - now
+        confirming = pacer.error is None and confirms()
+        if confirming:
+            pause = min(pause, _CONFIRMING_PAUSE)
+        if left <= 0:
+            if not confirming or shortest == _CONFIRMING_ANSWER:
+                return Waited(False, document, now - started, errors, last_error)
+            shortest = _CONFIRMING_ANSWER
         # the last poll comes right at the end, so that an event of the last second is not missed
         pacer.sleep(max(0.0, min(pause, left)))
 
@@ -77,7 +89,8 @@ class Watch:
     """A wait for a state of the selected events.
 
     Args:
-        state: one of STATES; "scheduled" and "started" ask for an event with that status, "absent" for none at all.
+        state: one of STATES; "scheduled" and "started" ask for an event with that status, "absent" for none at all
+            in ABSENCES_NEEDED good documents in a row.
         selection: which events are meant.
         conversation: with the IMDS that is asked.
     """
@@ -90,7 +103,7 @@ class Watch:
 
     def wait(self, timeout: float) -> Waited:
         """Wait until the state is seen, or can no more be reached. Raises ImdsError for what no wait can mend."""
-        return wait_for(self._conversation.pacer, self._poll(), self._ended, timeout)
+        return wait_for(self._conversation.pacer, self._poll(), self._ended, timeout, self._confirms)
 
     def look(self) -> Waited:
         """What one poll sees, in place of a wait."""
@@ -137,24 +150,42 @@ class Watch:
         return self._conversation.poll(name_required=self._selection.needs_own_name)
 
     def _ended(self, document: EventDocument) -> bool:
-        return self._reached(document) or self._gone(document)
+        """Return True if the wait is over. Called once for each good document, since it counts absences."""
+        self._absences = self._absences + 1 if self._is_absent(document) else 0
+        return self._reached(document) or self._gone()
+
+    def _confirms(self) -> bool:
+        """Return True if one more document without the events would end the wait."""
+        return self._counts_absences() and self._absences == ABSENCES_NEEDED - 1
 
     def _reached(self, document: EventDocument) -> bool:
-        events = self._selection.pick(document, self._conversation.known_name)
         if self._state == "absent":
-            return not events and not self._hidden(document)
+            return self._absences >= ABSENCES_NEEDED
+        events = self._selection.pick(document, self._conversation.known_name)
         statuses = {event.status.lower() for event in events}
         return bool(events) if self._state == "present" else self._state in statuses
 
-    def _hidden(self, document: EventDocument) -> bool:
-        """Whether a selected event may be there although it is not picked: something about it could not be read."""
-        return self._listed(document) or not document.complete or any(not event.resources for event in document.events)
+    def _gone(self) -> bool:
+        """Return True if every event that was asked for by id has left."""
+        return self._counts_absences() and self._absences >= ABSENCES_NEEDED
 
-    def _gone(self, document: EventDocument) -> bool:
-        """Whether every event that was asked for by id has left. Asked once for each good document."""
-        self._absences = 0 if self._listed(document) or not document.complete else self._absences + 1
-        return bool(self._selection.event_ids) and self._absences >= _SIGHTS_OF_ABSENCE
+    def _counts_absences(self) -> bool:
+        return self._state == "absent" or bool(self._selection.event_ids)
+
+    def _is_absent(self, document: EventDocument) -> bool:
+        """Return True if the document is known to list none of the events: for "absent" those selected, else those ids."""
+        if not document.complete or self._listed(document):
+            return False
+        if self._state != "absent":
+            return True
+        return not self._selection.pick(document, self._conversation.known_name) and not self._unknown(document)
+
+    def _unknown(self, document: EventDocument) -> bool:
+        """Return True if a selected event may affect the VM although it does not say so: its VMs cannot be read."""
+        of_any_vm = self._selection._replace(affects=ANY)
+        unread = [event for event in document.events if not event.resources or event.key in document.doubtful]
+        return any(of_any_vm.matches(event, None) for event in unread)
 
     def _listed(self, document: EventDocument) -> bool:
-        """Whether an event that was asked for by id is there, whatever else is said of it."""
+        """Return True if an event that was asked for by id is listed, whatever else the document says of it."""
         return any(document.find(event_id) is not None for event_id in self._selection.event_ids or ())

@@ -10,12 +10,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
-from azure_scheduled_events.changes import APPEARED, GONE, STARTED, Change, carried_over, changes
+from azure_scheduled_events.changes import ABSENCES_NEEDED, APPEARED, GONE, STARTED, Change, carried_over, changes
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.timestamps import as_utc_text
-
-# one missing sight may be a neighbour's document that is a moment behind
-_SIGHTS_OF_ABSENCE = 2
 
 
 class Notice(NamedTuple):
@@ -121,7 +118,7 @@ def _held(
         return (), dict(absences)
     present = {event.key for event in document.events}
     missing = {event.key: absences.get(event.key, 0) + 1 for event in before.events if event.key not in present}
-    held = tuple(event for event in before.events if missing.get(event.key, _SIGHTS_OF_ABSENCE) < _SIGHTS_OF_ABSENCE)
+    held = tuple(event for event in before.events if missing.get(event.key, ABSENCES_NEEDED) < ABSENCES_NEEDED)
     return held, missing
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from azure_scheduled_events.changes import ABSENCES_NEEDED
 from conftest import ROOT
 from salt.config import DEFAULT_MASTER_OPTS, master_config
 from salt.exceptions import CommandExecutionError, SaltInvocationError
@@ -327,3 +328,8 @@ def test_unknown_is_not_over(runners: Any, inside: dict[str, Any], answers: dict
     answering(inside, answers)
     with pytest.raises(CommandExecutionError, match="did not say so"):
         runners["azure_events.await_end"]("A1", ["a", "b"], patience=1)
+
+
+def test_runner_counts_absences_as_the_helper_does(inside: dict[str, Any]) -> None:
+    """A master has no helper to import the number from."""
+    assert inside["_ABSENCES_NEEDED"] == ABSENCES_NEEDED

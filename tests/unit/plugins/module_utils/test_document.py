@@ -285,3 +285,18 @@ def test_an_event_is_found_by_its_id_in_any_letter_case():
 def test_ten_thousand_events_are_read():
     parsed = parse_document(document(*[event(EventId="ID-%d" % number) for number in range(10000)]))
     assert len(parsed.events) == 10000 and parsed.complete
+
+
+@pytest.mark.parametrize("resources", [None, ..., 7, {"a": 1}, ["db-1", None], [{}]])
+def test_an_event_whose_vms_cannot_be_read_is_doubtful(resources):
+    parsed = parse_document(document(event(EventId="Aa", Resources=resources), event(EventId="B")))
+    assert parsed.doubtful == ("aa",) and len(parsed.events) == 2
+
+
+@pytest.mark.parametrize("resources", [[], ["db-1"], "db-1"])
+def test_an_event_whose_vms_can_be_read_is_not_doubtful(resources):
+    assert parse_document(document(event(Resources=resources))).doubtful == ()
+
+
+def test_an_event_listed_twice_is_doubtful_once_if_either_entry_is():
+    assert parse_document(document(event(EventId="A"), event(EventId="a", Resources=None), event(EventId="A", Resources=7))).doubtful == ("a",)

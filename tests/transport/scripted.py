@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A server that keeps connections, and that answers or breaks them as a list of steps says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+from typing import Any, Iterator, NamedTuple, Optional, Union
+
+FIN = "FIN"
+RST = "RST"
+
+
+class Step(NamedTuple):
+    """What happens to one request.
+
+    Attributes:
+        body: of the answer; None for a connection that ends without an answer.
+        status: of the answer.
+        headers: further header lines.
+        part: how many bytes of the answer are sent; None for all.
+        then: FIN or RST end the connection after it, "" keeps it.
+    """
+
+    body: Optional[bytes] = b""
+    status: int = 200
+    headers: tuple[str, ...] = ()
+    part: Optional[int] = None
+    then: str = ""
+
+
+class Scripted:
+    """The server. ``steps`` are taken one for each request, the last one for ever.
+
+    Attributes:
+        endpoint: its base URL.
+        requests: first line of each request that was read, in order.
+        connections: how many were accepted.
+        ended: how many connections the server has ended.
+    """
+
+    def __init__(self, listener: socket.socket, steps: list[Step]) -> None:
+        self.steps = steps
+        self.endpoint = "http://127.0.0.1:%d" % listener.getsockname()[1]
+        self.requests: list[str] = []
+        self.connections = 0
+        self.ended = threading.Semaphore(0)
+        self._listener = listener
+
+    def serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _address = self._listener.accept()
+                self.connections += 1
+                with connection, contextlib.suppress(OSError):
+                    self._converse(connection)
+                self.ended.release()
+
+    def _converse(self, connection: socket.socket) -> None:
+        with connection.makefile("rb") as incoming:
+            while True:
+                first = incoming.readline()
+                if not first:
+                    return
+                length = 0
+                for line in iter(incoming.readline, b"\r\n"):
+                    name, _colon, value = line.partition(b":")
+                    length = int(value) if name.lower() == b"content-length" else length
+                incoming.read(length)
+                self.requests.append(first.decode("ascii").rsplit(" ", 1)[0])
+                step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
+                if step.body is not None:
+                    lines = ["HTTP/1.1 %d X" % step.status, "Content-Length: %d" % len(step.body), *step.headers, "", ""]
+                    connection.sendall(("\r\n".join(lines).encode("ascii") + step.body)[: step.part])
+                if step.then == RST:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                if step.then:
+                    return
+
+
+@contextlib.contextmanager
+def scripted(*steps: Union[Step, dict[str, Any]]) -> Iterator[Scripted]:
+    """Such a server, as long as the block lasts; a dictionary is answered as the JSON that it makes."""
+    taken = [Step(json.dumps(step).encode()) if isinstance(step, dict) else step for step in steps]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Scripted(listener, taken)
+        threading.Thread(target=server.serve, daemon=True).start()
+        try:
+            yield server
+        finally:
+            # close() alone leaves a thread that waits in accept()
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
