@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional
 
 from azure_scheduled_events import Imds, ImdsError
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.identity import own_name
+from azure_scheduled_events.identity import own_name, own_vm_id
 from azure_scheduled_events.pacing import Pacer
 from hook_runner.configuration import load_settings
 from hook_runner.engine import Engine
@@ -58,6 +58,7 @@ class Rig(Told):
         self._began = azure.now()
         self.delivers = True
         self._elapsed = self._booted = 0.0
+        self._boots = 1
         self._engine: Optional[Engine] = None
         self.config: dict[str, Any] = {}
         self.configure(**{"policy": AFTER_PREPARE, **config})
@@ -100,6 +101,7 @@ class Rig(Told):
         self._engine = Engine(
             settings, self._hooks(), self.journal, self.runs, self.clock,
             lambda record, event: self._queue.append((record, event)), self._say, lambda record, step: self.ended.append((record, step)),
+            "boot %d" % self._boots,
         )  # fmt: skip
         return self._engine
 
@@ -115,6 +117,7 @@ class Rig(Told):
             self.end_processes()
             shutil.rmtree(self.settings.run_directory)
             self._booted = self._elapsed - 1.0
+            self._boots += 1
         # a killed process closes nothing, so neither may the garbage collector
         _ABANDONED.append((self._engine, self.journal, self.runs))
         self.start()
@@ -128,7 +131,13 @@ class Rig(Told):
         return self._elapsed - self._booted
 
     def look(self, after: float = 0) -> None:
-        """Let simulated seconds pass, poll once, and see through what follows from it."""
+        """Let simulated seconds pass, poll until no absence waits to be confirmed, and see through what follows from it."""
+        self.look_once(after)
+        while any(record.absences for record in self.engine.records):
+            self.look_once()
+
+    def look_once(self, after: float = 0) -> None:
+        """The same with a single poll."""
         self.pass_time(after)
         self.poll()
         self.settle()
@@ -142,7 +151,7 @@ class Rig(Told):
     def poll(self) -> None:
         """What the poller and the service do with one answer."""
         engine = self.engine
-        if engine.own_name is None:
+        if engine.own_name is None or not engine.identification.is_confirmed:
             self._ask_name(engine)
         try:
             document = self.pacer.call(self.imds.events)
@@ -212,9 +221,16 @@ class Rig(Told):
 
     def _ask_name(self, engine: Engine) -> None:
         try:
-            engine.own_name = own_name(self.imds.instance())
+            instance = self.imds.instance()
+            name = own_name(instance)
         except ImdsError as error:
+            engine.unidentified()
             self.health.nameless(str(error))
+        else:
+            if name is not None:
+                engine.identified(name, own_vm_id(instance))
+            else:
+                engine.unidentified()
 
     def _deliver(self) -> bool:
         """Send the approvals that are due; whether there were any."""

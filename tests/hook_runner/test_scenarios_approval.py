@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
+from hook_runner import history
+from hook_runner.status import as_text, is_good
 from rig import AFTER_PREPARE, Rig
 from scripts import FAILS, HANGS
 from simulated_azure import Azure
@@ -53,7 +55,7 @@ def test_t62_an_answer_that_nobody_waited_for_is_asked_for_again(azure: Azure, m
     me.restart(how)
     me.look(after=5)
     assert azure.approvals() == [*lost, ("vm1", event)] and azure.requests("POST")
-    assert me.record(event).approval == "accepted" and me.ran() == ["prepare/10-a"]
+    assert me.record(event).approval == "accepted" and me.ran() == ["prepare/10-a"] * (2 if how == "reboot" else 1)
 
 
 @pytest.mark.parametrize("kind", ["server-error", "unavailable", "too-many-requests", "gone", "reset"])
@@ -80,15 +82,42 @@ def test_t64_retry_after_is_kept(azure: Azure, me: Rig) -> None:
     assert posts(azure) == 2
 
 
-def test_t64_a_refusal_is_not_hammered(azure: Azure, me: Rig) -> None:
+def test_refused_approval_is_repeated_once_soon_and_then_seldom(azure: Azure, me: Rig) -> None:
     azure.fault("bad-request", method="POST")
-    azure.schedule("Reboot", hold=True)
+    event = azure.schedule("Reboot", hold=True)
     me.look()
-    for _second in range(29):
-        me.look(after=1)
     assert posts(azure) == 1
     me.look(after=1)
     assert posts(azure) == 2
+    for _second in range(29):
+        me.look(after=1)
+    assert posts(azure) == 2
+    me.look(after=1)
+    assert posts(azure) == 3 and me.record(event).approval == "refused"
+
+
+def test_refused_approval_is_repeated_more_often_when_little_time_is_left(azure: Azure, me: Rig) -> None:
+    azure.fault("bad-request", method="POST")
+    azure.schedule("Preempt", notice=30, hold=True)
+    me.look()
+    for _second in range(12):
+        me.look(after=1)
+    assert posts(azure) == 4
+
+
+def test_refused_approval_is_shown_in_status_and_history(azure: Azure, me: Rig) -> None:
+    azure.fault("status", status=403, method="POST", route="scheduledevents")
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    (shown,) = me.status()["events"]
+    assert shown["approval"] == "refused" and "403" in shown["approval_error"] and not is_good(me.status())
+    assert "the approval failed" in as_text(me.status())
+    (record,) = history.as_data([me.record(event)])
+    assert record["approval"]["state"] == "refused" and "403" in record["approval"]["error"]
+    azure.heal()
+    me.look(after=1)
+    (shown,) = me.status()["events"]
+    assert shown["approval"] == "accepted" and shown["approval_error"] is None and is_good(me.status())
 
 
 def test_t64_nothing_is_repeated_when_its_time_has_come(azure: Azure, me: Rig) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
+from hook_runner.status import as_text, is_good
 from rig import Rig
 from scripts import FAILS, HANGS
 from simulated_azure import Azure
@@ -93,15 +94,92 @@ def test_recovery_runs_although_the_preparation_failed(azure: Azure, me: Rig) ->
     assert me.steps(event) == [("prepare/10-a", "failed"), ("recover/10-a", "ok")]
 
 
-def test_a_failed_recovery_is_told_and_not_repeated(azure: Azure, me: Rig) -> None:
+def test_failed_recovery_is_repeated_with_growing_pauses_until_it_succeeds(azure: Azure, me: Rig) -> None:
     me.hook("recover/10-a", FAILS)
     event = azure.schedule("Reboot", cancel_after=60)
     me.look()
     me.look(after=61)
+    for seconds, runs in ((9, 1), (1, 2), (19, 2), (1, 3)):
+        me.look(after=seconds)
+        assert len(me.ran("recover")) == runs
+    (shown,) = me.status()["events"]
+    assert shown["not_recovered"] == ["10-a"] and 0 < shown["next_attempt"] <= 40 and not is_good(me.status())
+    assert "NOT RECOVERED" in as_text(me.status())
     me.restart("kill")
+    me.look(after=1)
+    assert len(me.ran("recover")) == 3 and me.status()["events"][0]["not_recovered"] == ["10-a"]
+    me.hook("recover/10-a")
+    me.look(after=40)
+    assert len(me.ran("recover")) == 4 and me.record(event).closed_at is not None and is_good(me.status())
+    assert me.said("closed: recovered; outcome") == 1
+
+
+def test_failed_recovery_is_repeated_at_most_every_ten_minutes_without_end(azure: Azure, me: Rig) -> None:
+    me.hook("recover/10-a", FAILS)
+    azure.schedule("Reboot", cancel_after=60)
+    me.look()
     me.look(after=61)
-    assert me.ran("recover") == ["recover/10-a"] and me.said("recovered, but for 10-a") == 1
+    for _attempt in range(30):
+        me.look(after=600)
+    assert len(me.ran("recover")) == 31
+
+
+def test_recovery_is_repeated_at_once_when_an_operator_asks_for_it(azure: Azure, me: Rig) -> None:
+    me.hook("recover/10-a", FAILS)
+    event = azure.schedule("Reboot", cancel_after=60)
+    me.look()
+    me.look(after=61)
+    me.hook("recover/10-a")
+    asked = me.engine.recover_by_hand(event.lower(), "root", give_up=False)
+    me.settle()
+    assert asked is not None and asked.accepted and me.ran("recover") == ["recover/10-a"] * 2
+    assert me.record(event).closed_at is not None and me.engine.recover_by_hand(event, "root", give_up=False) is None
+
+
+def test_recovery_that_an_operator_gives_up_is_closed_with_its_failure(azure: Azure, me: Rig) -> None:
+    me.hook("recover/10-a", FAILS)
+    event = azure.schedule("Reboot", cancel_after=60)
+    me.look()
+    early = me.engine.recover_by_hand(event, "root", give_up=True)
+    me.look(after=61)
+    late = me.engine.recover_by_hand(event, "root", give_up=True)
+    assert early is not None and not early.accepted and late is not None and late.accepted
+    me.restart("kill")
+    me.look(after=3600)
+    assert me.ran("recover") == ["recover/10-a"] and me.record(event).closed_at is not None
+    assert me.words(event)[-3:] == ["given-up", "hook-ended", "closed"]
+
+
+@pytest.mark.parametrize("how", ["kill", "reboot"])
+def test_recovery_that_is_always_interrupted_is_not_given_up(azure: Azure, me: Rig, how: str) -> None:
+    me.hook("recover/10-a", HANGS)
+    event = azure.schedule("Reboot", cancel_after=60)
+    me.look()
+    me.look(after=61)
+    for _attempt in range(4):
+        me.end_processes()
+        me.restart(how)
+        me.look(after=1)
+        me.look(after=700)
+    assert len(me.ran("recover")) == 5 and me.record(event).closed_at is None
+    me.release("recover/10-a")
+    me.settle()
     assert me.record(event).closed_at is not None
+
+
+def test_failed_recovery_waits_for_the_next_event_and_serves_both(azure: Azure, me: Rig) -> None:
+    me.hook("recover/10-a", FAILS)
+    first = azure.schedule("Reboot", cancel_after=60)
+    me.look()
+    me.look(after=61)
+    second = azure.schedule("Reboot", cancel_after=60)
+    me.hook("recover/10-a")
+    me.look(after=30)
+    assert me.ran("recover") == ["recover/10-a"] and me.ran("prepare") == ["prepare/10-a"] * 2
+    me.look(after=31)
+    me.look(after=1)
+    assert me.ran("recover") == ["recover/10-a"] * 2
+    assert all(me.record(event).closed_at is not None for event in (first, second))
 
 
 def test_an_id_that_comes_back_during_its_recovery_waits_for_that(azure: Azure, me: Rig) -> None:
@@ -115,16 +193,18 @@ def test_an_id_that_comes_back_during_its_recovery_waits_for_that(azure: Azure, 
     assert me.ran() == ["prepare/10-a", "recover/10-a"]
     me.release("recover/10-a")
     me.settle()
+    assert me.ran() == ["prepare/10-a", "recover/10-a"] and me.engine.prepared(me.engine.records[0]) == "running"
+    me.look(after=60)
     assert me.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
-    assert [record.life for record in me.engine.records] == [2]
+    assert [record.life for record in me.engine.records] == [1]
 
 
-def test_a_recovery_that_is_refused_is_told(azure: Azure, me: Rig) -> None:
+def test_recovery_by_a_refused_hook_stays_open(azure: Azure, me: Rig) -> None:
     (me.hooks_directory / "recover/10-a").chmod(0o777)
     event = azure.schedule("Reboot", cancel_after=60)
     me.look()
     me.look(after=61)
-    assert me.steps(event)[-1] == ("recover/10-a", "failed") and me.said("recovered, but for 10-a") == 1
+    assert me.steps(event)[-1] == ("recover/10-a", "failed") and me.status()["events"][0]["not_recovered"] == ["10-a"]
 
 
 def test_a_run_whose_keeper_is_killed_is_run_again_but_not_for_ever(azure: Azure, me: Rig) -> None:

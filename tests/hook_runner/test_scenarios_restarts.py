@@ -23,10 +23,10 @@ def test_t11_a_reboot_during_prepare_runs_the_hook_again_and_loses_no_approval(a
     assert me.ran() == ["prepare/10-a", "prepare/20-b"] and azure.approvals() == []
     me.restart("reboot")
     me.look(after=30)
-    assert me.ran() == ["prepare/10-a", "prepare/20-b", "prepare/20-b"]
+    assert me.ran() == ["prepare/10-a", "prepare/20-b", "prepare/10-a", "prepare/20-b"]
     me.release("prepare/20-b")
     me.look()
-    assert me.steps(event) == [("prepare/10-a", "ok"), ("prepare/20-b", "interrupted"), ("prepare/20-b", "ok")]
+    assert me.steps(event) == [("prepare/10-a", "ok"), ("prepare/20-b", "interrupted"), ("prepare/10-a", "ok"), ("prepare/20-b", "ok")]
     assert azure.approvals() == [("vm1", event)]
 
 
@@ -51,7 +51,7 @@ def test_t11_an_approval_that_is_due_after_the_restart_is_sent_then(azure: Azure
     me.restart(how)
     me.delivers = True
     me.look(after=30)
-    assert azure.approvals() == [("vm1", event)] and me.ran() == ["prepare/10-a"]
+    assert azure.approvals() == [("vm1", event)] and me.ran() == ["prepare/10-a"] * (2 if how == "reboot" else 1)
     me.look(after=5)
     assert len(azure.requests("POST")) == 1
 

@@ -105,6 +105,7 @@ def test_a_shared_recovery_waits_for_every_hook_that_is_being_ended(azure: Azure
     for event in both:
         azure.complete(event)
     me.poll()
+    me.poll()
     me.wait(lambda: me.marks("term"))
     me.engine.tick()
     assert me.ran("recover") == []
@@ -124,7 +125,7 @@ def test_a_shared_recovery_counts_for_both_events_as_it_went(azure: Azure, make_
     me.look(after=1)
     last = [me.steps(event)[-1:] for event in both]
     assert last.count([("recover/10-a", state)]) == (2 if state == "failed" else 1)
-    assert [me.record(event).closed_at is None for event in both] == [state == "running"] * 2
+    assert [me.record(event).closed_at is None for event in both] == [True] * 2
 
 
 def test_a_time_out_of_less_than_a_second_is_no_lack_of_time(azure: Azure, make_rig: MakeRig) -> None:

@@ -21,6 +21,13 @@ def own_name(instance: Mapping[str, Any]) -> Optional[str]:
     return name if isinstance(name, str) and name else None
 
 
+def own_vm_id(instance: Mapping[str, Any]) -> str:
+    """``compute.vmId`` of an instance document, which no other VM has; "" where IMDS left it out."""
+    compute = instance.get("compute")
+    vm_id = compute.get("vmId") if isinstance(compute, Mapping) else None
+    return vm_id if isinstance(vm_id, str) else ""
+
+
 def same_vm(resource: str, name: str) -> bool:
     """Whether an entry of ``Resources`` is the VM of that name: compared whole, letter case folded.
 

@@ -114,8 +114,9 @@ class Policy:
     Make one with :meth:`preset` or :meth:`from_rules`; ``policy_file.load_policy`` reads one from YAML.
     """
 
-    def __init__(self, name: str, rules: Sequence[_Rule]) -> None:
+    def __init__(self, name: str, rules: Sequence[_Rule], is_preset: bool = False) -> None:
         self.name = name
+        self.is_preset = is_preset
         self._rules = tuple(rules)
 
     @classmethod
@@ -123,7 +124,7 @@ class Policy:
         """"observe" (approves nothing) or "documented" (User events and freezes under 9 s that concern this VM)."""
         if name not in PRESETS:
             raise PolicyError("unknown policy %r%s" % (name, nearest(name, tuple(PRESETS))))
-        return cls.from_rules(PRESETS[name], Places("preset " + name), name)
+        return cls(name, cls.from_rules(PRESETS[name], Places("preset " + name), name)._rules, is_preset=True)
 
     @classmethod
     def from_rules(cls, rules: Any, places: Optional[Places] = None, name: str = "rules") -> Policy:
@@ -146,6 +147,14 @@ class Policy:
             except (PolicyError, TypeError) as error:
                 raise PolicyError("%s: %s" % (places.of(("preset",)), error)) from None
         return cls.from_rules(data["rules"], places, str(data.get("name", "rules")))
+
+    def approving_after_preparation(self) -> Policy:
+        """The same policy, whose rules approve only when this VM has prepared for the event without a failure."""
+        rules = [
+            rule._replace(approval=rule.approval._replace(when=AFTER_PREPARE)) if rule.approval.when == NOW else rule
+            for rule in self._rules
+        ]
+        return Policy(self.name, rules, self.is_preset)
 
     def may_approve(self) -> bool:
         """Whether any rule approves events without a person."""

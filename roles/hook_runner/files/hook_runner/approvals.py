@@ -16,7 +16,7 @@ from azure_scheduled_events.predicates import Situation
 from hook_runner import leadership
 from hook_runner.configuration import Settings
 from hook_runner.gates import gates_open
-from hook_runner.records import ACCEPTED, SENT, Record
+from hook_runner.records import ACCEPTED, REFUSED, SENT, Record
 from hook_runner.server_clock import ServerClock
 from hook_runner.trust import trusted_owners
 
@@ -24,7 +24,11 @@ from hook_runner.trust import trusted_owners
 JUDGED_BY = ("event_type", "resources", "resource_type", "source", "duration")
 
 _LONGEST_PAUSE = 10.0
+# seconds after a refusal: the first one may be about something that has passed, and where time is short every chance counts
+_PAUSE_AFTER_FIRST_REFUSAL = 1.0
 _PAUSE_AFTER_REFUSAL = 30.0
+_PAUSE_IN_SHORT_TIME = 5.0
+_SHORT_TIME = 120.0
 
 
 class Asked(NamedTuple):
@@ -81,6 +85,10 @@ class Approvals:
         """A look at the events brought nothing: nothing is approved on what was true before."""
         self._blind = True
 
+    def awaits_observation(self) -> bool:
+        """Return True if a request is kept back until the events have been read once more."""
+        return self._blind or bool(self._unsure)
+
     def decide(self, record: Record, own_name: Optional[str], prepared: str) -> Decision:
         """What the policy says about the event at this moment."""
         situation = Situation(
@@ -130,17 +138,27 @@ class Approvals:
         """IMDS took the approval, or gave this error instead."""
         self._in_flight.discard(record.id)
         if error is None:
-            record.approval = ACCEPTED
+            record.approval, record.approval_error = ACCEPTED, ""
             self.forget(record)
             self._keep(record, "approved", "IMDS took the approval; Azure starts the event when it can", "notice")
             return
         self._unsure.add(record.id)
         count = self._errors_in_a_row[record.id] = self._errors_in_a_row.get(record.id, 0) + 1
-        pause = min(2.0 ** min(count - 1, 10), _LONGEST_PAUSE) if error.retryable else _PAUSE_AFTER_REFUSAL
+        record.approval = SENT if error.retryable else REFUSED
+        record.approval_error = str(error)
+        pause = min(2.0 ** min(count - 1, 10), _LONGEST_PAUSE) if error.retryable else self._pause_after_refusal(record, count)
         if error.retryable and error.retry_after is not None:
             pause = max(1.0, min(error.retry_after, _LONGEST_PAUSE))
         self._not_before[record.id] = self._clock.monotonic() + pause
-        self._keep(record, "approval-failed", "%s; it is looked at again, and sent again if it still waits" % error, "warning")
+        level = "warning" if error.retryable else "error"
+        self._keep(record, "approval-failed", "%s; the events are read again, and it is sent again if the event is still Scheduled" % error, level)
+
+    def _pause_after_refusal(self, record: Record, count: int) -> float:
+        """Seconds before the next request. count: how many have failed in a row."""
+        if count == 1:
+            return _PAUSE_AFTER_FIRST_REFUSAL
+        left = record.event.seconds_left(self._clock.now())
+        return _PAUSE_IN_SHORT_TIME if left < _SHORT_TIME else _PAUSE_AFTER_REFUSAL
 
     def ask(self, record: Record, who: str, own_name: Optional[str], prepared: str, force: bool, release_others: bool) -> Asked:
         """A person wants the event approved."""
@@ -173,7 +191,7 @@ class Approvals:
     def changed(self, record: Record, fields: tuple[str, ...]) -> None:
         """The event is not what it was when somebody judged it."""
         if record.approval != ACCEPTED and (record.approval or record.approval_asked_by) and set(fields) & set(JUDGED_BY):
-            record.approval = record.approval_asked_by = record.approval_reason = ""
+            record.approval = record.approval_asked_by = record.approval_reason = record.approval_error = ""
             record.approval_forced = False
             self.forget(record)
             self._keep(record, "approval-withdrawn", "the event changed before IMDS had taken the approval", "warning")
@@ -200,6 +218,10 @@ class Approvals:
         now = self._clock.now()
         if record.approval_attempts and event.not_before is not None and event.seconds_left(now) <= 0:
             return "its time has come, so that Azure starts it anyhow"
+        if record.absences:
+            return "the last document does not list the event for this VM any more; it counts as over after one more"
+        if record.resources_unknown:
+            return "the last document does not say which VMs the event affects"
         if self._blind:
             return "IMDS gives no good answer, so that nobody knows whether the event is still what it was"
         if record.id in self._unsure:

@@ -11,7 +11,7 @@ from typing import Optional
 from azure_scheduled_events.errors import ImdsError, ImdsUnreachable
 from azure_scheduled_events.identity import own_name
 from azure_scheduled_events.imds import Imds
-from azure_scheduled_events.policy import AFTER_PREPARE
+from azure_scheduled_events.policy import AFTER_PREPARE, NOW
 
 from hook_runner.check_hooks import check_hooks
 from hook_runner.check_host import check_host
@@ -78,7 +78,10 @@ def _check_policy(settings: Settings, hooks: dict[str, tuple[Hook, ...]], report
         report.add(WARNING, "policy", name, WAITING_RESTARTS % name)
     elif settings.dry_run:
         report.add(WARNING, "policy", name, "dry_run is set, so that nothing is approved")
-    if AFTER_PREPARE in settings.policy.approval_times() and not hooks[PREPARE]:
+    if NOW in settings.policy.approval_times() and hooks[PREPARE]:
+        text = "the policy has `approve: now` and there are prepare hooks: the approval does not wait for them; use `approve: after_prepare`"
+        report.add(WARNING, "policy", name, text)
+    if AFTER_PREPARE in settings.policy.approval_times() and not settings.policy.is_preset and not hooks[PREPARE]:
         report.add(WARNING, "policy", name, "the policy approves after preparation, but there is no prepare hook: it approves at once")
 
 

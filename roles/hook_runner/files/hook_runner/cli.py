@@ -71,6 +71,10 @@ def parser() -> argparse.ArgumentParser:
     approve.add_argument("--force", action="store_true", help="now, even if the preparation failed or goes on")
     approve.add_argument("--release-others", action="store_true", help="even if the event hits other VMs too, which the approval releases as well")
 
+    recover = verb("recover", recover_event, "try again now to recover from an event that is over, or give it up")
+    recover.add_argument("event_id", help="which event")
+    recover.add_argument("--give-up", action="store_true", help="run its recover hooks no more; what was prepared may still hold")
+
     check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
     check.add_argument("--offline", action="store_true", help="do not ask IMDS")
     check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
@@ -167,6 +171,21 @@ def approve_event(options: argparse.Namespace) -> int:
         return fail(NOT_RUNNING, "the service does not run, and it is the one that approves", options.json, running=False)
     if not answer.get("found"):
         return fail(NO_SUCH_EVENT, "there is no event %s now; `azure-scheduled-events status` lists them" % options.event_id, options.json, found=False)
+    show(answer, answer["text"], options.json)
+    return GOOD if answer["accepted"] else WRONG
+
+
+def recover_event(options: argparse.Namespace) -> int:
+    from hook_runner.control import ask
+
+    question = {"ask": "recover", "event_id": options.event_id, "give_up": options.give_up}
+    try:
+        answer = ask(settings_of(options.config).run_directory, question)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return fail(NOT_RUNNING, "the service does not run, and it is the one that recovers", options.json, running=False)
+    if not answer.get("found"):
+        text = "there is no event %s to recover from; `azure-scheduled-events status` lists them" % options.event_id
+        return fail(NO_SUCH_EVENT, text, options.json, found=False)
     show(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
 

@@ -36,6 +36,7 @@ class HookSettings(NamedTuple):
         on_failure: "continue" (run the later hooks, too), "stop" (do not) or "ignore" (as if it had not failed).
         needs: skip it where fewer seconds are left before the deadline; counts in stage prepare only.
         rerun: whether it may run again after a reboot interrupted it.
+        persists: whether what it did outlives a reboot of the host; counts in stage prepare only. Otherwise it runs again after a reboot.
     """
 
     timeout: float = 600.0
@@ -43,6 +44,7 @@ class HookSettings(NamedTuple):
     on_failure: str = "continue"
     needs: float = 0.0
     rerun: bool = True
+    persists: bool = False
 
 
 class Settings(NamedTuple):
@@ -61,6 +63,8 @@ class Settings(NamedTuple):
     leader: str = "self-only"
     takeover_after: float = 60.0
     margin: float = 5.0
+    minimum_budget: float = 30.0
+    reappear_within: float = 60.0
     kill_after: float = 5.0
     hook_timeout: float = 600.0
     when_started: str = "stop"
@@ -95,6 +99,8 @@ _READERS: dict[str, values.Reader] = {
     "leader": values.word("leader", "self-only", "first", "external"),
     "takeover_after": values.seconds(0, 86400),
     "margin": values.seconds(0, 3600),
+    "minimum_budget": values.seconds(0, 3600),
+    "reappear_within": values.seconds(0, 3600),
     "kill_after": values.seconds(0, 600),
     "hook_timeout": values.seconds(0.1, 30 * 86400),
     "when_started": values.word("action", "stop", "finish"),
@@ -116,6 +122,7 @@ _HOOK_READERS: dict[str, values.Reader] = {
     "on_failure": values.word("reaction", "continue", "stop", "ignore"),
     "needs": values.seconds(0, 30 * 86400),
     "rerun": values.truth,
+    "persists": values.truth,
 }
 _KEYS = (*Settings._fields, "policy_file")
 
@@ -152,7 +159,7 @@ def _settings(data: dict[str, Any], places: Places, folder: str, owners: Optiona
         file = os.path.join(folder, _read(values.text, data["policy_file"], ("policy_file",), places))
         _check_trust(file, "policy file", owners)
         try:
-            read["policy"] = load_policy(file, reader)
+            read["policy"] = prepared_first(load_policy(file, reader))
         except PolicyError as error:
             raise ConfigError("%s: %s" % (places.of(("policy_file",)), error)) from None
     return Settings(**read)
@@ -163,12 +170,17 @@ def _policy(data: Any, path: tuple[object, ...], places: Places) -> Policy:
     below = _Below(places, path)
     try:
         if isinstance(data, str):
-            return Policy.from_mapping({"preset": data}, _Below(places, path, leaf=True))
+            return prepared_first(Policy.from_mapping({"preset": data}, _Below(places, path, leaf=True)))
         if isinstance(data, list):
             raise PolicyError("%s: expected a preset's name or a mapping with rules, not a list" % below.of(()))
-        return Policy.from_mapping(data, below)
+        return prepared_first(Policy.from_mapping(data, below))
     except PolicyError as error:
         raise ConfigError(str(error)) from None
+
+
+def prepared_first(policy: Policy) -> Policy:
+    """The policy as the daemon applies it: a preset approves after the prepare hooks have succeeded; without any it approves at once."""
+    return policy.approving_after_preparation() if policy.is_preset else policy
 
 
 def _hooks(data: Any, path: tuple[object, ...], places: Places) -> dict[str, dict[str, Any]]:

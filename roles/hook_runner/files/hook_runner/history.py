@@ -14,7 +14,7 @@ from typing import Any, Optional, Sequence
 from azure_scheduled_events.document import ScheduledEvent, displayable
 
 from hook_runner.logs import harmless
-from hook_runner.records import ACCEPTED, SENT, STAGES, Record, Step
+from hook_runner.records import ACCEPTED, REFUSED, SENT, STAGES, Record, Step
 
 # what is longer is cut in the text for people; the data has all of it
 LONGEST_TEXT = 2000
@@ -34,9 +34,11 @@ def as_data(records: Sequence[Record]) -> list[dict[str, Any]]:
         gone_at        when it was over, or null
         outcome        "completed", "cancelled-or-missed", or null before the end
         closed_at      when all was done for it, or null
-        approval       state ("sent", "accepted" or null), reason, attempts, asked_by (who asked by hand, or null)
+        approval       state ("sent", "accepted", "refused" or null), reason, attempts, asked_by (who asked by hand, or null),
+                       error (how the last request failed, or null)
         stages         for "prepare", "emergency", "started" and "recover" the list of runs, each with
-                       id, hook, attempt, state, reason, started_at, ended_at, seconds, exit_status (negative: the signal), output (its end)
+                       id, hook, attempt, state, reason, started_at, ended_at, seconds, exit_status (negative: the signal), output (its end),
+                       void (why what it did does not hold any more, or null)
         timeline       the list of what happened, each with at, what, detail
 
     Texts are as they came, control characters included: write them with json.dumps, which escapes those.
@@ -68,6 +70,7 @@ def _record_data(record: Record) -> dict[str, Any]:
             "reason": displayable(record.approval_reason) or None,
             "attempts": record.approval_attempts,
             "asked_by": displayable(record.approval_asked_by) or None,
+            "error": displayable(record.approval_error) or None,
         },
         "stages": {stage: [_step_data(step) for step in record.steps if step.stage == stage] for stage in STAGES},
         "timeline": [{"at": _iso(at), "what": displayable(what), "detail": displayable(detail)} for at, what, detail in record.timeline],
@@ -86,6 +89,7 @@ def _step_data(step: Step) -> dict[str, Any]:
         "seconds": _seconds(step),
         "exit_status": step.exit_status,
         "output": displayable(step.output),
+        "void": displayable(step.void) or None,
     }
 
 
@@ -125,7 +129,10 @@ def _names(names: tuple[str, ...]) -> str:
 
 def _approval(record: Record) -> str:
     times = "%d request%s" % (record.approval_attempts, "" if record.approval_attempts == 1 else "s")
-    state = {ACCEPTED: "accepted after %s" % times, SENT: "sent, not known to have arrived, after %s" % times}.get(record.approval, "none")
+    states = {ACCEPTED: "accepted after %s", SENT: "sent, not known to have arrived, after %s", REFUSED: "refused, after %s"}
+    state = states[record.approval] % times if record.approval in states else "none"
+    if record.approval_error:
+        state += " (%s)" % _short(record.approval_error)
     if record.approval_reason:
         state += ": %s" % _short(record.approval_reason)
     if record.approval_asked_by:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import collections
 import os
-from typing import Any
+from typing import Any, Optional
+
+from azure_scheduled_events.errors import ImdsError
 
 from hook_runner.engine import Engine
-from hook_runner.health import Health
+from hook_runner.health import Health, kind_of
 from hook_runner.logs import harmless
 from hook_runner.records import PREPARE, Record, Step
 from hook_runner.server_clock import ServerClock
+from hook_runner.stages import not_recovered
 from hook_runner.status import stage_of
 
 PREFIX = "azure_scheduled_events_"
@@ -47,6 +50,10 @@ class Metrics:
             PREFIX + "prepare_end_seconds_left", "Seconds that were left when the latest preparation ended", registry=registry
         )
         self._degraded = prometheus_client.Gauge(PREFIX + "journal_degraded", "1 while the journal cannot be written", registry=registry)
+        self._approvals = prometheus_client.Counter(PREFIX + "approval_answers", "Answers of IMDS to approvals", ["result"], registry=registry)
+        self._not_recovered = prometheus_client.Gauge(
+            PREFIX + "not_recovered", "Events that are over, whose recover hooks have not succeeded", registry=registry
+        )
         self._told: collections.Counter[str] = collections.Counter()
 
     def step_ended(self, record: Record, step: Step, clock: ServerClock) -> None:
@@ -56,6 +63,10 @@ class Metrics:
             self._durations.labels(step.stage, harmless(step.hook)).observe(max(0.0, (step.ended_at - step.started_at).total_seconds()))
         if step.stage == PREPARE:
             self._left.set(record.event.seconds_left(clock.now()))
+
+    def approval_answered(self, error: Optional[ImdsError]) -> None:
+        """IMDS took an approval, or gave this error instead."""
+        self._approvals.labels("accepted" if error is None else kind_of(error)).inc()
 
     def write(self, engine: Engine, health: Health, degraded: bool) -> None:
         """Write the file, whole or not at all. Raises OSError."""
@@ -70,6 +81,7 @@ class Metrics:
             self._errors.labels(kind).inc(count - self._told[kind])
             self._told[kind] = count
         self._degraded.set(int(degraded))
+        self._not_recovered.set(sum(bool(not_recovered(engine.work.hooks, record)) for record in engine.records))
         self._replace(self._client.generate_latest(self._registry))
 
     def _replace(self, content: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import Callable, NamedTuple, Optional, Union
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.identity import own_name
+from azure_scheduled_events.identity import own_name, own_vm_id
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.pacing import Pacer
 
@@ -41,9 +41,10 @@ class Missed(NamedTuple):
 
 
 class Named(NamedTuple):
-    """IMDS told this VM's resource name."""
+    """IMDS gave this VM's resource name, and its id or ""."""
 
     name: str
+    vm_id: str = ""
 
 
 class Nameless(NamedTuple):
@@ -165,8 +166,10 @@ class Poller(threading.Thread):
 
     def _ask_name(self, within: float) -> None:
         self._alive(within)
+        vm_id = ""
         try:
-            name = own_name(self._pacer.call(self._imds.instance, within=within))
+            instance = self._pacer.call(self._imds.instance, within=within)
+            name, vm_id = own_name(instance), own_vm_id(instance)
             reason = "IMDS has no compute.name for this VM"
         except ImdsError as error:
             name, reason = None, str(error)
@@ -176,7 +179,7 @@ class Poller(threading.Thread):
         else:
             self._needs_name = False
             self._next_is_news = True  # an event that came before the name was nobody's
-            self._deliver(Named(name))
+            self._deliver(Named(name, vm_id))
 
     def _send_approval(self, record_id: int, event: ScheduledEvent) -> None:
         if not self._is_as_judged(event):

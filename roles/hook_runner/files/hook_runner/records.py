@@ -33,6 +33,7 @@ CANCELLED_OR_MISSED = "cancelled-or-missed"
 # states of the approval of an event
 SENT = "sent"  # on its way: written before the request, so that a lost answer leads to another one
 ACCEPTED = "accepted"
+REFUSED = "refused"  # IMDS refused it, and repeating it unchanged does not help
 
 
 class Step:
@@ -98,7 +99,7 @@ class Record:
         seen_started: whether it was ever seen Started.
         gone_at: when a good document came without it, or when it ceased to concern this VM; None before that.
         outcome: COMPLETED or CANCELLED_OR_MISSED once it is gone, else "".
-        approval: "", SENT or ACCEPTED.
+        approval: "", SENT, ACCEPTED or REFUSED.
         approval_reason: why it was approved: the sentence of the policy, or who asked for it.
         approval_attempts: how many requests were sent.
         approval_asked_by: who asked for an approval by hand; "" where nobody did.
@@ -107,12 +108,18 @@ class Record:
         closed_at: when everything that it needed had been done; None before that.
         steps: every run of a hook, in the order of their beginning.
         timeline: entries in the order in which they came. The journal writes those that it does not have yet.
+        absences: how many good documents in a row have not listed the event, or not this VM among its Resources. Not stored.
+        resources_unknown: whether the last document did not give Resources in a readable form, so that `event` has the ones from
+            before. Not stored.
+        came_back_at: when the event was listed again after it had been gone; None where it never was. Not stored.
+        on_hold: whether the policy holds the event, so that nothing is prepared for it. Not stored.
     """
 
     __slots__ = (
         "id", "life", "event", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
         "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced", "approval_error",
         "closed_at", "steps", "timeline",
+        "absences", "resources_unknown", "came_back_at", "on_hold",
     )  # fmt: skip
 
     def __init__(self, id: int, life: int, event: ScheduledEvent, first_seen: datetime) -> None:
@@ -135,6 +142,10 @@ class Record:
         self.closed_at: Optional[datetime] = None
         self.steps: list[Step] = []
         self.timeline: list[Entry] = []
+        self.absences = 0
+        self.resources_unknown = False
+        self.came_back_at: Optional[datetime] = None
+        self.on_hold = False
 
     @property
     def key(self) -> str:

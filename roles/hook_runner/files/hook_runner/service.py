@@ -33,6 +33,7 @@ from hook_runner.poller import Answered, Looked, Missed, Named, Nameless, News, 
 from hook_runner.records import Record, Step
 from hook_runner.runs import Runs
 from hook_runner.server_clock import ServerClock
+from hook_runner.sessions import boot_id
 from hook_runner.stages import Hooks
 
 # how soon a deadline or the end of an adopted hook is noticed
@@ -52,7 +53,7 @@ FIXED = (
 
 WAITING_RESTARTS = (
     "Nothing will be approved by the policy %r. While this service watches, each restart or redeploy that a user asks for waits up to 15 minutes"
-    " for an approval. `policy: documented` approves those and short freezes of this VM at once."
+    " for an approval. `policy: documented` approves those and short freezes of this VM as soon as its prepare hooks have succeeded."
 )
 
 
@@ -93,7 +94,7 @@ class Service:
         group = self._group()
         self._share_journal(group)
         runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
-        self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended)
+        self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended, boot_id().decode("ascii"))
         self._control = Control(self._settings.run_directory, group, self._answer)
         self._poller = self._make_poller()
 
@@ -119,7 +120,7 @@ class Service:
                     self._control.serve()
                 self._take_up_late()
                 self._engine.tick()
-                self._poller.attentive = bool(self._engine.records) or self._engine.own_name is None
+                self._poller.attentive = self._engine.awaits_observation()
                 self._tell()
         finally:
             self._notifier.tell("STOPPING=1")
@@ -141,9 +142,7 @@ class Service:
         """Go on with events that a journal tells of which could not be read when the service started."""
         for record in self._journal.late_records():
             self._log.say("warning", "the journal can be read again: event %s is taken up" % record.event.event_id)
-            # a record of the same event that was not worth a line of the journal knows less
-            self._engine.records[:] = [other for other in self._engine.records if other.key != record.key] + [record]
-            self._engine.work.take_over(record)
+            self._engine.take_over(record)
 
     def _loaded(self) -> Settings:
         settings = self._load()
@@ -223,6 +222,9 @@ class Service:
         if self._engine.work.is_busy():
             return WHILE_BUSY
         pauses = [WHILE_IDLE]
+        due_in = self._engine.due_in()
+        if due_in is not None:
+            pauses.append(max(WHILE_BUSY, due_in))
         if self._notifier.watchdog is not None:
             pauses.append(self._notifier.watchdog / 4)
         return min(pauses)
@@ -246,12 +248,17 @@ class Service:
                 self._health.bad(news.error, news.outage, self._clock.now())
                 self._engine.missed()
             elif isinstance(news, Named):
-                self._engine.own_name = self._settings.resource_name or news.name
+                self._engine.identified(news.name, news.vm_id)
                 self._log.say("info", "this VM is %s" % self._engine.own_name)
             elif isinstance(news, Nameless):
-                self._health.nameless(news.reason)
+                self._engine.unidentified()
+                if self._engine.own_name is None:
+                    self._health.nameless(news.reason)
             elif isinstance(news, Answered):
                 self._engine.approval_answered(news.record_id, news.error)
+                if self._metrics is not None:
+                    self._metrics.approval_answered(news.error)
+                    self._metrics_at = 0.0
             elif isinstance(news, Withheld):
                 self._engine.approval_withheld(news.record_id)
 
@@ -308,6 +315,10 @@ class Service:
             if asked is None:
                 return {"found": False}
             return {"found": True, "accepted": asked.accepted, "text": asked.text}
+        if question.get("ask") == "recover":
+            event_id = question.get("event_id")
+            asked = self._engine.recover_by_hand(event_id, who, question.get("give_up") is True) if isinstance(event_id, str) else None
+            return {"found": False} if asked is None else {"found": True, "accepted": asked.accepted, "text": asked.text}
         return {"error": "unknown question"}
 
     def _reload(self) -> None:

@@ -13,8 +13,9 @@ from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.engine import Engine
 from hook_runner.health import Health
 from hook_runner.logs import harmless
-from hook_runner.records import STAGES, Record
+from hook_runner.records import RECOVER, STAGES, Record, Step
 from hook_runner.server_clock import ServerClock
+from hook_runner.stages import NEVER, applicable, not_recovered, retry_at
 
 
 def as_data(engine: Engine, health: Health, clock: ServerClock, degraded: Optional[str]) -> dict[str, Any]:
@@ -39,7 +40,12 @@ def is_good(data: dict[str, Any]) -> bool:
     """Whether there is nothing that somebody should look at."""
     imds = data["imds"]
     sound = imds["ok"] and imds["incomplete_since"] is None and data["journal"]["ok"] and bool(data["resource_name"])
-    return sound and all(event["prepared"] != "failed" for event in data["events"])
+    return sound and all(map(_is_good_event, data["events"]))
+
+
+def _is_good_event(event: dict[str, Any]) -> bool:
+    is_refused = event.get("approval_error") is not None
+    return event["prepared"] != "failed" and not is_refused and not event.get("not_recovered")
 
 
 def stage_of(engine: Engine, record: Record) -> str:
@@ -54,7 +60,8 @@ def stage_of(engine: Engine, record: Record) -> str:
 
 
 def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]:
-    latest = {(step.stage, step.hook): step for step in record.steps}
+    latest = {(step.stage, step.hook): step for step in record.steps if not step.void}
+    failed = not_recovered(engine.work.hooks, record)
     return {
         **record.event.as_dict(),
         "concerns_me": record.concerned,
@@ -63,6 +70,9 @@ def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]
         "stage": stage_of(engine, record),
         "prepared": engine.prepared(record),
         "approval": record.approval or None,
+        "approval_error": displayable(record.approval_error) or None,
+        "not_recovered": [step.hook for step in failed],
+        "next_attempt": _next_attempt(engine, record, failed, clock),
         "reason": displayable(engine.approvals.explained.get(record.id, "")) or None,
         "outcome": record.outcome or None,
         "waiting": displayable(engine.work.waiting.get(record.id, "")) or None,
@@ -71,6 +81,14 @@ def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]
             for (stage, name), step in sorted(latest.items(), key=lambda item: (STAGES.index(item[0][0]), item[0][1]))
         ],
     }
+
+
+def _next_attempt(engine: Engine, record: Record, failed: list[Step], clock: ServerClock) -> Optional[int]:
+    """Seconds until the next run of a recover hook that has not succeeded; None where no run is planned."""
+    names = {step.hook: step for step in failed}
+    times = [retry_at(hook, names[hook.name]) for hook in applicable(engine.work.hooks, record, RECOVER) if hook.name in names]
+    seconds = [max(0.0, (at - clock.now()).total_seconds()) for at in times if at is not None and at != NEVER]
+    return int(min(seconds)) if seconds else None
 
 
 def as_text(data: dict[str, Any]) -> str:
@@ -105,6 +123,12 @@ def _lines(event: dict[str, Any]) -> list[str]:
         lines.append("           not before %s, in %d s" % (event["not_before"], event["seconds_left"]))
     if event["concerns_me"]:
         lines.append("           stage %s, prepared: %s, approval: %s" % (event["stage"], event["prepared"], event["approval"] or "none"))
+    if event.get("approval_error"):
+        lines.append("           the approval failed: %s" % event["approval_error"])
+    if event.get("not_recovered"):
+        again = "next attempt in %d s" % event["next_attempt"] if event["next_attempt"] is not None else "no further attempt"
+        failed = ", ".join("recover/" + name for name in event["not_recovered"])
+        lines.append("           NOT RECOVERED: %s; %s; see `azure-scheduled-events recover`" % (failed, again))
     lines += ["           " + event[word] for word in ("reason", "waiting") if event[word]]
     for hook in event["hooks"]:
         why = " (%s)" % hook["reason"] if hook["reason"] else ""
@@ -120,6 +144,7 @@ def one_line(engine: Engine, health: Health) -> str:
         return "IMDS gives no good answer: " + harmless(health.error)
     if not engine.records:
         return "watching as %s: no events" % harmless(engine.own_name or "?")
-    told = ["%s %s, %s" % (record.event.event_type, record.event.status, stage_of(engine, record)) for record in engine.records[:3]]
+    stages = {record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else stage_of(engine, record) for record in engine.records[:3]}
+    told = ["%s %s, %s" % (record.event.event_type, record.event.status, stages[record.id]) for record in engine.records[:3]]
     more = ", and %d more" % (len(engine.records) - 3) if len(engine.records) > 3 else ""
     return "watching as %s: %s%s" % (harmless(engine.own_name or "?"), harmless("; ".join(told)), more)

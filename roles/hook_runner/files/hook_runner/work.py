@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
-from typing import Callable, Optional, Sequence
+from datetime import datetime, timedelta
+from typing import Callable, NamedTuple, Optional, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 
@@ -16,7 +16,20 @@ from hook_runner.hooks import Hook
 from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Record, Step
 from hook_runner.runs import Result, Runs
 from hook_runner.server_clock import ServerClock
-from hook_runner.stages import Hooks, companions, held_back_by, next_hook, prepare_ends
+from hook_runner.stages import (
+    Hooks,
+    Times,
+    applicable,
+    companions,
+    held_back_by,
+    is_done,
+    is_finished,
+    is_late,
+    next_hook,
+    prepare_budget,
+    prepare_ends,
+    urgency,
+)
 from hook_runner.trust import trusted_owners, untrusted
 from hook_runner.variables import hook_input, hook_variables
 
@@ -33,6 +46,20 @@ NEAR = "the event may start"
 AGAIN = "; NotBefore has moved, so that it is run again"
 
 
+class _Claim(NamedTuple):
+    """A more urgent event waits for a hook that runs for another one.
+
+    Attributes:
+        record: the event that waits.
+        end: when the hook has to have ended for it.
+        inherits: whether a success of the hook is a success for the waiting event, too.
+    """
+
+    record: Record
+    end: datetime
+    inherits: bool
+
+
 class Work:
     """The hook runs of all events.
 
@@ -42,7 +69,8 @@ class Work:
         clock: the server's clock.
         next_id: numbers for steps.
         keep: notes (record, word, sentence, level) in the timeline and saves the record.
-        ended: told of each step that has ended.
+        ended: called with each step that has ended.
+        boot: identifies this boot of the host.
     """
 
     def __init__(
@@ -54,6 +82,7 @@ class Work:
         next_id: Callable[[], int],
         keep: Callable[[Record, str, str, str], bool],
         ended: Callable[[Record, Step], None],
+        boot: str,
     ) -> None:
         self.settings = settings
         self.hooks = hooks
@@ -63,8 +92,11 @@ class Work:
         self._next_id = next_id
         self._keep = keep
         self._ended = ended
+        self._boot = boot
         self._active: dict[int, tuple[Record, Step, Optional[float]]] = {}
         self._stopping: dict[int, tuple[str, str]] = {}
+        # by the id of the step that runs, and the id of the record that waits for it
+        self._claims: dict[int, dict[int, _Claim]] = {}
         self.waiting: dict[int, str] = {}
 
     def is_busy(self) -> bool:
@@ -83,38 +115,81 @@ class Work:
     def take_over(self, record: Record) -> None:
         """After a start of the daemon: go on with the runs that outlived it, and note those that did not."""
         for step in record.steps:
-            if step.state != RUNNING:
-                continue
-            if self._runs.adopt(step.id):
-                # how long it has run is known when the server has told its time; the host's own clock may be wrong
-                self._active[step.id] = (record, step, None)
-                self._keep(record, "hook-adopted", "%s/%s runs on from before the daemon's start" % (step.stage, step.hook), "notice")
-            else:
-                self._close(record, step, INTERRUPTED, "the host went down while it ran, or it had not begun")
+            if step.state == RUNNING:
+                if self._runs.adopt(step.id):
+                    # how long it has run is known when the server's time is; the host's own clock may be wrong
+                    self._active[step.id] = (record, step, None)
+                    self._keep(record, "hook-adopted", "%s/%s runs on from before the daemon's start" % (step.stage, step.hook), "notice")
+                else:
+                    self._close(record, step, INTERRUPTED, "the host went down while it ran, or it had not begun")
+        if record.gone_at is None and not record.seen_started:
+            self._void_after_reboot(record)
 
     def collect(self, others: Sequence[Record]) -> None:
-        """Note the runs that have ended since; a recover hook's end counts for all events that were over when it began."""
+        """Note the runs that have ended since, also for the other events that they serve.
+
+        A recover hook's end counts for all events that were over when it began, the success of a prepare hook for the more urgent events
+        that wait for it.
+        """
         for step_id, result in self._runs.poll():
             if step_id in self._active:
                 record, step, _limit = self._active.pop(step_id)
+                claims = self._claims.pop(step_id, {})
                 self._note(record, step, result)
                 if step.stage == RECOVER and step.state != INTERRUPTED:
                     for other in companions(record, step, self.hooks, others):
                         self._share(record, step, other)
+                elif step.stage == PREPARE and step.state == OK:
+                    for claim in claims.values():
+                        if claim.inherits and claim.record.gone_at is None:
+                            self._share(record, step, claim.record)
             self._runs.forget(step_id)
 
     def go_on(self, record: Record, stage: str, others: Sequence[Record]) -> bool:
-        """Begin the stage's next hook if none runs; True when the stage is finished."""
+        """Begin the stage's next hook if none runs; True when the stage is finished. others: the events that may hold a hook back."""
         self.waiting.pop(record.id, None)
         if self.runs_for(record, stage):
             self.keep_time(record, stage)
             return False
         while True:
-            hook = next_hook(self.hooks, record, stage)
+            hook = next_hook(self.hooks, record, stage, self._clock.now())
             if hook is None:
-                return True
+                return is_finished(self.hooks, record, stage)
             if not self._begin(record, hook, others):
                 return False
+
+    def forget(self, record: Record) -> None:
+        """Drop what is only needed while the event is open."""
+        self.waiting.pop(record.id, None)
+        self._drop_claims(record)
+
+    def is_claimed(self, record: Record) -> bool:
+        """Return True if another event inherits from a prepare hook that runs for this one, so that the hook has to go on."""
+        steps = (step for owner, step, _limit in self._active.values() if owner is record and step.stage == PREPARE)
+        return any(claim.inherits for step in steps for claim in self._claims.get(step.id, {}).values())
+
+    def void(self, record: Record, stages: Sequence[str], reason: str) -> None:
+        """Let the hooks of these stages count as not run for the event, because what they did does not hold any more."""
+        steps = [step for stage in stages for step in record.of_stage(stage) if step.state != RUNNING]
+        for step in steps:
+            step.void = reason
+        if steps:
+            self._keep(record, "void", "%s: %s" % (", ".join(dict.fromkeys("%s/%s" % (step.stage, step.hook) for step in steps)), reason), "notice")
+
+    def give_up(self, record: Record, who: str) -> None:
+        """Let the recover hooks that have not succeeded count as left out."""
+        for hook in applicable(self.hooks, record, RECOVER):
+            if not is_done(hook, record.latest(RECOVER, hook.name)):
+                self._without_run(record, hook, SKIPPED, "given up by %s" % who, self._clock.now())
+
+    def reopen_late(self, record: Record) -> None:
+        """NotBefore has passed and the event is still Scheduled: hooks that were left out for lack of time get their minimum."""
+        not_before = record.event.not_before
+        for hook in self.hooks.get(PREPARE, ()):
+            step = record.latest(PREPARE, hook.name)
+            too_early = step is not None and step.started_at is not None and not_before is not None and step.started_at < not_before
+            if step is not None and too_early and step.state == SKIPPED and hook.settings.needs <= self.settings.minimum_budget:
+                step.void = "NotBefore has passed and the event has not started; the hook runs after all"
 
     def stop(self, record: Record, reason: str, *stages: str) -> None:
         """End the event's hooks of these stages."""
@@ -132,6 +207,9 @@ class Work:
                 elif step.id in self._stopping and self._stopping[step.id][1].startswith(NEAR):
                     self._stopping[step.id] = (STOPPED, self._stopping[step.id][1] + AGAIN)
         elif self.runs_for(record, PREPARE):
+            for owner, step, limit in list(self._active.values()):
+                if owner is record and limit is not None and step.started_at is not None and is_late(record, step.started_at):
+                    self._active[step.id] = (owner, step, min(limit, self._clock.monotonic() + self.settings.minimum_budget))
             left = record.event.seconds_left(self._clock.now())
             self._keep(record, "shortened", "NotBefore has come nearer: %.0f s are left" % left, "warning")
 
@@ -141,6 +219,7 @@ class Work:
         if awaited is not None:
             self.waiting[record.id] = "%s/%s waits for %s" % (hook.stage, hook.name, awaited)
             return False
+        self._drop_claims(record)
         now = self._clock.now()
         budget = self._budget(record, hook, now)
         if hook.stage == PREPARE and budget < max(hook.settings.needs, min(1.0, hook.settings.timeout)):
@@ -160,9 +239,12 @@ class Work:
         """What a hook has to wait for, so that no two undo each other's work; None where it may run."""
         if self._runs.has_strays():
             return "the end of hooks that the journal does not know"
-        if any(step.hook == hook.name for _owner, step, _limit in self._active.values()):
+        same = [(owner, step) for owner, step, _limit in self._active.values() if step.hook == hook.name]
+        if same:
+            self._claim(record, hook, same)
             return "the hook of the same name that runs for another event"
         if hook.stage == PREPARE and self.recovers():
+            self._claim(record, hook, [(owner, step) for owner, step, _limit in self._active.values() if step.stage == RECOVER])
             return "the end of what recovers from another event"
         if hook.stage != RECOVER:
             return None
@@ -171,32 +253,96 @@ class Work:
         holder = held_back_by(hook, record, self.hooks, others)
         return None if holder is None else "the end of event %s, for which this VM is prepared as well" % holder.event.event_id
 
+    def _claim(self, record: Record, hook: Hook, running: Sequence[tuple[Record, Step]]) -> None:
+        """Limit hooks that run for less urgent events, or for ones that are over, to what this event leaves them.
+
+        A prepare hook that does the same job may use all of that time, since its success counts for this event. Any other hook gets half of
+        it, and the hook that waits has the other half.
+        """
+        now = self._clock.now()
+        for owner, step in running:
+            if hook.stage != PREPARE or (owner.gone_at is None and urgency(record) >= urgency(owner)):
+                continue
+            before = self._claims.get(step.id, {}).get(record.id)
+            inherits = step.stage == PREPARE
+            end = self._end_of_claim(record, hook, now, inherits, before)
+            own_end = self._end_of(owner, step)
+            if inherits or end < own_end:
+                self._claims.setdefault(step.id, {})[record.id] = _Claim(record, end, inherits)
+            if before is None and end < own_end:
+                who = "event %s (%s), which is more urgent," % (record.event.event_id, record.event.event_type)
+                left = max(0.0, (end - now).total_seconds())
+                self._keep(owner, "shortened", "%s waits for %s/%s: %.0f s are left for it" % (who, step.stage, step.hook, left), "warning")
+
+    def _end_of_claim(self, record: Record, hook: Hook, now: datetime, inherits: bool, before: Optional[_Claim]) -> datetime:
+        budget = prepare_budget(record, self._times(), now)
+        is_open = budget is None or is_late(record, now)
+        end = now + timedelta(seconds=max(0.0, self.settings.minimum_budget if budget is None else budget))
+        if before is not None and (is_open or not inherits):
+            return min(before.end, end)
+        if not inherits:
+            half = max(hook.settings.needs, (end - now).total_seconds() / 2)
+            end -= timedelta(seconds=min(hook.settings.timeout, half))
+        return end
+
+    def _end_of(self, owner: Record, step: Step) -> datetime:
+        """When a hook that runs has to have ended for its own event."""
+        began = step.started_at or self._clock.now()
+        end = began + timedelta(seconds=self._timeout(owner, step))
+        own = prepare_ends(owner, self.settings.margin) if step.stage == PREPARE and not is_late(owner, began) else None
+        return end if own is None or owner.gone_at is not None else min(own, end)
+
+    def _times(self) -> Times:
+        return Times(self.settings.margin, self.settings.minimum_budget)
+
+    def _timeout(self, record: Record, step: Step) -> float:
+        """Seconds that a run may take; less where it began after NotBefore had passed."""
+        timeout = self.settings.hook(step.stage, step.hook).timeout
+        late = step.stage == PREPARE and step.started_at is not None and is_late(record, step.started_at)
+        return min(timeout, self.settings.minimum_budget) if late else timeout
+
+    def _drop_claims(self, record: Record) -> None:
+        for claims in self._claims.values():
+            claims.pop(record.id, None)
+
+    def _void_after_reboot(self, record: Record) -> None:
+        """A reboot undoes what was prepared, unless the configuration says that the effect persists."""
+        lost = [
+            step
+            for step in record.of_stage(PREPARE)
+            if step.state == OK and step.boot not in ("", self._boot) and not self.settings.hook(PREPARE, step.hook).persists
+        ]
+        for step in lost:
+            step.void = "the host was started anew after it ran"
+        if lost:
+            names = ", ".join(dict.fromkeys("%s/%s" % (step.stage, step.hook) for step in lost))
+            self._keep(record, "void", "%s: the host was started anew after it ran; it runs again" % names, "notice")
+
     def _start(self, record: Record, hook: Hook, budget: float, now: datetime) -> bool:
         """Run a hook; True when it could not be started, so that the next one may follow."""
         step = self._add(record, hook, RUNNING, now)
         limit = max(1, math.floor(budget))
         self._keep(record, "hook-started", "%s/%s, for at most %d s" % (hook.stage, hook.name, limit), "info")
         told = (record, hook.stage, self.own_name, now, limit)
-        timeout = hook.settings.timeout
         try:
-            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), timeout + BACKSTOP)
+            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP)
         except OSError as error:
             self._close(record, step, FAILED, "it could not be started: %s" % error)
             return True
-        self._active[step.id] = (record, step, self._clock.monotonic() + timeout)
+        self._active[step.id] = (record, step, self._clock.monotonic() + self._timeout(record, step))
         return False
 
     def _budget(self, record: Record, hook: Hook, now: datetime) -> float:
         """Seconds that a hook may take: its time-out, and for preparation no more than NotBefore leaves."""
-        end = prepare_ends(record, self.settings.margin) if hook.stage == PREPARE else None
-        return hook.settings.timeout if end is None else min(hook.settings.timeout, (end - now).total_seconds())
+        budget = prepare_budget(record, self._times(), now) if hook.stage == PREPARE else None
+        return hook.settings.timeout if budget is None else min(hook.settings.timeout, budget)
 
     def keep_time(self, record: Record, stage: str) -> None:
-        """End the event's hook whose time is up, judged anew each time since NotBefore may move."""
+        """End the event's hook whose time is up, evaluated anew each time since NotBefore and other events may change."""
         for owner, step, limit in list(self._active.values()):
             if owner is not record or step.stage != stage:
                 continue
-            timeout = self.settings.hook(stage, step.hook).timeout
+            timeout = self._timeout(record, step)
             if limit is None:
                 if not self._clock.is_set():
                     continue
@@ -205,10 +351,17 @@ class Work:
                 self._active[step.id] = (owner, step, limit)
             if self._clock.monotonic() >= limit:
                 self._stop(step, TIMEOUT, "it took longer than its %g s" % timeout, self.settings.kill_after)
-            end = prepare_ends(record, self.settings.margin) if stage == PREPARE else None
-            if end is not None and self._clock.now() >= end:
-                left = record.event.seconds_left(self._clock.now())
+            now = self._clock.now()
+            late = step.started_at is not None and is_late(record, step.started_at)
+            end = prepare_ends(record, self.settings.margin) if stage == PREPARE and record.gone_at is None and not late else None
+            if end is not None and now >= end:
+                left = record.event.seconds_left(now)
                 self._stop(step, TIMEOUT, "%s in %.0f s" % (NEAR, left), min(self.settings.kill_after, left / 2))
+            claim = min(self._claims.get(step.id, {}).values(), key=lambda claim: claim.end, default=None)
+            if claim is not None and now >= claim.end:
+                left = claim.record.event.seconds_left(now)
+                why = "event %s (%s) needs the time that is left" % (claim.record.event.event_id, claim.record.event.event_type)
+                self._stop(step, STOPPED, why, min(self.settings.kill_after, left / 2))
 
     def _stop(self, step: Step, state: str, reason: str, kill_after: float) -> None:
         if step.id not in self._stopping:
@@ -225,11 +378,11 @@ class Work:
         self._close(record, step, state, reason)
 
     def _share(self, record: Record, step: Step, other: Record) -> None:
-        """Note for another event what one run of a recover hook did for both."""
-        shared = Step(self._next_id(), RECOVER, step.hook, step.attempt, step.state, step.started_at)
-        shared.exit_status = step.exit_status
+        """Note for another event what one run of a hook did for both."""
+        shared = Step(self._next_id(), step.stage, step.hook, step.attempt, step.state, step.started_at)
+        shared.exit_status, shared.boot = step.exit_status, self._boot
         other.steps.append(shared)
-        state = SKIPPED if step.state == OK else step.state
+        state = SKIPPED if step.state == OK and step.stage == RECOVER else step.state
         self._close(other, shared, state, "one run served this event and %s" % record.event.event_id)
 
     def _without_run(self, record: Record, hook: Hook, state: str, reason: str, now: datetime) -> None:
@@ -241,6 +394,7 @@ class Work:
         if state != SKIPPED:
             attempts += 1  # what is only left out is no attempt: it may be left out as often as NotBefore moves
         step = Step(self._next_id(), hook.stage, hook.name, attempts, state, now)
+        step.boot = self._boot
         record.steps.append(step)
         return step
 
