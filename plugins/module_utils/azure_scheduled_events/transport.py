@@ -78,7 +78,8 @@ class _LimitedSocket(socket.socket):
     def recv_into(self, *args: Any) -> int:
         self.settimeout(self.limit.remaining())
         count = super().recv_into(*args)
-        self.limit.received()
+        if count:  # the end of the stream is not the beginning of an answer
+            self.limit.received()
         return count
 
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A kept connection that the server has ended costs one silent repeat, however it was ended; any other end does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Callable
+
+import pytest
+from azure_scheduled_events import Imds, ImdsError, ImdsUnreachable
+from scripted import FIN, RST, Step, scripted
+
+DOCUMENT = json.dumps({"DocumentIncarnation": 1, "Events": []}).encode()
+GOOD = Step(DOCUMENT)
+
+CALLS: dict[str, Callable[[Imds], object]] = {"GET": lambda imds: imds.events(), "POST": lambda imds: imds.approve("A")}
+
+
+@pytest.fixture(params=sorted(CALLS))
+def call(request: pytest.FixtureRequest) -> Callable[[Imds], object]:
+    return CALLS[request.param]
+
+
+@pytest.mark.parametrize("end", [FIN, RST])
+def test_an_end_instead_of_an_answer_is_repeated_once(call: Callable[[Imds], object], end: str) -> None:
+    with scripted(GOOD, Step(None, then=end), GOOD) as server:
+        imds = Imds(server.endpoint)
+        imds.events()
+        call(imds)
+        assert (imds.requests_sent, len(server.requests), server.connections) == (3, 3, 2)
+
+
+@pytest.mark.parametrize("end", [FIN, RST])
+def test_an_end_between_two_requests_costs_no_error(call: Callable[[Imds], object], end: str) -> None:
+    with scripted(GOOD._replace(then=end), GOOD) as server:
+        imds = Imds(server.endpoint)
+        imds.events()
+        assert server.ended.acquire(timeout=60)
+        call(imds)
+        assert len(server.requests) == server.connections == 2
+
+
+@pytest.mark.parametrize("end", [FIN, RST])
+def test_a_second_end_is_an_error(call: Callable[[Imds], object], end: str) -> None:
+    with scripted(GOOD, Step(None, then=end)) as server:
+        imds = Imds(server.endpoint)
+        imds.events()
+        with pytest.raises(ImdsUnreachable, match="the connection broke") as caught:
+            call(imds)
+        assert caught.value.connected and imds.requests_sent == 3
+
+
+@pytest.mark.parametrize("end", [FIN, RST])
+def test_an_end_of_a_new_connection_is_not_repeated(call: Callable[[Imds], object], end: str) -> None:
+    with scripted(Step(None, then=end)) as server:
+        imds = Imds(server.endpoint)
+        with pytest.raises(ImdsUnreachable, match="the connection broke"):
+            call(imds)
+        assert imds.requests_sent == 1
+
+
+@pytest.mark.parametrize("part", [1, 70])
+@pytest.mark.parametrize("end", [FIN, RST])
+def test_an_end_within_an_answer_is_not_repeated(call: Callable[[Imds], object], end: str, part: int) -> None:
+    """The request was processed; what is left of the answer is unknown."""
+    with scripted(GOOD, Step(DOCUMENT, part=part, then=end), GOOD) as server:
+        imds = Imds(server.endpoint)
+        imds.events()
+        with pytest.raises(ImdsError):
+            call(imds)
+        assert imds.requests_sent == 2
