@@ -70,6 +70,7 @@ class Engine:
         self._said: dict[int, tuple[object, ...]] = {}
         self._has_seen = False
         self.records: list[Record] = journal.open_records()
+        self.work.is_durable = lambda: journal.degraded is None
         if journal.is_known:  # else these may be the hooks of events that it will tell of
             self._runs.clean({step.id for record in self.records for step in record.steps})
         for record in self.records:
@@ -94,6 +95,10 @@ class Engine:
                 self._gone(record, "it is not listed any more")
             else:
                 self._changed(record, change)
+        if self.own_name is not None:
+            for record in self.records:
+                self.work.take_in(record)
+            self._runs.end_lost()
         self.tick()
 
     def tick(self) -> None:

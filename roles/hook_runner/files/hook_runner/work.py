@@ -12,8 +12,10 @@ from typing import Callable, Optional, Sequence
 from azure_scheduled_events.document import ScheduledEvent
 
 from hook_runner.configuration import Settings
+from hook_runner.deadlines import hook_ends
 from hook_runner.hooks import Hook
 from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Record, Step
+from hook_runner.run_identity import RunIdentity, usable
 from hook_runner.runs import Result, Runs
 from hook_runner.server_clock import ServerClock
 from hook_runner.stages import Hooks, companions, held_back_by, next_hook, prepare_ends
@@ -65,7 +67,10 @@ class Work:
         self._ended = ended
         self._active: dict[int, tuple[Record, Step, Optional[float]]] = {}
         self._stopping: dict[int, tuple[str, str]] = {}
+        self._collected: set[int] = set()
         self.waiting: dict[int, str] = {}
+        # whether all that was saved is on disk: until then a run's result has to stay where the next daemon finds it
+        self.is_durable: Callable[[], bool] = lambda: True
 
     def is_busy(self) -> bool:
         """Whether any hook runs."""
@@ -92,6 +97,25 @@ class Work:
             else:
                 self._close(record, step, INTERRUPTED, "the host went down while it ran, or it had not begun")
 
+    def take_in(self, record: Record) -> None:
+        """Go on with the event's runs that a journal had lost, once a document has shown what has become of the event."""
+        for step_id, found in usable(self._runs.lost(record.key), record.life, record.gone_at is not None):
+            if record.concerned and self._runs.claim(step_id):
+                latest = record.latest(found.stage, found.hook)
+                step = Step(step_id, found.stage, found.hook, latest.attempt + 1 if latest else 1, RUNNING, found.started_at)
+                record.steps.append(step)
+                self._active[step_id] = (record, step, None)
+                self._keep(record, "hook-adopted", "%s/%s ran before the daemon's start; the journal had lost it" % (step.stage, step.hook), "warning")
+
+    def next_deadline(self) -> Optional[float]:
+        """Return the monotonic seconds at which `keep_time` or `collect` has something to do though nothing happens; None for never."""
+        found = [self._runs.next_look()]
+        for record, step, limit in self._active.values():
+            if step.id not in self._stopping:
+                end = prepare_ends(record, self.settings.margin) if step.stage == PREPARE else None
+                found.append(hook_ends(limit, end, self._clock.now(), self._clock.monotonic()))
+        return min((at for at in found if at is not None), default=None)
+
     def collect(self, others: Sequence[Record]) -> None:
         """Note the runs that have ended since; a recover hook's end counts for all events that were over when it began."""
         for step_id, result in self._runs.poll():
@@ -101,7 +125,9 @@ class Work:
                 if step.stage == RECOVER and step.state != INTERRUPTED:
                     for other in companions(record, step, self.hooks, others):
                         self._share(record, step, other)
-            self._runs.forget(step_id)
+            self._collected.add(step_id)
+        while self._collected and self.is_durable():
+            self._runs.forget(self._collected.pop())
 
     def go_on(self, record: Record, stage: str, others: Sequence[Record]) -> bool:
         """Begin the stage's next hook if none runs; True when the stage is finished."""
@@ -160,7 +186,7 @@ class Work:
         """What a hook has to wait for, so that no two undo each other's work; None where it may run."""
         if self._runs.has_strays():
             return "the end of hooks that the journal does not know"
-        if any(step.hook == hook.name for _owner, step, _limit in self._active.values()):
+        if any(step.hook == hook.name for _owner, step, _limit in self._active.values()) or self._runs.is_lost(hook.name):
             return "the hook of the same name that runs for another event"
         if hook.stage == PREPARE and self.recovers():
             return "the end of what recovers from another event"
@@ -179,7 +205,8 @@ class Work:
         told = (record, hook.stage, self.own_name, now, limit)
         timeout = hook.settings.timeout
         try:
-            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), timeout + BACKSTOP)
+            identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
+            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), timeout + BACKSTOP, identity)
         except OSError as error:
             self._close(record, step, FAILED, "it could not be started: %s" % error)
             return True
