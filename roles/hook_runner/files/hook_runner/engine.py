@@ -110,6 +110,7 @@ class Engine:
         self.records: list[Record] = []
         # the newest record of each event, closed ones too as long as the event may come back
         self._by_key: dict[str, Record] = {}
+        self.work.is_durable = lambda: journal.degraded is None
         records = journal.open_records()
         if journal.is_known:  # else these may be the hooks of events that it has
             self._runs.clean({step.id for record in records for step in record.steps})
@@ -175,6 +176,10 @@ class Engine:
                 self._affects(record)
             elif record is not None:
                 record.absences = 0
+        if self.own_name is not None:
+            for record in self.records:
+                self.work.take_in(record)
+            self._runs.end_lost()
         self.tick()
 
     def tick(self) -> None:

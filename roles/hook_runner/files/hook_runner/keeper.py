@@ -3,9 +3,9 @@
 
 """A program of its own that runs one hook to its end, so that the hook outlives the daemon and is accounted for.
 
-Started by `runs` as ``python -I -S keeper.py FOLDER`` with two descriptors: 3 is the run's lock, which tells whoever finds the
-folder that this process lives; 4 is a pipe by which the hook is ended early. It imports as little as it can before the hook
-runs, and nothing of this package: a hook often has seconds, and an upgrade may replace the package meanwhile.
+Started by `runs` as ``python -I -S keeper.py FOLDER`` with two descriptors: 3 is the run's lock, which shows every process that
+finds the folder that this one lives; 4 is a pipe by which the hook is ended early. It imports as little as it can before the hook
+runs, and nothing of this package: a hook often has seconds, and an upgrade may replace the package at that moment.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ LONGEST_LINE = 1300
 LEFTOVERS_MAY_LEAVE = 0.25
 # how long whatever stays there has to end by itself when it is asked to
 LEFTOVERS_MAY_TAKE = 1.0
+# seconds between two attempts to write a result, at most
+LONGEST_PAUSE = 5.0
+# characters of output that fit into the room that the daemon made for the result, each of them escaped at worst
+LITTLE_OUTPUT = 256
 # 9 and 19 are KILL and STOP; the rest has the effect that programs expect, whatever this process was started with
 ORDINARY_SIGNALS = [number for number in range(1, 32) if number not in (9, 19)]
 TERM, KILL, CONT, CHLD = 15, 9, 18, 17
@@ -35,6 +39,7 @@ def main(folder: str) -> None:
     os.setsid()
     home = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     os.write(LOCK, b"%d\n" % os.getpid())
+    hold_open(home)
     with open(os.open("order", os.O_RDONLY, dir_fd=home), "rb") as file:
         path, environment, limit, kill_after, tail = marshal.load(file)
     began = time.monotonic()
@@ -46,7 +51,16 @@ def main(folder: str) -> None:
         error = why(path, problem)
     else:
         status, error = Watch(hook, output, began, limit, kill_after).until_it_ends()
-    write_result(home, status, output.text(), time.monotonic() - began, error)
+    keep_result(home, status, output.text(), time.monotonic() - began, error)
+
+
+def hold_open(home: int) -> None:
+    """Open the pipe whose end of file tells the daemon that this process has ended. It stays open until then."""
+    try:
+        # read and write: this does not wait for a reader
+        os.open("alive", os.O_RDWR | os.O_NONBLOCK, dir_fd=home)
+    except OSError:
+        pass  # a daemon of an earlier version made no such pipe
 
 
 def start(path: bytes, environment: dict[bytes, bytes], home: int) -> tuple[int, int]:
@@ -267,19 +281,57 @@ def clean(text: str) -> str:
     return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
 
 
+def keep_result(home: int, status: int | None, output: str, seconds: float, error: str) -> None:
+    """Write the result; where the file system does not take it, keep it and try again for as long as the folder exists."""
+    import signal
+
+    pause = 1.0
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    while True:
+        try:
+            return write_result(home, status, output, seconds, error)
+        except OSError:
+            if os.fstat(home).st_nlink == 0:
+                return  # the folder was removed
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
 def write_result(home: int, status: int | None, output: str, seconds: float, error: str) -> None:
-    """Leave the result under its final name in one step, so that there is never half of it."""
+    """Leave the result under its final name in one step, so that there is never half of it. Raises OSError.
+
+    The daemon made ``result.new`` with room for a result with little output before the hook began: a full file system costs output only.
+    """
     import json
 
-    text = json.dumps({"exit_status": status, "output": output, "seconds": round(seconds, 3), "error": error})
     for name in ("input", "order"):
         try:
-            os.unlink(name, dir_fd=home)  # room for the result, should the file system have become full
+            os.unlink(name, dir_fd=home)  # room for the output, should the file system have become full
         except OSError:
             pass
-    with open(os.open("result.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=home), "w", encoding="ascii") as file:
-        file.write(text)
+    for most in (len(output), LITTLE_OUTPUT):
+        kept = output[len(output) - min(most, len(output)) :]
+        result = {"exit_status": status, "output": kept, "seconds": round(seconds, 3), "error": error}
+        try:
+            write_in_place(home, json.dumps(result).encode("ascii"))
+        except OSError:
+            if most <= LITTLE_OUTPUT:
+                raise
+        else:
+            break
     os.rename("result.new", "result", src_dir_fd=home, dst_dir_fd=home)
+
+
+def write_in_place(home: int, data: bytes) -> None:
+    """Write ``result.new`` without giving back the room that it has. Raises OSError."""
+    descriptor = os.open("result.new", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=home)
+    try:
+        written = 0
+        while written < len(data):
+            written += os.write(descriptor, data[written:])
+        os.ftruncate(descriptor, len(data))
+    finally:
+        os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 
 """Hook runs as the daemon sees them: starts, finds again after its own restart, ends and collects them.
 
-Each run has a folder and a keeper (keeper.py). A lock that only the living keeper holds tells that it lives; its process id
-serves for nothing but ending what it left behind.
+Each run has a folder and a keeper (keeper.py). A lock that only the living keeper holds shows that it lives; its process id
+serves for nothing but ending what it left behind. A pipe that only the keeper holds open wakes the daemon when it ends.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import json
 import marshal
 import os
 import pwd
+import select
 import shutil
 import time
 from collections.abc import Mapping
 from typing import Callable, NamedTuple, Optional
 
-from hook_runner import sessions
+from hook_runner import run_identity, sessions
+from hook_runner.run_identity import RunIdentity
 from hook_runner.spawning import spawn_keeper
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -28,6 +30,12 @@ KEEPER_GONE = "its keeper was killed, so that nobody knows how it ended"
 PATIENCE = 3.0
 # how often what a dead keeper left is killed before its result is told all the same: something may hang in the kernel
 ATTEMPTS = 20
+# how long a keeper whose hook has ended may try to write the result before it is ended
+WRITING_MAY_TAKE = 600.0
+# seconds between two looks at a run whose end is near, and at one that does not announce its end
+LOOK_SOON, LOOK = 0.1, 1.0
+# bytes that are reserved for a result with little output (keeper.LITTLE_OUTPUT), so that a full file system does not lose it
+RESERVED = 4096
 
 
 class Result(NamedTuple):
@@ -47,15 +55,28 @@ class Result(NamedTuple):
 
 
 class _Run:
-    """What this process knows of a run that has not been told yet."""
+    """What this process knows of a run whose result it has not returned yet.
 
-    __slots__ = ("end_by", "kill_after", "attempts", "stray")
+    Attributes:
+        end_by: monotonic seconds after which the keeper is ended too; None while nothing has asked for the run's end.
+        kill_after: seconds between TERM and KILL that were asked for.
+        attempts: how often the processes of a dead keeper were killed.
+        stray: whether no event needs the result.
+        alive: reading end of the keeper's pipe; -1 where there is none, or it has reached its end.
+        is_ending: whether the pipe has reached its end.
+        has_begun: whether the keeper has said which process it is.
+    """
+
+    __slots__ = ("end_by", "kill_after", "attempts", "stray", "alive", "is_ending", "has_begun")
 
     def __init__(self, stray: bool = False) -> None:
         self.end_by: Optional[float] = None
         self.kill_after: Optional[float] = None
         self.attempts = 0
         self.stray = stray
+        self.alive = -1
+        self.is_ending = False
+        self.has_begun = False
 
 
 class Runs:
@@ -85,12 +106,28 @@ class Runs:
         self.kill_after = kill_after
         self._clock = clock
         self._active: dict[int, _Run] = {}
+        self._lost: dict[int, RunIdentity] = {}
         self._children: set[int] = set()
+        self._ends = select.epoll()
 
-    def start(self, step_id: int, path: str, input: bytes, variables: Mapping[str, str], limit: float) -> None:
+    def start(
+        self,
+        step_id: int,
+        path: str,
+        input: bytes,
+        variables: Mapping[str, str],
+        limit: float,
+        identity: Optional[RunIdentity] = None,
+    ) -> None:
         """Run a hook that gets `input` on stdin and `variables`. Raises OSError where it cannot be tried at all.
 
-        limit: seconds after which the keeper ends it even if no daemon lives.
+        Args:
+            step_id: number of the run.
+            path: the hook.
+            input: what it reads on stdin.
+            variables: beside `environment`.
+            limit: seconds after which the keeper ends it even if no daemon lives.
+            identity: what the run is for, so that a daemon whose journal lacks it finds it again.
         """
         self.clean_one(step_id)
         folder = self._path(step_id)
@@ -100,20 +137,42 @@ class Runs:
             order = (os.fsencode(path), self._environment(variables), float(limit), float(self.kill_after), int(self.tail))
             _write(os.path.join(folder, "order"), marshal.dumps(order, 4))  # as every Python since 3.4 reads it
             _write(os.path.join(folder, "input"), input)
+            _write(os.path.join(folder, "result.new"), bytes(RESERVED))
+            if identity is not None:
+                _write(os.path.join(folder, run_identity.FILE), run_identity.as_bytes(identity))
             os.mkfifo(os.path.join(folder, "requests"), 0o600)
+            os.mkfifo(os.path.join(folder, "alive"), 0o600)
+            self._watch(step_id, _Run())
             self._children.add(spawn_keeper(folder))
         except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
+            self.forget(step_id)
             raise
-        self._active[step_id] = _Run()
 
     def adopt(self, step_id: int) -> bool:
         """Whether a run of an earlier daemon lives or has left its result, so that `poll` will tell of it."""
         folder = self._path(step_id)
         found = sessions.is_locked(folder) or os.path.exists(os.path.join(folder, "result")) or sessions.keeper_of(folder) is not None
-        if found:
-            self._active.setdefault(step_id, _Run())
+        if found and step_id not in self._active:
+            self._watch(step_id, _Run())
         return found
+
+    def lost(self, key: str) -> list[tuple[int, RunIdentity]]:
+        """Return the runs for an event that the journal did not have at the start, by number."""
+        return sorted((number, identity) for number, identity in self._lost.items() if identity.key == key)
+
+    def is_lost(self, hook: str) -> bool:
+        """Return True if a run of `lost` is one of a hook of this name."""
+        return any(identity.hook == hook for identity in self._lost.values())
+
+    def claim(self, step_id: int) -> bool:
+        """Take over a run of `lost`, as `adopt` does."""
+        self._lost.pop(step_id, None)
+        return self.adopt(step_id)
+
+    def end_lost(self) -> None:
+        """End and remove the runs of `lost` that no event has claimed."""
+        while self._lost:
+            self._end_stray(self._lost.popitem()[0])
 
     def stop(self, step_id: int, kill_after: Optional[float] = None) -> None:
         """TERM to the hook's whole group now, KILL after `kill_after` seconds. Harmless to repeat."""
@@ -129,12 +188,13 @@ class Runs:
     def poll(self) -> list[tuple[int, Result]]:
         """The runs that have ended since the last call."""
         self._reap()
+        self._note_ends()
         ended = []
         for step_id, run in list(self._active.items()):
             result = self._result(step_id, run)
             if result is None:
                 continue
-            del self._active[step_id]
+            self._unwatch(step_id)
             if run.stray:
                 self.forget(step_id)
             else:
@@ -147,11 +207,20 @@ class Runs:
 
     def forget(self, step_id: int) -> None:
         """Remove what is left of a run, after its result has been written down."""
-        self._active.pop(step_id, None)
+        self._unwatch(step_id)
         shutil.rmtree(self._path(step_id), ignore_errors=True)
 
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when a run has ended, so that `poll` is worth a call."""
+        return self._ends.fileno()
+
+    def next_look(self) -> Optional[float]:
+        """Return the monotonic seconds at which `poll` is worth a call though `fileno` is not readable; None for never."""
+        now = self._clock()
+        return min((at for at in (self._look(step_id, run, now) for step_id, run in self._active.items()) if at is not None), default=None)
+
     def clean(self, known_ids: set[int]) -> None:
-        """End and remove the runs that belong to nobody: those of a journal that was lost."""
+        """Look at the folders of unknown runs: those that say what they are for become `lost`, all others are ended and removed."""
         try:
             names = os.listdir(self._folder)
         except OSError:
@@ -159,13 +228,12 @@ class Runs:
         for name in names:
             if not name.isdecimal() or int(name) in known_ids or int(name) in self._active:
                 continue
-            if sessions.is_locked(self._path(int(name))):
-                self._active[int(name)] = _Run(stray=True)
-                run = self._active[int(name)]
-                run.end_by = self._clock() + self.kill_after + PATIENCE
-                self._ask_to_end(int(name), self.kill_after)
+            folder = self._path(int(name))
+            identity = run_identity.read_identity(folder)
+            if identity is not None and (sessions.is_locked(folder) or sessions.keeper_of(folder) is not None):
+                self._lost[int(name)] = identity
             else:
-                self.clean_one(int(name))
+                self._end_stray(int(name))
 
     def clean_one(self, step_id: int) -> None:
         """End what runs in the folder of this number at once, and remove the folder."""
@@ -177,6 +245,53 @@ class Runs:
                 break
             time.sleep(0.01)
         self.forget(step_id)
+
+    def _end_stray(self, step_id: int) -> None:
+        if not sessions.is_locked(self._path(step_id)):
+            self.clean_one(step_id)
+            return
+        run = _Run(stray=True)
+        run.end_by = self._clock() + self.kill_after + PATIENCE
+        self._watch(step_id, run)
+        self._ask_to_end(step_id, self.kill_after)
+
+    def _watch(self, step_id: int, run: _Run) -> None:
+        """Return the run's result from now on, and see its end."""
+        self._active[step_id] = run
+        try:
+            run.alive = os.open(os.path.join(self._path(step_id), "alive"), os.O_RDONLY | os.O_NONBLOCK)
+            self._ends.register(run.alive, select.EPOLLHUP)
+        except OSError:
+            pass  # of a daemon before this one: `next_look` says when to look
+
+    def _unwatch(self, step_id: int) -> None:
+        run = self._active.pop(step_id, None)
+        if run is not None:
+            self._close(run)
+
+    def _close(self, run: _Run) -> None:
+        if run.alive >= 0:
+            os.close(run.alive)  # which takes it away from `_ends`
+            run.alive = -1
+
+    def _note_ends(self) -> None:
+        ended = {descriptor for descriptor, _event in self._ends.poll(0)}
+        for run in self._active.values():
+            if run.alive in ended:
+                run.is_ending = True
+                self._close(run)  # or it would wake the daemon again and again until the result is there
+
+    def _look(self, step_id: int, run: _Run, now: float) -> Optional[float]:
+        """Return when to look at a run that may have ended without a sign."""
+        if run.is_ending or run.attempts:
+            return now + LOOK_SOON
+        if not run.has_begun:
+            run.has_begun = sessions.keeper_of(self._path(step_id)) is not None
+        if run.alive < 0 or not run.has_begun:
+            return now + LOOK
+        if run.end_by is None:
+            return None
+        return run.end_by if run.end_by > now else now + LOOK
 
     def _path(self, step_id: int) -> str:
         return os.path.join(self._folder, "%d" % step_id)
@@ -214,6 +329,8 @@ class Runs:
             return Result(None, "", 0.0, "its keeper left a result that cannot be read: %s" % error)
         if lives and (run.end_by is None or self._clock() < run.end_by):
             return None
+        if lives and run.end_by is not None and self._clock() < run.end_by + WRITING_MAY_TAKE and sessions.hook_has_ended(folder):
+            return None  # the result waits for room on the file system
         run.attempts += 1
         if sessions.kill_all(folder) and run.attempts < ATTEMPTS:
             return None

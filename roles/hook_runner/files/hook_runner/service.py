@@ -36,8 +36,10 @@ from hook_runner.server_clock import ServerClock
 from hook_runner.sessions import boot_id
 from hook_runner.stages import Hooks
 
-# how soon a deadline or the end of an adopted hook is noticed
-WHILE_BUSY = 0.1
+# a tick follows so soon upon one after the end of a hook: what it did may allow something else
+AFTERWARDS = 0.1
+# poll(2) takes whole milliseconds, and must not end before a deadline
+GRAIN = 0.002
 WHILE_IDLE = 15.0
 METRICS_EVERY = 15.0
 CLOCK_EVERY = 10.0
@@ -93,7 +95,7 @@ class Service:
         self._await_journal()
         group = self._group()
         self._share_journal(group)
-        runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
+        self._runs = runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
         self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended, boot_id().decode("ascii"))
         self._control = Control(self._settings.run_directory, group, self._answer)
         self._poller = self._make_poller()
@@ -111,9 +113,13 @@ class Service:
         waiting.register(self._control, select.POLLIN)
         # not "IMDS answers": what waits for this service at boot must not wait for IMDS, whose state is in `status` and the metrics
         self._notifier.tell("READY=1")
+        waiting.register(self._runs, select.POLLIN)
+        has_ended = True
         try:
             while not self._stops():
-                ready = {descriptor for descriptor, _event in waiting.poll(self._pause() * 1000)}
+                pause, due = self._pause(has_ended)
+                ready = {descriptor for descriptor, _event in waiting.poll(pause * 1000)}
+                has_ended = due or self._runs.fileno() in ready
                 self._drain()
                 self._hear()
                 if self._control.fileno() in ready:
@@ -218,16 +224,27 @@ class Service:
             self._reload()
         return False
 
-    def _pause(self) -> float:
-        if self._engine.work.is_busy():
-            return WHILE_BUSY
+    def _pause(self, has_ended: bool) -> tuple[float, bool]:
+        """Return for how many seconds to wait if nothing happens, and whether a deadline is due then.
+
+        has_ended: whether a hook may have ended before the last tick.
+        """
         pauses = [WHILE_IDLE]
         due_in = self._engine.due_in()
         if due_in is not None:
-            pauses.append(max(WHILE_BUSY, due_in))
+            pauses.append(max(AFTERWARDS, due_in))
         if self._notifier.watchdog is not None:
             pauses.append(self._notifier.watchdog / 4)
-        return min(pauses)
+        if has_ended:
+            pauses.append(AFTERWARDS)
+        idle = min(pauses)
+        deadline = self._engine.work.next_deadline()
+        if deadline is None:
+            return idle, False
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return AFTERWARDS, False  # what is to be done about it has to wait for something else
+        return (left + GRAIN, True) if left < idle else (idle, False)
 
     def _drain(self) -> None:
         try:

@@ -37,6 +37,12 @@ def keeper_of(folder: str) -> Optional[int]:
         return None
 
 
+def hook_has_ended(folder: str) -> bool:
+    """Return True if the run's keeper is the only process of the run."""
+    keeper = keeper_of(folder)
+    return keeper is not None and _members(keeper) == [keeper]
+
+
 def kill_all(folder: str) -> bool:
     """KILL for all processes of the run's session, the keeper too; False where there are none (any more)."""
     keeper = keeper_of(folder)

@@ -12,8 +12,10 @@ from typing import Callable, NamedTuple, Optional, Sequence
 from azure_scheduled_events.document import ScheduledEvent
 
 from hook_runner.configuration import Settings
+from hook_runner.deadlines import hook_ends
 from hook_runner.hooks import Hook
 from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Record, Step
+from hook_runner.run_identity import RunIdentity, usable
 from hook_runner.runs import Result, Runs
 from hook_runner.server_clock import ServerClock
 from hook_runner.stages import (
@@ -97,7 +99,10 @@ class Work:
         self._stopping: dict[int, tuple[str, str]] = {}
         # by the id of the step that runs, and the id of the record that waits for it
         self._claims: dict[int, dict[int, _Claim]] = {}
+        self._collected: set[int] = set()
         self.waiting: dict[int, str] = {}
+        # whether all that was saved is on disk: until then a run's result has to stay where the next daemon finds it
+        self.is_durable: Callable[[], bool] = lambda: True
 
     def is_busy(self) -> bool:
         """Whether any hook runs."""
@@ -125,6 +130,27 @@ class Work:
         if record.gone_at is None and not record.seen_started:
             self._void_after_reboot(record)
 
+    def take_in(self, record: Record) -> None:
+        """Go on with the event's runs that a journal had lost, once a document has shown what has become of the event."""
+        for step_id, found in usable(self._runs.lost(record.key), record.life, record.gone_at is not None):
+            if record.concerned and self._runs.claim(step_id):
+                latest = record.latest(found.stage, found.hook)
+                step = Step(step_id, found.stage, found.hook, latest.attempt + 1 if latest else 1, RUNNING, found.started_at)
+                step.boot = self._boot
+                record.steps.append(step)
+                self._active[step_id] = (record, step, None)
+                self._keep(record, "hook-adopted", "%s/%s ran before the daemon's start; the journal had lost it" % (step.stage, step.hook), "warning")
+
+    def next_deadline(self) -> Optional[float]:
+        """Return the monotonic seconds at which `keep_time` or `collect` has something to do though nothing happens; None for never."""
+        found = [self._runs.next_look()]
+        for record, step, limit in self._active.values():
+            if step.id not in self._stopping:
+                ends = [self._own_end(record, step), *(claim.end for claim in self._claims.get(step.id, {}).values())]
+                end = min((at for at in ends if at is not None), default=None)
+                found.append(hook_ends(limit, end, self._clock.now(), self._clock.monotonic()))
+        return min((at for at in found if at is not None), default=None)
+
     def collect(self, others: Sequence[Record]) -> None:
         """Note the runs that have ended since, also for the other events that they serve.
 
@@ -144,6 +170,9 @@ class Work:
                         if claim.inherits and claim.record.gone_at is None:
                             self._share(record, step, claim.record)
             self._runs.forget(step_id)
+            self._collected.add(step_id)
+        while self._collected and self.is_durable():
+            self._runs.forget(self._collected.pop())
 
     def go_on(self, record: Record, stage: str, others: Sequence[Record]) -> bool:
         """Begin the stage's next hook if none runs; True when the stage is finished. others: the events that may hold a hook back."""
@@ -242,6 +271,7 @@ class Work:
         same = [(owner, step) for owner, step, _limit in self._active.values() if step.hook == hook.name]
         if same:
             self._claim(record, hook, same)
+        if any(step.hook == hook.name for _owner, step, _limit in self._active.values()) or self._runs.is_lost(hook.name):
             return "the hook of the same name that runs for another event"
         if hook.stage == PREPARE and self.recovers():
             self._claim(record, hook, [(owner, step) for owner, step, _limit in self._active.values() if step.stage == RECOVER])
@@ -289,8 +319,13 @@ class Work:
         """When a hook that runs has to have ended for its own event."""
         began = step.started_at or self._clock.now()
         end = began + timedelta(seconds=self._timeout(owner, step))
-        own = prepare_ends(owner, self.settings.margin) if step.stage == PREPARE and not is_late(owner, began) else None
-        return end if own is None or owner.gone_at is not None else min(own, end)
+        own = self._own_end(owner, step)
+        return end if own is None else min(own, end)
+
+    def _own_end(self, record: Record, step: Step) -> Optional[datetime]:
+        """When a hook has to have ended because its own event may start; None where that does not limit it."""
+        is_over = record.gone_at is not None or (step.started_at is not None and is_late(record, step.started_at))
+        return None if step.stage != PREPARE or is_over else prepare_ends(record, self.settings.margin)
 
     def _times(self) -> Times:
         return Times(self.settings.margin, self.settings.minimum_budget)
@@ -326,6 +361,8 @@ class Work:
         told = (record, hook.stage, self.own_name, now, limit)
         try:
             self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP)
+            identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
+            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), timeout + BACKSTOP, identity)
         except OSError as error:
             self._close(record, step, FAILED, "it could not be started: %s" % error)
             return True
@@ -352,8 +389,7 @@ class Work:
             if self._clock.monotonic() >= limit:
                 self._stop(step, TIMEOUT, "it took longer than its %g s" % timeout, self.settings.kill_after)
             now = self._clock.now()
-            late = step.started_at is not None and is_late(record, step.started_at)
-            end = prepare_ends(record, self.settings.margin) if stage == PREPARE and record.gone_at is None and not late else None
+            end = self._own_end(record, step)
             if end is not None and now >= end:
                 left = record.event.seconds_left(now)
                 self._stop(step, TIMEOUT, "%s in %.0f s" % (NEAR, left), min(self.settings.kill_after, left / 2))

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""When the time of a hook that runs is up, in the monotonic seconds that the service waits by. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Optional
+
+
+def hook_ends(limit: Optional[float], end: Optional[datetime], now: datetime, monotonic: float) -> Optional[float]:
+    """Return the monotonic seconds at which a hook has to be ended; None where neither bound is known.
+
+    Args:
+        limit: monotonic seconds at which its own time-out is over, or None.
+        end: aware time by the server's clock at which its stage has to be over, or None.
+        now: the present by the server's clock.
+        monotonic: the present in monotonic seconds.
+    """
+    bounds = [] if limit is None else [limit]
+    if end is not None:
+        bounds.append(monotonic + (end - now).total_seconds())
+    return min(bounds, default=None)

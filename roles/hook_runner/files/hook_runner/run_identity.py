@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Which hook a run folder is about, so that a daemon whose journal lacks the run finds it again."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from typing import NamedTuple, Optional, Sequence
+
+from hook_runner.records import RECOVER, STAGES
+
+FILE = "about"
+
+
+class RunIdentity(NamedTuple):
+    """What a run is for.
+
+    Attributes:
+        key: identity of the event, as `Record.key`.
+        life: of the event, as `Record.life`.
+        stage, hook: stage and file name of the hook.
+        started_at: aware UTC time by the server's clock.
+    """
+
+    key: str
+    life: int
+    stage: str
+    hook: str
+    started_at: datetime
+
+
+def as_bytes(identity: RunIdentity) -> bytes:
+    """Return the content of FILE."""
+    return json.dumps({**identity._asdict(), "started_at": identity.started_at.isoformat()}).encode("ascii")
+
+
+def read_identity(folder: str) -> Optional[RunIdentity]:
+    """Return the identity of the run in this folder; None where the folder has none that can be read."""
+    try:
+        with open(os.path.join(folder, FILE), encoding="ascii") as file:
+            data = json.load(file)
+        found = RunIdentity(str(data["key"]), int(data["life"]), data["stage"], str(data["hook"]), datetime.fromisoformat(data["started_at"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return found if found.stage in STAGES and found.started_at.tzinfo is not None else None
+
+
+def usable(found: Sequence[tuple[int, RunIdentity]], life: int, is_over: bool) -> list[tuple[int, RunIdentity]]:
+    """Return the runs whose effect still holds for an event, of all runs for its key.
+
+    A run of an earlier life counts for nothing, and where recovery has begun an event that is listed has come again.
+
+    Args:
+        found: numbers and identities.
+        life: the least life that the event may have.
+        is_over: whether the event is over.
+    """
+    latest = max([identity.life for _number, identity in found], default=0)
+    if latest < life:
+        return []
+    of_latest = [(number, identity) for number, identity in found if identity.life == latest]
+    if not is_over and any(identity.stage == RECOVER for _number, identity in of_latest):
+        return []
+    return of_latest
