@@ -150,6 +150,24 @@ def test_setting_that_only_a_restart_changes_gets_its_restart(site: Site) -> Non
     until(lambda: site.process() not in (process, "0"), "it is started again", site.said)
 
 
+def test_reload_that_got_lost_is_made_up_for(site: Site) -> None:
+    lose = "/bin/sh -c 'test -e /var/lib/lost || { touch /var/lib/lost; exit 0; }; kill -HUP $MAINPID'"
+    site.tell_unit("ExecReload=", f"ExecReload={lose}")
+    site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, policy="documented")
+    status = site.status()
+    assert site.host.file("/var/lib/lost").exists()
+    assert (status["policy"], status["configuration"]["differs"]) == ("documented", False)
+
+
+def test_reload_that_is_always_lost_fails_the_role(site: Site) -> None:
+    site.tell_unit("ExecReload=", "ExecReload=/bin/true")
+    failed = site.apply(hooks=changed(HOOKS), config={"interval": 0.3})
+    assert failed.status != 0 and "goes by another configuration than the host has" in failed.text, failed.text
+    assert site.status()["configuration"]["changed"] == ["/etc/azure-scheduled-events/config.yml"]
+    site.tell_unit()
+    assert not site.status()["configuration"]["differs"]
+
+
 def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
     role = README.parent
     daemon = re.search(r"FIXED = \(([^)]*)\)", (role / "files/hook_runner/service.py").read_text(encoding="utf-8"))

@@ -113,12 +113,14 @@ def settings_of(path: str, owners: Optional[frozenset[int]] = None, read: Reader
 
 def run_service(options: argparse.Namespace) -> int:
     from hook_runner.apart import locate_apart
+    from hook_runner.in_force import InForce
     from hook_runner.logs import Log
     from hook_runner.service import Service
     from hook_runner.trust import trusted_owners
 
     owners = trusted_owners()
-    Service(lambda: settings_of(options.config, owners, locate_apart), owners, Log(), options.dry_run).run()
+    in_force = InForce(options.config, lambda read: settings_of(options.config, owners, read), locate_apart)
+    Service(in_force, owners, Log(), options.dry_run).run()
     return GOOD
 
 

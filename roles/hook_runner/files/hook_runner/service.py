@@ -12,7 +12,7 @@ import select
 import signal
 import socket
 import time
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Mapping, Optional, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
@@ -24,6 +24,7 @@ from hook_runner.engine import Engine
 from hook_runner.folders import refuse_foreign, share_journal
 from hook_runner.health import Health
 from hook_runner.hooks import find_hooks
+from hook_runner.in_force import InForce
 from hook_runner.instance import claim
 from hook_runner.journal import Journal
 from hook_runner.logs import Log
@@ -62,14 +63,14 @@ class Service:
     Raises ConfigError, AlreadyRunning, and OSError where it cannot work at all.
 
     Args:
-        load: reads the settings anew; raises ConfigError.
+        in_force: reads the settings, and knows which are in force.
         owners: uids that may own hooks.
         log: where lines go.
         dry_run: approve nothing, whatever the settings say.
     """
 
-    def __init__(self, load: Callable[[], Settings], owners: frozenset[int], log: Log, dry_run: bool = False) -> None:
-        self._load, self._owners, self._log, self._dry_run = load, owners, log, dry_run
+    def __init__(self, in_force: InForce, owners: frozenset[int], log: Log, dry_run: bool = False) -> None:
+        self._in_force, self._owners, self._log, self._dry_run = in_force, owners, log, dry_run
         self._notifier = Notifier()
         self._settings = self._loaded()
         log.threshold = self._settings.log_level
@@ -146,10 +147,10 @@ class Service:
             self._engine.work.take_over(record)
 
     def _loaded(self) -> Settings:
-        settings = self._load()
+        settings = self._in_force.load()
         return settings._replace(dry_run=True) if self._dry_run else settings
 
-    def _hooks(self) -> Hooks:
+    def _hooks(self, restart_needed: Sequence[str] = ()) -> Hooks:
         found, notes = find_hooks(self._settings.hooks_directory, self._settings, self._owners)
         for note in notes:
             self._log.say("info", note)
@@ -157,6 +158,7 @@ class Service:
             for hook in hooks:
                 if hook.refusal is not None:
                     self._log.say("error", "hook %s/%s will not be run, and counts as failed: %s" % (hook.stage, hook.name, hook.refusal))
+        self._in_force.use(self._settings, self._owners, found, restart_needed)
         return found
 
     def _make_metrics(self) -> Optional[Metrics]:
@@ -298,7 +300,8 @@ class Service:
         """A line from the control socket."""
         if question.get("ask") == "status":
             self._catch_up()
-            return status.as_data(self._engine, self._health, self._clock, self._journal.degraded)
+            told = status.as_data(self._engine, self._health, self._clock, self._journal.degraded)
+            return {**told, "configuration": self._in_force.as_data()}
         if question.get("ask") == "approve":
             event_id = question.get("event_id")
             asked = None
@@ -322,7 +325,7 @@ class Service:
                 self._log.say("warning", "these settings take effect with the next restart only: %s" % ", ".join(changed))
             self._settings = settings._replace(**{name: getattr(self._settings, name) for name in FIXED})
             self._log.threshold = settings.log_level
-            self._engine.reconfigure(self._settings, self._hooks())
+            self._engine.reconfigure(self._settings, self._hooks(changed))
             self._log.say("info", "configuration and hooks are read again; what runs goes on")
         self._notifier.tell("READY=1")
 

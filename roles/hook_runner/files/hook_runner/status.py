@@ -12,6 +12,7 @@ from azure_scheduled_events.timestamps import as_utc_text
 
 from hook_runner.engine import Engine
 from hook_runner.health import Health
+from hook_runner.in_force import as_lines
 from hook_runner.logs import harmless
 from hook_runner.records import STAGES, Record
 from hook_runner.server_clock import ServerClock
@@ -22,7 +23,7 @@ def as_data(engine: Engine, health: Health, clock: ServerClock, degraded: Option
 
     Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error, incomplete_since, errors), journal (ok, error),
     events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared, approval, reason,
-    outcome, waiting and hooks (the latest run of each hook).
+    outcome, waiting and hooks (the latest run of each hook). The service adds configuration: see InForce.as_data.
     """
     return {
         "resource_name": engine.own_name,
@@ -39,6 +40,8 @@ def is_good(data: dict[str, Any]) -> bool:
     """Whether there is nothing that somebody should look at."""
     imds = data["imds"]
     sound = imds["ok"] and imds["incomplete_since"] is None and data["journal"]["ok"] and bool(data["resource_name"])
+    # who changed the disk believes that the change holds
+    sound = sound and not data.get("configuration", {}).get("differs")
     return sound and all(event["prepared"] != "failed" for event in data["events"])
 
 
@@ -81,6 +84,8 @@ def as_text(data: dict[str, Any]) -> str:
         "policy     %s, leader %s%s" % (data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""),
         "IMDS       %s" % ("good, last answer %s" % imds["last_good_poll"] if imds["ok"] else _trouble(imds)),
     ]
+    if "configuration" in data:
+        lines[2:2] = as_lines(data["configuration"])
     if imds["incomplete_since"]:
         lines.append("           some entries cannot be read since %s, so that no event is taken for over" % imds["incomplete_since"])
     if not data["journal"]["ok"]:
