@@ -17,11 +17,11 @@ from typing import Any, Mapping, Optional, Sequence
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
 
-from hook_runner import status
+from hook_runner import event_ids, history_source, status
 from hook_runner.configuration import ConfigError, Settings
-from hook_runner.control import Control
+from hook_runner.control import STATUS_NAME, Control, remove_stale
 from hook_runner.engine import Engine
-from hook_runner.folders import refuse_foreign, share_journal
+from hook_runner.folders import metrics_obstacle, refuse_foreign
 from hook_runner.health import Health
 from hook_runner.hooks import find_hooks
 from hook_runner.in_force import InForce
@@ -35,6 +35,7 @@ from hook_runner.records import Record, Step
 from hook_runner.runs import Runs
 from hook_runner.server_clock import ServerClock
 from hook_runner.stages import Hooks
+from hook_runner.trust import make_folder
 
 # how soon a deadline or the end of an adopted hook is noticed
 WHILE_BUSY = 0.1
@@ -48,7 +49,8 @@ JOURNAL_PAUSE = 1.0
 
 # settings that a reload cannot change
 FIXED = (
-    "endpoint", "api_version", "resource_name", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "metrics_file",
+    "endpoint", "api_version", "resource_name", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "status_group",
+    "metrics_file",
 )  # fmt: skip
 
 WAITING_RESTARTS = (
@@ -86,16 +88,14 @@ class Service:
             end.setblocking(False)
         self._signals: collections.deque[int] = collections.deque()
         refuse_foreign(self._settings, owners)
-        os.makedirs(self._settings.run_directory, mode=0o755, exist_ok=True)
+        make_folder(self._settings.run_directory, 0o755, owners)
         self._claim = claim(self._settings.run_directory)
         self._clock.recall(self._clock_file())
         self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
         self._await_journal()
-        group = self._group()
-        self._share_journal(group)
         runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
         self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended)
-        self._control = Control(self._settings.run_directory, group, self._answer)
+        self._controls = self._make_controls()
         self._poller = self._make_poller()
 
     def run(self) -> None:
@@ -108,7 +108,8 @@ class Service:
         self._poller.start()
         waiting = select.poll()
         waiting.register(self._woken, select.POLLIN)
-        waiting.register(self._control, select.POLLIN)
+        for control in self._controls:
+            waiting.register(control, select.POLLIN)
         # not "IMDS answers": what waits for this service at boot must not wait for IMDS, whose state is in `status` and the metrics
         self._notifier.tell("READY=1")
         try:
@@ -116,15 +117,17 @@ class Service:
                 ready = {descriptor for descriptor, _event in waiting.poll(self._pause() * 1000)}
                 self._drain()
                 self._hear()
-                if self._control.fileno() in ready:
-                    self._control.serve()
+                for control in self._controls:
+                    if control.fileno() in ready:
+                        control.serve()
                 self._take_up_late()
                 self._engine.tick()
                 self._poller.attentive = bool(self._engine.records) or self._engine.own_name is None
                 self._tell()
         finally:
             self._notifier.tell("STOPPING=1")
-            self._control.close()
+            for control in self._controls:
+                control.close()
             self._journal.close()
         self._log.say("info", "stopped%s" % ("; hooks that run go on, and are taken over at the next start" if self._engine.work.is_busy() else ""))
 
@@ -164,6 +167,10 @@ class Service:
     def _make_metrics(self) -> Optional[Metrics]:
         if not self._settings.metrics_file:
             return None
+        obstacle = metrics_obstacle(self._settings.metrics_file, self._owners)
+        if obstacle:
+            self._log.say("error", "metrics_file: nothing is written there: %s" % obstacle)
+            return None
         try:
             return Metrics(self._settings.metrics_file)
         except ImportError:
@@ -178,21 +185,23 @@ class Service:
         longest_first = longest + 2 * settings.first_timeout
         return Poller(imds, settings.interval, longest_first, longest, self._deliver, not settings.resource_name)
 
-    def _group(self) -> Optional[int]:
-        name = self._settings.control_group
+    def _make_controls(self) -> list[Control]:
+        """The socket for those who may do all, and if a group may only look, one for that."""
+        settings = self._settings
+        made = [Control(settings.run_directory, self._gid("control_group", settings.control_group), self._answer)]
+        status_group = self._gid("status_group", settings.status_group)
+        if status_group is not None:
+            made.append(Control(settings.run_directory, status_group, self._answer, STATUS_NAME))
+        else:
+            remove_stale(settings.run_directory, STATUS_NAME)
+        return made
+
+    def _gid(self, key: str, name: str) -> Optional[int]:
         try:
             return grp.getgrnam(name).gr_gid if name else None
         except KeyError:
-            self._log.say("error", "control_group: there is no group %r, so that only root may approve" % name)
+            self._log.say("error", "%s: there is no group %r; only root has its rights" % (key, name))
             return None
-
-    def _share_journal(self, group: Optional[int]) -> None:
-        """Let the group that may approve read the history as well."""
-        try:
-            share_journal(self._settings.journal, group)
-        except OSError as error:
-            if group is not None:
-                self._log.say("warning", "the group of control_group may not be able to read the history: %s" % error)
 
     def _deliver(self, news: News) -> None:
         """In the poller's thread: hand something to the loop."""
@@ -302,16 +311,25 @@ class Service:
             self._catch_up()
             told = status.as_data(self._engine, self._health, self._clock, self._journal.degraded)
             return {**told, "configuration": self._in_force.as_data()}
+        if question.get("ask") == "history":
+            return history_source.page(self._journal, question)
         if question.get("ask") == "approve":
-            event_id = question.get("event_id")
             asked = None
-            if isinstance(event_id, str):
+            found = self._meant(question.get("event_id"))
+            if len(found) > 1:
+                return {"found": False, "candidates": found}
+            if found:
                 force, others = question.get("force") is True, question.get("release_others") is True
-                asked = self._engine.approve_by_hand(event_id, who, force, others)
+                asked = self._engine.approve_by_hand(found[0], who, force, others)
             if asked is None:
                 return {"found": False}
             return {"found": True, "accepted": asked.accepted, "text": asked.text}
         return {"error": "unknown question"}
+
+    def _meant(self, event_id: object) -> list[str]:
+        """The ids of the present events that a question may mean."""
+        known = [record.event.event_id for record in self._engine.records if record.gone_at is None]
+        return event_ids.meant(event_id, known) if isinstance(event_id, str) else []
 
     def _reload(self) -> None:
         self._notifier.tell("RELOADING=1")
