@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from azure_scheduled_events.yaml_lines import Reader, locate
 
+from hook_runner import __version__
 from hook_runner.configuration import DEFAULT_PATH, ConfigError, Settings, load_settings
 from hook_runner.instance import AlreadyRunning
 from hook_runner.logs import harmless
@@ -50,6 +51,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """All verbs and options."""
     made = argparse.ArgumentParser(prog="azure-scheduled-events", description="Prepare this VM for Azure Scheduled Events, and recover from them.")
+    made.add_argument("--version", action="version", version="%%(prog)s %s" % __version__)
     verbs = made.add_subparsers(metavar="VERB", required=True)
 
     def verb(name: str, function: Any, about: str, prints_data: bool = True) -> argparse.ArgumentParser:
@@ -76,6 +78,11 @@ def parser() -> argparse.ArgumentParser:
     approve.add_argument("--force", action="store_true", help="now, even if the preparation failed or goes on")
     approve.add_argument("--release-others", action="store_true", help="even if the event hits other VMs too, which the approval releases as well")
 
+    pause = verb("pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on")
+    pause.add_argument("--until", type=until, default={}, metavar="TIME", help="end by itself: 30m, 2h, 18:00 or 2026-11-21T18:00:00Z (UTC)")
+    pause.add_argument("--reason", default="", metavar="TEXT", help="why, for those who look at the status")
+    verb("resume", resume_service, "end a pause")
+
     check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
     check.add_argument("--offline", action="store_true", help="do not ask IMDS")
     check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
@@ -87,6 +94,17 @@ def positive(text: str) -> int:
     if number < 1:
         raise ValueError("at least 1")
     return number
+
+
+def until(text: str) -> dict[str, Any]:
+    from datetime import datetime, timezone
+
+    from hook_runner.pausing import moment
+
+    try:
+        return moment(text, datetime.now(timezone.utc))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def some_id(text: str) -> str:
@@ -201,6 +219,27 @@ def approve_event(options: argparse.Namespace) -> int:
         return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=answer["candidates"])
     if not answer.get("found"):
         return fail(NO_SUCH_EVENT, "there is no event %s now; `azure-scheduled-events status` lists them" % options.event_id, options.json, found=False)
+    show(answer, answer["text"], options.json)
+    return GOOD if answer["accepted"] else WRONG
+
+
+def pause_service(options: argparse.Namespace) -> int:
+    return change_pause(options, {"ask": "pause", "reason": options.reason, **options.until})
+
+
+def resume_service(options: argparse.Namespace) -> int:
+    return change_pause(options, {"ask": "resume"})
+
+
+def change_pause(options: argparse.Namespace, question: dict[str, Any]) -> int:
+    from hook_runner.control import ask
+
+    try:
+        answer = ask(settings_of(options.config).run_directory, question)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return fail(NOT_RUNNING, "the service does not run; only a service that runs can be paused or resumed", options.json, running=False)
+    if "error" in answer:
+        return fail(WRONG, answer["error"], options.json)
     show(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
 

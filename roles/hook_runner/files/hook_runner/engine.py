@@ -22,6 +22,7 @@ from hook_runner.approvals import Approvals, Asked
 from hook_runner.configuration import Settings
 from hook_runner.journal import Journal
 from hook_runner.logs import Log
+from hook_runner.pausing import Pausing
 from hook_runner.records import CANCELLED_OR_MISSED, COMPLETED, EMERGENCY, PREPARE, RECOVER, STARTED, Entry, Record, Step
 from hook_runner.runs import Runs
 from hook_runner.server_clock import ServerClock
@@ -66,7 +67,8 @@ class Engine:
         self._clock = clock
         self._log = log
         self.work = Work(settings, hooks, runs, clock, journal.next_id, self._keep, step_ended)
-        self.approvals = Approvals(settings, clock, send_approval, lambda: journal.degraded is None, self._keep)
+        self.pausing = Pausing(journal, clock, log)
+        self.approvals = Approvals(settings, clock, send_approval, lambda: journal.degraded is None, self._keep, self.pausing)
         self._said: dict[int, tuple[object, ...]] = {}
         self._has_seen = False
         self.records: list[Record] = journal.open_records()
@@ -98,6 +100,8 @@ class Engine:
 
     def tick(self) -> None:
         """Do what is due by now: note ended hooks, keep deadlines, begin hooks, send approvals."""
+        if self._has_seen:
+            self.pausing.expire()
         self.work.own_name = self.own_name or ""
         self.work.collect(self.records)
         # what is over comes first, so that one VM's recovery begins before the next preparation (T21)
@@ -212,7 +216,11 @@ class Engine:
         if self._said.get(record.id) != said:
             self._said[record.id] = said
             self._log.say("notice" if "notify" in decision.actions else "info", decision.reason, **self._fields(record))
-        if "hold" not in decision.actions or record.approval_asked_by or prepared != "none":
+        pause = self.pausing.current()
+        if pause is not None:
+            self.work.put_off(record, pause.text())
+            prepared = self.prepared(record)
+        elif "hold" not in decision.actions or record.approval_asked_by or prepared != "none":
             self.work.go_on(record, PREPARE, self.records)
             prepared = self.prepared(record)
             decision = self.approvals.decide(record, self.own_name, prepared)
@@ -225,8 +233,10 @@ class Engine:
         if self.work.runs_for(record, PREPARE):
             if self.settings.when_started == "stop":
                 self.work.stop(record, "the event has started", PREPARE)
-            else:
+            elif self.pausing.current() is None:
                 self.work.go_on(record, PREPARE, self.records)
+            else:
+                self.work.keep_time(record, PREPARE)
             return
         self.work.go_on(record, EMERGENCY if record.first_status == "Started" else STARTED, self.records)
 

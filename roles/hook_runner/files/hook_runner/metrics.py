@@ -47,6 +47,7 @@ class Metrics:
             PREFIX + "prepare_end_seconds_left", "Seconds that were left when the latest preparation ended", registry=registry
         )
         self._degraded = prometheus_client.Gauge(PREFIX + "journal_degraded", "1 while the journal cannot be written", registry=registry)
+        self._paused = prometheus_client.Gauge(PREFIX + "paused", "1 while an operator has paused the daemon", registry=registry)
         self._told: collections.Counter[str] = collections.Counter()
 
     def step_ended(self, record: Record, step: Step, clock: ServerClock) -> None:
@@ -70,6 +71,7 @@ class Metrics:
             self._errors.labels(kind).inc(count - self._told[kind])
             self._told[kind] = count
         self._degraded.set(int(degraded))
+        self._paused.set(int(engine.pausing.current() is not None))
         self._replace(self._client.generate_latest(self._registry))
 
     def _replace(self, content: bytes) -> None:

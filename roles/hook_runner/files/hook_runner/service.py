@@ -17,7 +17,7 @@ from typing import Any, Mapping, Optional, Sequence
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
 
-from hook_runner import event_ids, history_source, status
+from hook_runner import __version__, event_ids, history_source, status
 from hook_runner.configuration import ConfigError, Settings
 from hook_runner.control import STATUS_NAME, Control, remove_stale
 from hook_runner.engine import Engine
@@ -233,7 +233,7 @@ class Service:
     def _pause(self) -> float:
         if self._engine.work.is_busy():
             return WHILE_BUSY
-        pauses = [WHILE_IDLE]
+        pauses = [WHILE_IDLE, max(WHILE_BUSY, self._engine.pausing.seconds_left() or WHILE_IDLE)]
         if self._notifier.watchdog is not None:
             pauses.append(self._notifier.watchdog / 4)
         return min(pauses)
@@ -310,7 +310,13 @@ class Service:
         if question.get("ask") == "status":
             self._catch_up()
             told = status.as_data(self._engine, self._health, self._clock, self._journal.degraded)
-            return {**told, "configuration": self._in_force.as_data()}
+            pause = self._engine.pausing.current()
+            more = {"version": __version__, "configuration": self._in_force.as_data(), "paused": None if pause is None else pause.as_data()}
+            return {**told, **more}
+        if question.get("ask") in ("pause", "resume"):
+            answer = self._engine.pausing.asked(question, who)
+            self._engine.tick()
+            return answer
         if question.get("ask") == "history":
             return history_source.page(self._journal, question)
         if question.get("ask") == "approve":
@@ -349,7 +355,10 @@ class Service:
 
     def _say_hello(self) -> None:
         settings = self._settings
-        self._log.say("info", "watching %s, policy %s" % (settings.endpoint, settings.policy.name))
+        self._log.say("info", "version %s watches %s, policy %s" % (__version__, settings.endpoint, settings.policy.name))
+        pause = self._engine.pausing.current()
+        if pause is not None:
+            self._log.say("warning", "%s; no prepare hook begins, and nothing is approved" % pause.text())
         if not settings.policy.may_approve():
             self._log.say("warning", WAITING_RESTARTS % settings.policy.name)
         if settings.dry_run:

@@ -116,6 +116,14 @@ class Work:
             if not self._begin(record, hook, others):
                 return False
 
+    def put_off(self, record: Record, reason: str) -> None:
+        """Begin no prepare hook of the event now; one that runs keeps its time."""
+        self.waiting.pop(record.id, None)
+        if self.runs_for(record, PREPARE):
+            self.keep_time(record, PREPARE)
+        elif next_hook(self.hooks, record, PREPARE) is not None:
+            self.waiting[record.id] = "no prepare hook begins: %s" % reason
+
     def stop(self, record: Record, reason: str, *stages: str) -> None:
         """End the event's hooks of these stages."""
         for owner, step, _limit in list(self._active.values()):
