@@ -14,6 +14,7 @@ REFERENCE = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8
 
 # what differs from one run to the next, in the order in which it is looked for
 _DIFFERS = (
+    (r"sha256 [0-9a-f]+", "sha256 HASH"),
     (r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", "ID"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{3})?Z?", "TIME"),
     (r"-?\d+(\.\d+)*", "N"),

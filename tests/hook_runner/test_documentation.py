@@ -145,6 +145,7 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> No
     assert host.ready.exists()
     host.run("azure-scheduled-events status")  # answered when the journal has the end, which the log has before
     see(0)  # history
+    see(0, reboot)  # history of the event
     freeze = azure.schedule("Freeze", "vm1", "vm2")
     host.wait_until_said("hook-ended: prepare/10-drain: ok", times=2)
     see(1, freeze)  # approve

@@ -37,8 +37,8 @@ def journal(path: str, said: list[str]) -> Iterator[Journal]:
 
 def test_file_and_folder_are_made_and_closed_to_others(journal: Journal, path: str, said: list[str]) -> None:
     journal.save(make_record(journal.next_id()))
-    assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o750
-    assert [stat.S_IMODE(os.stat(path + suffix).st_mode) for suffix in ("", "-wal", "-shm")] == [0o640] * 3
+    assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+    assert [stat.S_IMODE(os.stat(path + suffix).st_mode) for suffix in ("", "-wal", "-shm")] == [0o600] * 3
     assert said == [] and journal.degraded is None
 
 

@@ -9,6 +9,7 @@ import grp
 import json
 import os
 import pwd
+import socket
 from typing import Callable
 
 import pytest
@@ -198,20 +199,75 @@ def test_a_dry_run_of_the_command_approves_nothing(azure: Azure, make_daemon: Ma
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-@pytest.mark.parametrize("group, permitted", [("", False), (grp.getgrgid(NOBODYS_GROUP).gr_name, True)])
-def test_only_root_and_the_group_may_ask(azure: Azure, make_daemon: MakeDaemon, group: str, permitted: bool) -> None:
-    me = make_daemon(control_group=group).start()
+@pytest.mark.parametrize("key, permitted", [("", ""), ("control_group", "status history approve"), ("status_group", "status history")])
+def test_who_may_ask_what(azure: Azure, make_daemon: MakeDaemon, key: str, permitted: str) -> None:
+    me = make_daemon(**{key: grp.getgrgid(NOBODYS_GROUP).gr_name} if key else {}).start()
     # the way there is open, so that only the socket's own mode is left to refuse
     (me.rig.folder / "run").chmod(0o755)
 
-    def ask_as_nobody() -> None:
-        os.chdir(me.rig.folder)
-        os.setgroups([])
-        os.setgid(NOBODYS_GROUP)
-        os.setuid(NOBODY)
-        try:
-            os._exit(0 if ask("run", {"ask": "status"})["resource_name"] == "vm1" else 2)
-        except PermissionError:
-            os._exit(77)
+    def ask_as_nobody(question: dict[str, str]) -> Callable[[], None]:
+        def work() -> None:
+            os.chdir(me.rig.folder)
+            os.setgroups([])
+            os.setgid(NOBODYS_GROUP)
+            os.setuid(NOBODY)
+            try:
+                os._exit(2 if "error" in ask("run", question) else 0)
+            except PermissionError:
+                os._exit(77)
 
-    assert in_child(ask_as_nobody) == (0 if permitted else 77)
+        return work
+
+    questions = ("status", "history", "approve")
+    results = [in_child(ask_as_nobody({"ask": each, "event_id": "x"})) for each in questions]
+    assert results == [0 if each in permitted.split() else 77 for each in questions]
+    assert (me.rig.folder / "run" / "status.sock").exists() == (key == "status_group")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_the_socket_of_the_status_group_answers_nothing_else(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon(status_group=grp.getgrgid(NOBODYS_GROUP).gr_name).start()
+    path = str(me.rig.folder / "run" / "status.sock")
+    for question in ({"ask": "approve", "event_id": "x"}, {"ask": "pause"}, {"ask": "resume"}, {}):
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(path)
+            asking.sendall(json.dumps(question).encode() + b"\n")
+            assert "status_group" in json.loads(asking.recv(10000))["error"]
+
+
+def test_an_event_may_be_named_by_the_beginning_of_its_id(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon(policy="observe").start()
+    first, second = azure.schedule("Reboot", hold=True), azure.schedule("Redeploy", hold=True)
+    me.wait(lambda: len(me.data("status")[1]["events"]) == 2)
+    length = len(os.path.commonprefix([first, second])) + 1
+    code, data = me.data("approve", first[:length].lower())
+    assert (code, data["accepted"]) == (0, True)
+    me.wait(lambda: azure.approvals() == [("vm1", first)])
+    assert [each["event"]["event_id"] for each in me.data("history", first[:length])[1]] == [first]
+    # both begin with what they have in common
+    for verb in ("approve", "history"):
+        if length > 1:
+            code, data = me.data(verb, first[: length - 1])
+            assert (code, data["found"], sorted(data["candidates"])) == (4, False, sorted([first, second]))
+        assert me.command(verb, "").returncode == 2
+
+
+def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.rig.hook("prepare/10-a", TALKS)
+    me.start(first="from hook_runner import history_source; history_source.PAGE_RECORDS = 2")
+    for _number in range(5):
+        event = azure.schedule("Freeze", hold=True)
+        me.wait(lambda event=event: ("vm1", event) in azure.approvals())  # type: ignore[misc]
+        azure.cancel(event)
+        me.wait(lambda: not me.data("status")[1]["events"])
+    limits: list[tuple[str, ...]] = [("--all",), ("--limit", "3"), ("--limit", "4"), (event,), (event[:-1],)]
+    told = [(me.data("history", *limit), me.command("history", *limit).stdout) for limit in limits]
+    assert [len(data) for (_code, data), _text in told] == [5, 3, 4, 1, 1]
+    me.stop()
+    assert told == [(me.data("history", *limit), me.command("history", *limit).stdout) for limit in limits]
+    table = told[0][1].splitlines()
+    assert len(table) == 6 and table[0].split()[:2] == ["EVENT", "TYPE"]
+    assert table[5].split("  ") and table[5].startswith(event) and "cancelled-or-missed" in table[5] and "accepted" in table[5]
+    assert "speaking of %s" % event in told[3][1]
+    assert me.command("history", "--all", "--limit", "3").returncode == 2

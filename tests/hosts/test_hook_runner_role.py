@@ -23,6 +23,7 @@ LIBRARY = "/usr/local/lib/azure-scheduled-events"
 JOURNAL = "/var/lib/azure-scheduled-events"
 HOOKS_FOLDER = "/etc/azure-scheduled-events/hooks.d"
 GROUP = "azure-scheduled-events"
+STATUS_GROUP = "azure-scheduled-events-status"
 NEW_CONFIGURATION, NEW_PACKAGE, PLACED = ["Lay out the configuration"], "Look for what is new in the package", "Put it in its place"
 RESTART, RELOAD = "Restart the hook runner", "Reload the hook runner"
 # two are enough here
@@ -150,6 +151,24 @@ def test_setting_that_only_a_restart_changes_gets_its_restart(site: Site) -> Non
     until(lambda: site.process() not in (process, "0"), "it is started again", site.said)
 
 
+def test_reload_that_got_lost_is_made_up_for(site: Site) -> None:
+    lose = "/bin/sh -c 'test -e /var/lib/lost || { touch /var/lib/lost; exit 0; }; kill -HUP $MAINPID'"
+    site.tell_unit("ExecReload=", f"ExecReload={lose}")
+    site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, policy="documented")
+    status = site.status()
+    assert site.host.file("/var/lib/lost").exists()
+    assert (status["policy"], status["configuration"]["differs"]) == ("documented", False)
+
+
+def test_reload_that_is_always_lost_fails_the_role(site: Site) -> None:
+    site.tell_unit("ExecReload=", "ExecReload=/bin/true")
+    failed = site.apply(hooks=changed(HOOKS), config={"interval": 0.3})
+    assert failed.status != 0 and "goes by another configuration than the host has" in failed.text, failed.text
+    assert site.status()["configuration"]["changed"] == ["/etc/azure-scheduled-events/config.yml"]
+    site.tell_unit()
+    assert not site.status()["configuration"]["differs"]
+
+
 def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
     role = README.parent
     daemon = re.search(r"FIXED = \(([^)]*)\)", (role / "files/hook_runner/service.py").read_text(encoding="utf-8"))
@@ -194,16 +213,21 @@ def test_hooks_come_from_files_templates_and_text(site: Site, tmp_path: Path) ->
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
-def test_only_root_and_the_group_may_ask_and_approve(site: Site) -> None:
-    site.host.run(["sh", "-c", f"useradd --no-create-home stranger; useradd --no-create-home --groups {GROUP} member"])
+def test_only_root_and_the_groups_may_ask_and_approve(site: Site) -> None:
+    site.must_apply(group=GROUP, status_group=STATUS_GROUP)
+    users = "useradd --no-create-home stranger; useradd --no-create-home --groups %s member; useradd --no-create-home --groups %s monitor"
+    site.host.run(["sh", "-c", users % (GROUP, STATUS_GROUP)])
     until(site.watches, "it watches", site.said)
 
     def tried(user: str) -> list[int]:
-        words = (["status"], ["approve", "no-such-event"], ["history"])
+        words = (["status"], ["history"], ["approve", "no-such-event"])
         return [site.host.run(["runuser", "-u", user, "--", COMMAND, *verb], check=False).returncode for verb in words]
 
-    assert tried("member") == [0, 4, 0]
+    assert tried("member") == [0, 0, 4]
+    assert tried("monitor") == [0, 0, 77]
     assert tried("stranger") == [77, 77, 77]
+    found = site.host.run(["find", JOURNAL, "-printf", "%f %m %u\n"]).stdout.splitlines()
+    assert {line for line in found if "mine" not in line} >= {"azure-scheduled-events 700 root", "journal.db 600 root"}, found
 
 
 def test_sick_imds_does_not_hold_up_the_role(site: Site, azure: Azure) -> None:
@@ -246,7 +270,7 @@ def test_absent_leaves_the_journal_only(site: Site) -> None:
     gone = site.must_apply(state="absent")
     assert installed(site) == [JOURNAL], gone.text
     assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
-    assert site.host.run(["getent", "group", GROUP], check=False).returncode != 0
+    assert [site.host.run(["getent", "group", each], check=False).returncode for each in (GROUP, STATUS_GROUP)] == [2, 2]
     assert site.host.run(["pgrep", "--full", LIBRARY], check=False).stdout == ""
 
 

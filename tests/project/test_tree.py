@@ -62,3 +62,8 @@ def test_action_group_has_every_module() -> None:
     runtime = yaml.safe_load(text_of(Path("meta/runtime.yml")))
     modules = {name.stem for name in FILES if name.parent == Path("plugins/modules") and name.stem != "__init__"}
     assert set(runtime["action_groups"]["scheduled_events"]) == modules
+
+
+def test_version_of_the_daemon_is_that_of_the_collection() -> None:
+    daemon = re.search(r'^__version__ = "(.+)"$', text_of(Path("roles/hook_runner/files/hook_runner/__init__.py")), re.MULTILINE)
+    assert daemon is not None and daemon[1] == yaml.safe_load(text_of(Path("galaxy.yml")))["version"]

@@ -16,6 +16,7 @@ from azure_scheduled_events.predicates import Situation
 from hook_runner import leadership
 from hook_runner.configuration import Settings
 from hook_runner.gates import gates_open
+from hook_runner.pausing import Pausing
 from hook_runner.records import ACCEPTED, REFUSED, SENT, Record
 from hook_runner.server_clock import ServerClock
 from hook_runner.trust import trusted_owners
@@ -52,6 +53,7 @@ class Approvals:
         send: hands (record, event) to whoever talks to IMDS; the answer comes back by `answered`.
         durable: whether the journal can keep what is decided; nothing is approved that would be forgotten.
         keep: notes (record, word, sentence, level) in the timeline and saves the record.
+        pausing: knows whether an operator has paused the daemon.
     """
 
     def __init__(
@@ -61,12 +63,14 @@ class Approvals:
         send: Callable[[Record, ScheduledEvent], None],
         durable: Callable[[], bool],
         keep: Callable[[Record, str, str, str], bool],
+        pausing: Pausing,
     ) -> None:
         self.settings = settings
         self._clock = clock
         self._send = send
         self._durable = durable
         self._keep = keep
+        self._pausing = pausing
         self._in_flight: set[int] = set()
         self._not_before: dict[int, float] = {}
         self._errors_in_a_row: dict[int, int] = {}
@@ -181,6 +185,9 @@ class Approvals:
             return Asked(False, "its preparation failed, which needs --force")
         if not self._durable() and not force:
             return Asked(False, "the journal cannot be written, so that the approval would be forgotten, which needs --force")
+        pause = self._pausing.current()
+        if pause is not None and not force:
+            return Asked(False, "%s, which needs --force" % pause.text())
         record.approval_asked_by = who
         record.approval_forced = force
         self._keep(record, "approval-asked", "by %s%s" % (who, ", forced" if force else ""), "notice")
@@ -228,6 +235,9 @@ class Approvals:
             return "the last request went wrong, so that the events are looked at first"
         if not self._durable() and not record.approval_forced:
             return "the journal cannot be written, so that the approval would be forgotten"
+        pause = self._pausing.current()
+        if pause is not None and not record.approval_forced:
+            return pause.text()
         if record.approval_asked_by:
             return None
         age = max(0.0, (now - record.first_seen).total_seconds())

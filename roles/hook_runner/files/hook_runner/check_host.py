@@ -12,8 +12,9 @@ import sys
 
 from hook_runner.configuration import Settings
 from hook_runner.findings import ERROR, INFO, WARNING, Report
+from hook_runner.folders import metrics_obstacle
 from hook_runner.gates import distrusted
-from hook_runner.trust import untrusted
+from hook_runner.trust import nearest_existing, untrusted, untrusted_place
 
 # bytes: less than this is too little for journal or runs; less than the second will not do for long
 TOO_LITTLE, LITTLE = 1 << 20, 16 << 20
@@ -23,11 +24,15 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
     """Look at what the settings need of the host."""
     _check_folder("journal", os.path.dirname(settings.journal), owners, report)
     _check_folder("run_directory", settings.run_directory, owners, report)
-    if settings.control_group:
+    reason = untrusted_place(settings.hooks_directory, owners)
+    if reason is not None:
+        report.add(ERROR, "hooks", settings.hooks_directory, reason)
+    for key, group in (("control_group", settings.control_group), ("status_group", settings.status_group)):
         try:
-            grp.getgrnam(settings.control_group)
+            if group:
+                grp.getgrnam(group)
         except KeyError:
-            report.add(ERROR, "control_group", settings.control_group, "there is no group %s" % settings.control_group)
+            report.add(ERROR, key, group, "there is no group %s" % group)
     for name, path in settings.gates.items():
         reason = distrusted(path, owners)
         if reason is not None:
@@ -39,9 +44,8 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
 
 
 def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report) -> None:
-    there = _nearest_folder(folder)
-    # one that is to be made yet will be its maker's own
-    reason = untrusted(folder, folder, owners) if there == folder else None
+    there = nearest_existing(folder)
+    reason = untrusted_place(folder, owners)
     if reason is not None:
         report.add(ERROR, what, folder, reason)
     if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
@@ -57,13 +61,6 @@ def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report
         report.add(ERROR, what, there, "its file system has no room for another file (no inodes)")
 
 
-def _nearest_folder(path: str) -> str:
-    """The path, or the nearest folder above it that is there."""
-    while not os.path.lexists(path) and path != "/":
-        path = os.path.dirname(path)
-    return path
-
-
 def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
@@ -71,8 +68,11 @@ def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
     elif not os.access(folder, os.W_OK | os.X_OK):
         report.add(ERROR if os.geteuid() == 0 else WARNING, "metrics", folder, "it cannot be written")
     else:
+        obstacle = metrics_obstacle(path, owners)
         reason = untrusted(folder, folder, owners)
-        if reason is not None:
+        if obstacle:
+            report.add(ERROR, "metrics", folder, "nothing is written there: %s" % obstacle)
+        elif reason is not None:
             report.add(WARNING, "metrics", folder, "others can write the metrics, or replace them: %s" % reason)
     if importlib.util.find_spec("prometheus_client") is None:
         report.add(ERROR, "metrics", path, "metrics_file is set, but the Python library prometheus_client is not installed")

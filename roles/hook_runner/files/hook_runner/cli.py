@@ -3,8 +3,8 @@
 
 """The command azure-scheduled-events.
 
-Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does not run; 4 no such event;
-77 not permitted; 78 the configuration cannot be used.
+Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does not run;
+4 no such event, or several that the id may mean; 77 not permitted; 78 the configuration cannot be used.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from azure_scheduled_events.yaml_lines import Reader, locate
 
+from hook_runner import __version__
 from hook_runner.configuration import DEFAULT_PATH, ConfigError, Settings, load_settings
 from hook_runner.instance import AlreadyRunning
 from hook_runner.logs import harmless
+
+if TYPE_CHECKING:
+    from hook_runner.history_source import Found as HistoryFound
 
 GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
 
@@ -35,7 +39,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except ConfigError as error:
         return fail(BAD_CONFIG, str(error), as_json)
     except PermissionError as error:
-        return fail(NOT_PERMITTED, "%s; this needs root, or the group of control_group" % error, as_json)
+        return fail(NOT_PERMITTED, "%s; this needs root, or the group of control_group, or for status and history that of status_group" % error, as_json)
     except BrokenPipeError:
         # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -47,6 +51,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """All verbs and options."""
     made = argparse.ArgumentParser(prog="azure-scheduled-events", description="Prepare this VM for Azure Scheduled Events, and recover from them.")
+    made.add_argument("--version", action="version", version="%%(prog)s %s" % __version__)
     verbs = made.add_subparsers(metavar="VERB", required=True)
 
     def verb(name: str, function: Any, about: str, prints_data: bool = True) -> argparse.ArgumentParser:
@@ -62,18 +67,24 @@ def parser() -> argparse.ArgumentParser:
 
     verb("status", show_status, "what is known now, and what is being done about it")
 
-    history = verb("history", show_history, "what happened to earlier events, newest last")
-    history.add_argument("event_id", nargs="?", help="only this event")
-    history.add_argument("--limit", type=positive, default=20, metavar="N", help="how many events at most (default: %(default)s)")
+    history = verb("history", show_history, "a line for each event so far, newest last; with an event, all that happened to it")
+    history.add_argument("event_id", nargs="?", type=some_id, metavar="EVENT", help="only this event: its id, or the beginning of it")
+    amount = history.add_mutually_exclusive_group()
+    amount.add_argument("--limit", type=positive, default=20, metavar="N", help="how many events at most (default: %(default)s)")
+    amount.add_argument("--all", action="store_true", help="all events that the journal has")
 
     approve = verb("approve", approve_event, "approve an event by hand, as soon as this VM is prepared for it")
-    approve.add_argument("event_id", help="which event")
+    approve.add_argument("event_id", type=some_id, metavar="EVENT", help="which event: its id, or the beginning of it")
     approve.add_argument("--force", action="store_true", help="now, even if the preparation failed or goes on")
     approve.add_argument("--release-others", action="store_true", help="even if the event hits other VMs too, which the approval releases as well")
 
     recover = verb("recover", recover_event, "try again now to recover from an event that is over, or give it up")
     recover.add_argument("event_id", help="which event")
     recover.add_argument("--give-up", action="store_true", help="run its recover hooks no more; what was prepared may still hold")
+    pause = verb("pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on")
+    pause.add_argument("--until", type=until, default={}, metavar="TIME", help="end by itself: 30m, 2h, 18:00 or 2026-11-21T18:00:00Z (UTC)")
+    pause.add_argument("--reason", default="", metavar="TEXT", help="why, for those who look at the status")
+    verb("resume", resume_service, "end a pause")
 
     check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
     check.add_argument("--offline", action="store_true", help="do not ask IMDS")
@@ -86,6 +97,23 @@ def positive(text: str) -> int:
     if number < 1:
         raise ValueError("at least 1")
     return number
+
+
+def until(text: str) -> dict[str, Any]:
+    from datetime import datetime, timezone
+
+    from hook_runner.pausing import moment
+
+    try:
+        return moment(text, datetime.now(timezone.utc))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def some_id(text: str) -> str:
+    if not text:
+        raise ValueError("an event's id is never empty")
+    return text
 
 
 def complain(status: int, text: str) -> int:
@@ -117,12 +145,14 @@ def settings_of(path: str, owners: Optional[frozenset[int]] = None, read: Reader
 
 def run_service(options: argparse.Namespace) -> int:
     from hook_runner.apart import locate_apart
+    from hook_runner.in_force import InForce
     from hook_runner.logs import Log
     from hook_runner.service import Service
     from hook_runner.trust import trusted_owners
 
     owners = trusted_owners()
-    Service(lambda: settings_of(options.config, owners, locate_apart), owners, Log(), options.dry_run).run()
+    in_force = InForce(options.config, lambda read: settings_of(options.config, owners, read), locate_apart)
+    Service(in_force, owners, Log(), options.dry_run).run()
     return GOOD
 
 
@@ -140,52 +170,90 @@ def show_status(options: argparse.Namespace) -> int:
 
 
 def show_history(options: argparse.Namespace) -> int:
-    from hook_runner import history
-    from hook_runner.journal import Journal, JournalUnreadable
+    from hook_runner import event_ids, history_source, history_table
+    from hook_runner.journal import JournalUnreadable
 
-    path = settings_of(options.config).journal
+    settings = settings_of(options.config)
+    limit = history_source.ALL if options.all else options.limit
     try:
-        os.stat(path)
-        journal = Journal.read_only(path)
-        records = journal.records(options.limit, options.event_id)[::-1]
+        found = history_of(settings, options.event_id, limit)
     except FileNotFoundError:
-        return fail(WRONG, "there is no journal %s: the service never ran" % path, options.json)
+        return fail(WRONG, "there is no journal %s: the service never ran" % settings.journal, options.json)
     except JournalUnreadable as error:
         return fail(WRONG, str(error), options.json)
-    journal.close()
-    for sentence in journal.unreadable:
+    for sentence in found.unreadable:
         complain(WRONG, sentence)
-    if options.event_id and not records:
+    ambiguous = event_ids.explained(options.event_id, found.candidates)
+    if ambiguous is not None:
+        return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=found.candidates)
+    if options.event_id and not found.events:
         return fail(NO_SUCH_EVENT, "the journal has no event %s" % options.event_id, options.json, found=False)
-    show(history.as_data(records), history.as_text(records), options.json)
+    show(found.events, "\n\n".join(found.texts) if options.event_id else history_table.as_text(found.events), options.json)
     return GOOD
 
 
+def history_of(settings: Settings, event_id: Optional[str], limit: int) -> HistoryFound:
+    """The history from the daemon, or from the file where no daemon tells it."""
+    from hook_runner import history_source
+
+    try:
+        found = history_source.from_daemon(settings.run_directory, event_id, limit)
+    except PermissionError:
+        raise
+    except OSError:
+        found = None  # it does not run, or does not answer
+    if found is None:
+        os.stat(settings.journal)
+        found = history_source.from_file(settings.journal, event_id, limit)
+    return found
+
+
 def approve_event(options: argparse.Namespace) -> int:
+    question = {"ask": "approve", "event_id": options.event_id, "force": options.force, "release_others": options.release_others}
+    return ask_about_event(options, question, "it is the one that approves", "now")
+
+
+def recover_event(options: argparse.Namespace) -> int:
+    question = {"ask": "recover", "event_id": options.event_id, "give_up": options.give_up}
+    return ask_about_event(options, question, "it is the one that recovers", "to recover from")
+
+
+def ask_about_event(options: argparse.Namespace, question: dict[str, Any], why: str, what: str) -> int:
+    """Put a question about one event to the service. why: it is needed; what: ends the sentence about an event that there is not."""
+    from hook_runner import event_ids
     from hook_runner.control import ask
 
-    question = {"ask": "approve", "event_id": options.event_id, "force": options.force, "release_others": options.release_others}
     try:
         answer = ask(settings_of(options.config).run_directory, question)
     except (FileNotFoundError, ConnectionRefusedError):
-        return fail(NOT_RUNNING, "the service does not run, and it is the one that approves", options.json, running=False)
+        return fail(NOT_RUNNING, "the service does not run, and %s" % why, options.json, running=False)
+    ambiguous = event_ids.explained(options.event_id, answer.get("candidates"))
+    if ambiguous is not None:
+        return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=answer["candidates"])
     if not answer.get("found"):
-        return fail(NO_SUCH_EVENT, "there is no event %s now; `azure-scheduled-events status` lists them" % options.event_id, options.json, found=False)
+        text = "there is no event %s %s; `azure-scheduled-events status` lists them" % (options.event_id, what)
+        return fail(NO_SUCH_EVENT, text, options.json, found=False)
     show(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
 
 
-def recover_event(options: argparse.Namespace) -> int:
+def pause_service(options: argparse.Namespace) -> int:
+    return change_pause(options, {"ask": "pause", "reason": options.reason, **options.until})
+
+
+def resume_service(options: argparse.Namespace) -> int:
+    return change_pause(options, {"ask": "resume"})
+
+
+def change_pause(options: argparse.Namespace, question: dict[str, Any]) -> int:
     from hook_runner.control import ask
 
-    question = {"ask": "recover", "event_id": options.event_id, "give_up": options.give_up}
     try:
         answer = ask(settings_of(options.config).run_directory, question)
     except (FileNotFoundError, ConnectionRefusedError):
-        return fail(NOT_RUNNING, "the service does not run, and it is the one that recovers", options.json, running=False)
-    if not answer.get("found"):
-        text = "there is no event %s to recover from; `azure-scheduled-events status` lists them" % options.event_id
-        return fail(NO_SUCH_EVENT, text, options.json, found=False)
+        return fail(NOT_RUNNING, "the service does not run; only a service that runs can be paused or resumed", options.json, running=False)
+    if "error" in answer:
+        return fail(WRONG, answer["error"], options.json)
     show(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
 

@@ -73,6 +73,7 @@ class Settings(NamedTuple):
     journal: str = "/var/lib/azure-scheduled-events/journal.db"
     run_directory: str = "/run/azure-scheduled-events"
     control_group: str = ""
+    status_group: str = ""
     history_events: int = 200
     output_tail: int = 4096
     metrics_file: str = ""
@@ -109,6 +110,7 @@ _READERS: dict[str, values.Reader] = {
     "journal": values.path,
     "run_directory": values.path,
     "control_group": values.text,
+    "status_group": values.text,
     "history_events": values.integer(1, 100000),
     "output_tail": values.integer(0, 1 << 20),
     "metrics_file": values.path_or_nothing,

@@ -17,9 +17,13 @@ import time
 from typing import Any, Callable, Mapping, Optional
 
 NAME = "control.sock"
+# the socket of those who may look, and change nothing
+STATUS_NAME = "status.sock"
+READ_ONLY = ("status", "history")
 LONGEST_QUESTION = 65536
 # a client holds up the daemon no longer than this with its question, however slowly it sends it, and with taking the answer
 _PATIENCE = 0.5
+NOT_PERMITTED = "the members of status_group may ask for the status and the history only"
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -30,15 +34,16 @@ class Control:
         directory: where the socket is made.
         group: gid that may connect beside root, or None.
         answer: takes (question, name of the asking user) and returns the answer.
+        name: the socket's file name; by STATUS_NAME only the questions of READ_ONLY are answered.
     """
 
-    def __init__(self, directory: str, group: Optional[int], answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]]) -> None:
+    def __init__(
+        self, directory: str, group: Optional[int], answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]], name: str = NAME
+    ) -> None:
         self._answer = answer
-        self.path = os.path.join(directory, NAME)
-        try:
-            os.unlink(self.path)
-        except FileNotFoundError:
-            pass
+        self._is_read_only = name == STATUS_NAME
+        self.path = os.path.join(directory, name)
+        remove_stale(directory, name)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         before = os.umask(0o177)
         try:
@@ -67,7 +72,8 @@ class Control:
                 question = json.loads(_line(client, LONGEST_QUESTION, until))
                 if not isinstance(question, dict):
                     raise ValueError("not an object")
-                answer = self._answer(question, _user_of(client))
+                permitted = not self._is_read_only or question.get("ask") in READ_ONLY
+                answer = self._answer(question, _user_of(client)) if permitted else {"error": NOT_PERMITTED}
                 client.settimeout(_PATIENCE)  # sendall takes it for the whole
                 client.sendall(json.dumps(answer).encode("ascii") + b"\n")
             except (OSError, ValueError, RecursionError):
@@ -82,16 +88,33 @@ class Control:
             pass
 
 
+def remove_stale(directory: str, name: str) -> None:
+    """Remove the socket that a daemon left which was killed. Raises OSError."""
+    try:
+        os.unlink(os.path.join(directory, name))
+    except FileNotFoundError:
+        pass
+
+
 def ask(directory: str, question: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
     """The client's end: the daemon's answer.
 
     Raises FileNotFoundError or ConnectionRefusedError where no daemon runs, PermissionError where this user may not ask,
     other OSErrors where it does not answer.
     """
+    try:
+        return _asked(os.path.join(directory, NAME), question, timeout)
+    except PermissionError:
+        if question.get("ask") not in READ_ONLY or not os.path.exists(os.path.join(directory, STATUS_NAME)):
+            raise
+        return _asked(os.path.join(directory, STATUS_NAME), question, timeout)
+
+
+def _asked(path: str, question: Mapping[str, Any], timeout: float) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as channel:
         until = time.monotonic() + timeout
         channel.settimeout(timeout)
-        channel.connect(os.path.join(directory, NAME))
+        channel.connect(path)
         channel.sendall(json.dumps(question).encode("ascii") + b"\n")
         try:
             answer = json.loads(_line(channel, 1 << 26, until))

@@ -24,6 +24,7 @@ from hook_runner.configuration import Settings
 from hook_runner.identification import Identification
 from hook_runner.journal import Journal
 from hook_runner.logs import Log
+from hook_runner.pausing import Pausing
 from hook_runner.records import (
     ACCEPTED,
     CANCELLED_OR_MISSED,
@@ -102,7 +103,8 @@ class Engine:
         self._log = log
         self.identification = Identification(settings.resource_name, journal, boot)
         self.work = Work(settings, hooks, runs, clock, journal.next_id, self._keep, step_ended, boot)
-        self.approvals = Approvals(settings, clock, send_approval, lambda: journal.degraded is None, self._keep)
+        self.pausing = Pausing(journal, clock, log)
+        self.approvals = Approvals(settings, clock, send_approval, lambda: journal.degraded is None, self._keep, self.pausing)
         self._said: dict[int, tuple[object, ...]] = {}
         self._has_seen = False
         # an event, or this VM's name, came to light that the last document has not been compared with
@@ -184,6 +186,8 @@ class Engine:
 
     def tick(self) -> None:
         """Do what is due by now: note ended hooks, keep deadlines, begin hooks, send approvals."""
+        if self._has_seen:
+            self.pausing.expire()
         self.work.own_name = self.own_name or ""
         self.work.collect(self.records)
         self._forget_ended()
@@ -259,7 +263,8 @@ class Engine:
 
     def recover_by_hand(self, event_id: str, who: str, give_up: bool) -> Optional[Asked]:
         """An operator wants the recovery from an event that is over to be tried again now, or not any more; None for no such event."""
-        record = next((record for record in self.records if record.key == event_id.casefold()), None)
+        found = [record for record in self.records if record.key == event_id.casefold()]
+        record = next((record for record in found if record.gone_at is not None), found[0] if found else None)
         if record is None:
             return None
         if record.gone_at is None:
@@ -391,8 +396,12 @@ class Engine:
         if self._said.get(record.id) != judged:
             self._said[record.id] = judged
             self._log.say("notice" if "notify" in decision.actions else "info", decision.reason, **self._fields(record))
-        record.on_hold = "hold" in decision.actions and not record.approval_asked_by and prepared == "none"
-        if not record.on_hold and self._is_ready(record, holders):
+        pause = self.pausing.current()
+        record.on_hold = prepared == "none" and (pause is not None or ("hold" in decision.actions and not record.approval_asked_by))
+        if pause is not None:
+            self.work.put_off(record, pause.text())
+            prepared = self.prepared(record)
+        elif not record.on_hold and self._is_ready(record, holders):
             if is_late(record, self._clock.now()):
                 self.work.reopen_late(record)
             self.work.go_on(record, PREPARE, holders)
@@ -429,8 +438,10 @@ class Engine:
         if self.work.runs_for(record, PREPARE):
             if self.settings.when_started == "stop":
                 self.work.stop(record, "the event has started", PREPARE)
-            else:
+            elif self.pausing.current() is None:
                 self.work.go_on(record, PREPARE, holders)
+            else:
+                self.work.keep_time(record, PREPARE)
             return
         self.work.go_on(record, EMERGENCY if record.first_status == "Started" else STARTED, holders)
 

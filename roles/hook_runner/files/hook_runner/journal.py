@@ -199,20 +199,46 @@ class Journal:
 
     def records(self, limit: int, event_id: Optional[str] = None) -> list[Record]:
         """The newest records, newest first, of all events or of one (in any letter case). Raises JournalUnreadable."""
-        key = None if event_id is None else event_id.casefold()
-        found = {record.id: record for record in self._pending.values() if key in (None, record.key)}
         self.unreadable = []
-        connection = self._connection
+        found = [self.record(record_id) for record_id in self.ids(limit, event_id)]
+        return [record for record in found if record is not None]
+
+    def ids(self, limit: int, event_id: Optional[str] = None, before: Optional[int] = None) -> list[int]:
+        """The numbers of the newest records, newest first, of all events or of one. Raises JournalUnreadable.
+
+        before: only smaller numbers, to go on where an earlier answer ended.
+        """
+        key = None if event_id is None else event_id.casefold()
+        found = {record.id for record in self._pending.values() if key in (None, record.key) and (before is None or record.id < before)}
         try:
-            for record_id in [] if connection is None else rows.newest_ids(connection, limit, key):
-                if connection is not None and record_id not in found:
-                    try:
-                        found[record_id] = rows.load(connection, record_id)
-                    except ValueError as error:
-                        self.unreadable.append(str(error))
+            if self._connection is not None:
+                found.update(rows.newest_ids(self._connection, limit, key, before))
         except sqlite3.Error as error:
             raise JournalUnreadable("the journal %s cannot be read: %s" % (self._path, error)) from None
-        return [found[record_id] for record_id in sorted(found, reverse=True)[:limit]]
+        return sorted(found, reverse=True)[:limit]
+
+    def record(self, record_id: int) -> Optional[Record]:
+        """A record by its number; None where its content makes no sense, which `unreadable` then says. Raises JournalUnreadable."""
+        known = self._pending.get(record_id)
+        if known is not None or self._connection is None:
+            return known
+        try:
+            return rows.load(self._connection, record_id)
+        except ValueError as error:
+            self.unreadable.append(str(error))
+            return None
+        except sqlite3.Error as error:
+            raise JournalUnreadable("the journal %s cannot be read: %s" % (self._path, error)) from None
+
+    def keys_beginning(self, start: str, limit: int) -> list[str]:
+        """The keys of events (their ids with letter case folded) that begin so. Raises JournalUnreadable."""
+        keys = {record.key for record in self._pending.values() if record.key.startswith(start)}
+        try:
+            if self._connection is not None:
+                keys.update(rows.keys_beginning(self._connection, start, limit))
+        except sqlite3.Error as error:
+            raise JournalUnreadable("the journal %s cannot be read: %s" % (self._path, error)) from None
+        return sorted(keys)[:limit]
 
     def prune(self, keep: int) -> None:
         """Forget closed records but the newest `keep`; what cannot be done now is done the next time."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import stat
 import time
 from typing import Callable, Optional
 
 from hook_runner import rows, schema
 from hook_runner.schema import Unusable, examine, is_corruption, migrate, version_of
+from hook_runner.trust import make_folder, trusted_owners
 
 BESIDE = ("-wal", "-shm", "-journal")
 
@@ -166,21 +168,29 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
 
 
 def _make(path: str) -> None:
-    """Make folder and file, readable for the folder's group; SQLite gives the files beside it the same rights."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        os.makedirs(folder, 0o750)
+    """Make folder and file for the daemon's own user alone; SQLite gives the files beside it the same mode.
+
+    Not for a group: a process that may read the file may also lock it, and the daemon could not write then.
+    """
+    path = os.path.abspath(path)
+    if not os.path.isdir(os.path.dirname(path)):
+        make_folder(os.path.dirname(path), 0o700, trusted_owners())
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        return  # and it is not opened here: closing it again would take SQLite's locks away
+        # it is not opened here: closing it again would take SQLite's locks away
+        for suffix in ("", *BESIDE):
+            _keep_private(path + suffix)
+
+
+def _keep_private(path: str) -> None:
+    """Take away what an earlier version gave to a group."""
     try:
-        os.fchmod(descriptor, 0o640)
-        os.fchown(descriptor, -1, os.stat(folder).st_gid)
-    except PermissionError:
-        pass  # the folder's group is not ours to give
-    finally:
-        os.close(descriptor)
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode) and found.st_mode & 0o077:
+            os.chmod(path, 0o600)
+    except (FileNotFoundError, PermissionError):
+        pass  # another user's process only reads it
 
 
 def _reserve(connection: sqlite3.Connection, commit: Commit) -> None:

@@ -54,6 +54,7 @@ class Metrics:
         self._not_recovered = prometheus_client.Gauge(
             PREFIX + "not_recovered", "Events that are over, whose recover hooks have not succeeded", registry=registry
         )
+        self._paused = prometheus_client.Gauge(PREFIX + "paused", "1 while an operator has paused the daemon", registry=registry)
         self._told: collections.Counter[str] = collections.Counter()
 
     def step_ended(self, record: Record, step: Step, clock: ServerClock) -> None:
@@ -82,6 +83,7 @@ class Metrics:
             self._told[kind] = count
         self._degraded.set(int(degraded))
         self._not_recovered.set(sum(bool(not_recovered(engine.work.hooks, record)) for record in engine.records))
+        self._paused.set(int(engine.pausing.current() is not None))
         self._replace(self._client.generate_latest(self._registry))
 
     def _replace(self, content: bytes) -> None:

@@ -101,11 +101,17 @@ def open_ids(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT id FROM records WHERE closed_at IS NULL ORDER BY id").fetchall()]
 
 
-def newest_ids(connection: sqlite3.Connection, limit: int, key: Optional[str]) -> list[int]:
-    """The newest records, of one event or of all, newest first."""
+def newest_ids(connection: sqlite3.Connection, limit: int, key: Optional[str], before: Optional[int] = None) -> list[int]:
+    """The newest records, of one event or of all, newest first; with `before` of those with a smaller number."""
     stored = None if key is None else _text(key)
-    question = "SELECT id FROM records WHERE ?1 IS NULL OR key = ?1 ORDER BY id DESC LIMIT ?2"
-    return [row[0] for row in connection.execute(question, (stored, limit)).fetchall()]
+    question = "SELECT id FROM records WHERE (?1 IS NULL OR key = ?1) AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?2"
+    return [row[0] for row in connection.execute(question, (stored, limit, before)).fetchall()]
+
+
+def keys_beginning(connection: sqlite3.Connection, start: str, limit: int) -> list[str]:
+    """The keys of events that begin so, in their order."""
+    question = "SELECT DISTINCT key FROM records WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key LIMIT ?2"
+    return [_restored(row[0]) for row in connection.execute(question, (_text(start), limit)).fetchall()]
 
 
 def prune(connection: sqlite3.Connection, keep: int) -> None:

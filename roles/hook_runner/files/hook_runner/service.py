@@ -12,18 +12,19 @@ import select
 import signal
 import socket
 import time
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Mapping, Optional, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
 
-from hook_runner import status
+from hook_runner import __version__, event_ids, history_source, status
 from hook_runner.configuration import ConfigError, Settings
-from hook_runner.control import Control
+from hook_runner.control import STATUS_NAME, Control, remove_stale
 from hook_runner.engine import Engine
-from hook_runner.folders import refuse_foreign, share_journal
+from hook_runner.folders import metrics_obstacle, refuse_foreign
 from hook_runner.health import Health
 from hook_runner.hooks import find_hooks
+from hook_runner.in_force import InForce
 from hook_runner.instance import claim
 from hook_runner.journal import Journal
 from hook_runner.logs import Log
@@ -35,6 +36,7 @@ from hook_runner.runs import Runs
 from hook_runner.server_clock import ServerClock
 from hook_runner.sessions import boot_id
 from hook_runner.stages import Hooks
+from hook_runner.trust import make_folder
 
 # a tick follows so soon upon one after the end of a hook: what it did may allow something else
 AFTERWARDS = 0.1
@@ -50,7 +52,8 @@ JOURNAL_PAUSE = 1.0
 
 # settings that a reload cannot change
 FIXED = (
-    "endpoint", "api_version", "resource_name", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "metrics_file",
+    "endpoint", "api_version", "resource_name", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "status_group",
+    "metrics_file",
 )  # fmt: skip
 
 WAITING_RESTARTS = (
@@ -65,14 +68,14 @@ class Service:
     Raises ConfigError, AlreadyRunning, and OSError where it cannot work at all.
 
     Args:
-        load: reads the settings anew; raises ConfigError.
+        in_force: reads the settings, and knows which are in force.
         owners: uids that may own hooks.
         log: where lines go.
         dry_run: approve nothing, whatever the settings say.
     """
 
-    def __init__(self, load: Callable[[], Settings], owners: frozenset[int], log: Log, dry_run: bool = False) -> None:
-        self._load, self._owners, self._log, self._dry_run = load, owners, log, dry_run
+    def __init__(self, in_force: InForce, owners: frozenset[int], log: Log, dry_run: bool = False) -> None:
+        self._in_force, self._owners, self._log, self._dry_run = in_force, owners, log, dry_run
         self._notifier = Notifier()
         self._settings = self._loaded()
         log.threshold = self._settings.log_level
@@ -88,16 +91,16 @@ class Service:
             end.setblocking(False)
         self._signals: collections.deque[int] = collections.deque()
         refuse_foreign(self._settings, owners)
-        os.makedirs(self._settings.run_directory, mode=0o755, exist_ok=True)
+        make_folder(self._settings.run_directory, 0o755, owners)
         self._claim = claim(self._settings.run_directory)
         self._clock.recall(self._clock_file())
         self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
         self._await_journal()
-        group = self._group()
-        self._share_journal(group)
         self._runs = runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
-        self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended, boot_id().decode("ascii"))
-        self._control = Control(self._settings.run_directory, group, self._answer)
+        self._engine = Engine(
+            self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended, boot_id().decode("ascii")
+        )
+        self._controls = self._make_controls()
         self._poller = self._make_poller()
 
     def run(self) -> None:
@@ -110,7 +113,8 @@ class Service:
         self._poller.start()
         waiting = select.poll()
         waiting.register(self._woken, select.POLLIN)
-        waiting.register(self._control, select.POLLIN)
+        for control in self._controls:
+            waiting.register(control, select.POLLIN)
         # not "IMDS answers": what waits for this service at boot must not wait for IMDS, whose state is in `status` and the metrics
         self._notifier.tell("READY=1")
         waiting.register(self._runs, select.POLLIN)
@@ -122,15 +126,17 @@ class Service:
                 has_ended = due or self._runs.fileno() in ready
                 self._drain()
                 self._hear()
-                if self._control.fileno() in ready:
-                    self._control.serve()
+                for control in self._controls:
+                    if control.fileno() in ready:
+                        control.serve()
                 self._take_up_late()
                 self._engine.tick()
                 self._poller.attentive = self._engine.awaits_observation()
                 self._tell()
         finally:
             self._notifier.tell("STOPPING=1")
-            self._control.close()
+            for control in self._controls:
+                control.close()
             self._journal.close()
         self._log.say("info", "stopped%s" % ("; hooks that run go on, and are taken over at the next start" if self._engine.work.is_busy() else ""))
 
@@ -151,10 +157,10 @@ class Service:
             self._engine.take_over(record)
 
     def _loaded(self) -> Settings:
-        settings = self._load()
+        settings = self._in_force.load()
         return settings._replace(dry_run=True) if self._dry_run else settings
 
-    def _hooks(self) -> Hooks:
+    def _hooks(self, restart_needed: Sequence[str] = ()) -> Hooks:
         found, notes = find_hooks(self._settings.hooks_directory, self._settings, self._owners)
         for note in notes:
             self._log.say("info", note)
@@ -162,10 +168,15 @@ class Service:
             for hook in hooks:
                 if hook.refusal is not None:
                     self._log.say("error", "hook %s/%s will not be run, and counts as failed: %s" % (hook.stage, hook.name, hook.refusal))
+        self._in_force.use(self._settings, self._owners, found, restart_needed)
         return found
 
     def _make_metrics(self) -> Optional[Metrics]:
         if not self._settings.metrics_file:
+            return None
+        obstacle = metrics_obstacle(self._settings.metrics_file, self._owners)
+        if obstacle:
+            self._log.say("error", "metrics_file: nothing is written there: %s" % obstacle)
             return None
         try:
             return Metrics(self._settings.metrics_file)
@@ -181,21 +192,23 @@ class Service:
         longest_first = longest + 2 * settings.first_timeout
         return Poller(imds, settings.interval, longest_first, longest, self._deliver, not settings.resource_name)
 
-    def _group(self) -> Optional[int]:
-        name = self._settings.control_group
+    def _make_controls(self) -> list[Control]:
+        """The socket for those who may do all, and if a group may only look, one for that."""
+        settings = self._settings
+        made = [Control(settings.run_directory, self._gid("control_group", settings.control_group), self._answer)]
+        status_group = self._gid("status_group", settings.status_group)
+        if status_group is not None:
+            made.append(Control(settings.run_directory, status_group, self._answer, STATUS_NAME))
+        else:
+            remove_stale(settings.run_directory, STATUS_NAME)
+        return made
+
+    def _gid(self, key: str, name: str) -> Optional[int]:
         try:
             return grp.getgrnam(name).gr_gid if name else None
         except KeyError:
-            self._log.say("error", "control_group: there is no group %r, so that only root may approve" % name)
+            self._log.say("error", "%s: there is no group %r; only root has its rights" % (key, name))
             return None
-
-    def _share_journal(self, group: Optional[int]) -> None:
-        """Let the group that may approve read the history as well."""
-        try:
-            share_journal(self._settings.journal, group)
-        except OSError as error:
-            if group is not None:
-                self._log.say("warning", "the group of control_group may not be able to read the history: %s" % error)
 
     def _deliver(self, news: News) -> None:
         """In the poller's thread: hand something to the loop."""
@@ -229,7 +242,7 @@ class Service:
 
         has_ended: whether a hook may have ended before the last tick.
         """
-        pauses = [WHILE_IDLE]
+        pauses = [WHILE_IDLE, max(AFTERWARDS, self._engine.pausing.seconds_left() or WHILE_IDLE)]
         due_in = self._engine.due_in()
         if due_in is not None:
             pauses.append(max(AFTERWARDS, due_in))
@@ -322,21 +335,39 @@ class Service:
         """A line from the control socket."""
         if question.get("ask") == "status":
             self._catch_up()
-            return status.as_data(self._engine, self._health, self._clock, self._journal.degraded)
+            told = status.as_data(self._engine, self._health, self._clock, self._journal.degraded)
+            pause = self._engine.pausing.current()
+            more = {"version": __version__, "configuration": self._in_force.as_data(), "paused": None if pause is None else pause.as_data()}
+            return {**told, **more}
+        if question.get("ask") in ("pause", "resume"):
+            answer = self._engine.pausing.asked(question, who)
+            self._engine.tick()
+            return answer
+        if question.get("ask") == "history":
+            return history_source.page(self._journal, question)
         if question.get("ask") == "approve":
-            event_id = question.get("event_id")
             asked = None
-            if isinstance(event_id, str):
+            found = self._meant(question.get("event_id"))
+            if len(found) > 1:
+                return {"found": False, "candidates": found}
+            if found:
                 force, others = question.get("force") is True, question.get("release_others") is True
-                asked = self._engine.approve_by_hand(event_id, who, force, others)
+                asked = self._engine.approve_by_hand(found[0], who, force, others)
             if asked is None:
                 return {"found": False}
             return {"found": True, "accepted": asked.accepted, "text": asked.text}
         if question.get("ask") == "recover":
-            event_id = question.get("event_id")
-            asked = self._engine.recover_by_hand(event_id, who, question.get("give_up") is True) if isinstance(event_id, str) else None
+            found = self._meant(question.get("event_id"), is_over=True) or self._meant(question.get("event_id"))
+            if len(found) > 1:
+                return {"found": False, "candidates": found}
+            asked = self._engine.recover_by_hand(found[0], who, question.get("give_up") is True) if found else None
             return {"found": False} if asked is None else {"found": True, "accepted": asked.accepted, "text": asked.text}
         return {"error": "unknown question"}
+
+    def _meant(self, event_id: object, is_over: bool = False) -> list[str]:
+        """The ids of the events that a question may mean: of the present ones, or of those that are over and not recovered from."""
+        known = [record.event.event_id for record in self._engine.records if (record.gone_at is not None) == is_over]
+        return event_ids.meant(event_id, known) if isinstance(event_id, str) else []
 
     def _reload(self) -> None:
         self._notifier.tell("RELOADING=1")
@@ -350,13 +381,16 @@ class Service:
                 self._log.say("warning", "these settings take effect with the next restart only: %s" % ", ".join(changed))
             self._settings = settings._replace(**{name: getattr(self._settings, name) for name in FIXED})
             self._log.threshold = settings.log_level
-            self._engine.reconfigure(self._settings, self._hooks())
+            self._engine.reconfigure(self._settings, self._hooks(changed))
             self._log.say("info", "configuration and hooks are read again; what runs goes on")
         self._notifier.tell("READY=1")
 
     def _say_hello(self) -> None:
         settings = self._settings
-        self._log.say("info", "watching %s, policy %s" % (settings.endpoint, settings.policy.name))
+        self._log.say("info", "version %s watches %s, policy %s" % (__version__, settings.endpoint, settings.policy.name))
+        pause = self._engine.pausing.current()
+        if pause is not None:
+            self._log.say("warning", "%s; no prepare hook begins, and nothing is approved" % pause.text())
         if not settings.policy.may_approve():
             self._log.say("warning", WAITING_RESTARTS % settings.policy.name)
         if settings.dry_run:

@@ -12,7 +12,9 @@ from azure_scheduled_events.timestamps import as_utc_text
 
 from hook_runner.engine import Engine
 from hook_runner.health import Health
+from hook_runner.in_force import as_lines
 from hook_runner.logs import harmless
+from hook_runner.pausing import described
 from hook_runner.records import RECOVER, STAGES, Record, Step
 from hook_runner.server_clock import ServerClock
 from hook_runner.stages import NEVER, applicable, not_recovered, retry_at
@@ -23,7 +25,8 @@ def as_data(engine: Engine, health: Health, clock: ServerClock, degraded: Option
 
     Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error, incomplete_since, errors), journal (ok, error),
     events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared, approval, reason,
-    outcome, waiting and hooks (the latest run of each hook).
+    outcome, waiting and hooks (the latest run of each hook). The service adds version,
+    configuration (see InForce.as_data) and paused (since, until, by, reason; null where no operator has paused the daemon).
     """
     return {
         "resource_name": engine.own_name,
@@ -40,6 +43,9 @@ def is_good(data: dict[str, Any]) -> bool:
     """Whether there is nothing that somebody should look at."""
     imds = data["imds"]
     sound = imds["ok"] and imds["incomplete_since"] is None and data["journal"]["ok"] and bool(data["resource_name"])
+    sound = sound and not data.get("paused")
+    # who changed the disk believes that the change holds
+    sound = sound and not data.get("configuration", {}).get("differs")
     return sound and all(map(_is_good_event, data["events"]))
 
 
@@ -99,6 +105,10 @@ def as_text(data: dict[str, Any]) -> str:
         "policy     %s, leader %s%s" % (data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""),
         "IMDS       %s" % ("good, last answer %s" % imds["last_good_poll"] if imds["ok"] else _trouble(imds)),
     ]
+    if data.get("paused"):
+        lines.insert(0, "PAUSED     %s" % described(data["paused"]))
+    if "configuration" in data:
+        lines[-1:-1] = as_lines(data["configuration"])
     if imds["incomplete_since"]:
         lines.append("           some entries cannot be read since %s, so that no event is taken for over" % imds["incomplete_since"])
     if not data["journal"]["ok"]:
@@ -138,6 +148,12 @@ def _lines(event: dict[str, Any]) -> list[str]:
 
 def one_line(engine: Engine, health: Health) -> str:
     """For systemd's status line; it changes only when something has happened."""
+    if engine.pausing.current() is not None:
+        return "paused; " + _one_line(engine, health)
+    return _one_line(engine, health)
+
+
+def _one_line(engine: Engine, health: Health) -> str:
     if health.last_good is None:
         return "waiting for the first answer of IMDS" if not health.error else "no answer of IMDS yet: " + harmless(health.error)
     if health.error:

@@ -12,6 +12,11 @@ from collections.abc import Iterator
 from typing import Optional
 
 _MOST_LINKS = 40  # as the kernel has it
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Untrusted(OSError):
+    """A place in which others could interfere; the text is one sentence."""
 
 
 def trusted_owners() -> frozenset[int]:
@@ -39,6 +44,60 @@ def untrusted(path: str, inside: str, owners: frozenset[int]) -> Optional[str]:
     if not _within(target, home):
         return "%s leads to %s, which is outside %s" % (shown(path), shown(target), shown(home))
     return None
+
+
+def untrusted_place(path: str, owners: frozenset[int]) -> Optional[str]:
+    """Why others than `owners` might decide what the folder `path` is, also if it is not there yet; None if they cannot.
+
+    A folder that exists is judged as by `untrusted`. For one that does not, the nearest folder above it that exists counts,
+    with all on the way there. That one may be sticky: what this process makes there, others can neither move nor replace.
+    """
+    there = nearest_existing(path)
+    if there == path:
+        return untrusted(path, path, owners)
+    try:
+        for target, info in _way(there):
+            reason = _reason(target, info, owners, sticky_will_do=True)
+            if reason is not None:
+                return "%s would be made there, and %s" % (shown(path), reason)
+    except (OSError, ValueError) as error:
+        return "%s cannot be examined: %s" % (shown(there), getattr(error, "strerror", None) or error)
+    return None if stat.S_ISDIR(info.st_mode) else "%s is not a folder" % shown(there)
+
+
+def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
+    """Make a folder, and those above it that are missing, so that nobody but `owners` can decide where it lies.
+
+    Each folder is made in the one that is held open, without following links, and examined when it is there.
+    Raises Untrusted, and OSError where it cannot be made.
+    """
+    reason = untrusted_place(path, owners)
+    if reason is not None:
+        raise Untrusted(reason)
+    there = nearest_existing(path)
+    names = [name for name in path[len(there) :].split("/") if name]
+    descriptor = os.open(os.path.realpath(there), _FOLDER)
+    try:
+        for number, name in enumerate(names, 1):
+            try:
+                os.mkdir(name, mode if number == len(names) else 0o755, dir_fd=descriptor)
+            except FileExistsError:
+                pass  # made in this moment by another process; it is examined as ours is
+            below = os.open(name, _FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+            reason = _reason("/".join([there.rstrip("/"), *names[:number]]), os.fstat(descriptor), owners, sticky_will_do=False)
+            if reason is not None:
+                raise Untrusted(reason)
+    finally:
+        os.close(descriptor)
+
+
+def nearest_existing(path: str) -> str:
+    """The path, or the nearest one above it that exists. A link that leads nowhere exists."""
+    while not os.path.lexists(path) and path != "/":
+        path = os.path.dirname(path)
+    return path
 
 
 def shown(path: str) -> str:

@@ -220,6 +220,14 @@ class Work:
             if step is not None and too_early and step.state == SKIPPED and hook.settings.needs <= self.settings.minimum_budget:
                 step.void = "NotBefore has passed and the event has not started; the hook runs after all"
 
+    def put_off(self, record: Record, reason: str) -> None:
+        """Begin no prepare hook of the event now; one that runs keeps its time."""
+        self.waiting.pop(record.id, None)
+        if self.runs_for(record, PREPARE):
+            self.keep_time(record, PREPARE)
+        elif next_hook(self.hooks, record, PREPARE, self._clock.now()) is not None:
+            self.waiting[record.id] = "no prepare hook begins: %s" % reason
+
     def stop(self, record: Record, reason: str, *stages: str) -> None:
         """End the event's hooks of these stages."""
         for owner, step, _limit in list(self._active.values()):

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Event ids as an operator types them: in any letter case, and no longer than needed."""
+
+from __future__ import annotations
+
+from typing import Iterable, Optional, Sequence
+
+# an error names no more candidates than these
+MOST_CANDIDATES = 10
+
+
+def meant(asked: str, known: Iterable[str]) -> list[str]:
+    """The ids that `asked` may stand for: the one that it equals, else all that begin so, in the order of `known`."""
+    folded = asked.casefold()
+    found = [each for each in dict.fromkeys(known) if folded and each.casefold().startswith(folded)]
+    return [each for each in found if each.casefold() == folded][:1] or found[:MOST_CANDIDATES]
+
+
+def explained(asked: str, candidates: Optional[Sequence[str]]) -> Optional[str]:
+    """The error for an id that stands for several events; None where there is no such ambiguity."""
+    if not candidates:
+        return None
+    return "%s: several events begin so: %s; give more of the id" % (asked, ", ".join(candidates))
