@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import collections
 import os
-from typing import Any
+from datetime import datetime
+from typing import Any, Optional
 
 from hook_runner.engine import Engine
 from hook_runner.health import Health
@@ -47,6 +48,9 @@ class Metrics:
             PREFIX + "prepare_end_seconds_left", "Seconds that were left when the latest preparation ended", registry=registry
         )
         self._degraded = prometheus_client.Gauge(PREFIX + "journal_degraded", "1 while the journal cannot be written", registry=registry)
+        self._degraded_since = prometheus_client.Gauge(
+            PREFIX + "journal_degraded_since_timestamp_seconds", "Since when the journal cannot be written, in Unix time; 0 while it can", registry=registry
+        )
         self._told: collections.Counter[str] = collections.Counter()
 
     def step_ended(self, record: Record, step: Step, clock: ServerClock) -> None:
@@ -57,7 +61,7 @@ class Metrics:
         if step.stage == PREPARE:
             self._left.set(record.event.seconds_left(clock.now()))
 
-    def write(self, engine: Engine, health: Health, degraded: bool) -> None:
+    def write(self, engine: Engine, health: Health, degraded: bool, degraded_since: Optional[datetime] = None) -> None:
         """Write the file, whole or not at all. Raises OSError."""
         self._events.clear()
         # what IMDS or a file name says may be nothing that UTF-8 has
@@ -70,6 +74,7 @@ class Metrics:
             self._errors.labels(kind).inc(count - self._told[kind])
             self._told[kind] = count
         self._degraded.set(int(degraded))
+        self._degraded_since.set(0 if degraded_since is None else degraded_since.timestamp())
         self._replace(self._client.generate_latest(self._registry))
 
     def _replace(self, content: bytes) -> None:

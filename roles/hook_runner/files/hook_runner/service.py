@@ -12,19 +12,20 @@ import select
 import signal
 import socket
 import time
+from datetime import datetime
 from typing import Any, Callable, Mapping, Optional
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
 
 from hook_runner import status
-from hook_runner.configuration import ConfigError, Settings
+from hook_runner.configuration import DEFAULTS, ConfigError, Settings
 from hook_runner.control import Control
 from hook_runner.engine import Engine
 from hook_runner.folders import refuse_foreign, share_journal
 from hook_runner.health import Health
 from hook_runner.hooks import find_hooks
-from hook_runner.instance import claim
+from hook_runner.instance import claim, is_held
 from hook_runner.journal import Journal
 from hook_runner.logs import Log
 from hook_runner.metrics import Metrics
@@ -91,6 +92,7 @@ class Service:
         self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
         self._await_journal()
         group = self._group()
+        self._run_directory_error = ""
         self._share_journal(group)
         runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
         self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended)
@@ -117,6 +119,7 @@ class Service:
                 self._hear()
                 if self._control.fileno() in ready:
                     self._control.serve()
+                self._look_after_files()
                 self._take_up_late()
                 self._engine.tick()
                 self._poller.attentive = bool(self._engine.records) or self._engine.own_name is None
@@ -137,6 +140,36 @@ class Service:
         if not self._journal.is_known:
             self._log.say("error", "the journal %s cannot be read, so that hooks may run again for events that were known before" % self._settings.journal)
 
+    def _look_after_files(self) -> None:
+        """Make anew what was removed under the running service: the journal, the lock, the control socket.
+
+        Raises AlreadyRunning where another process took the lock: two would prepare and approve the same events.
+        """
+        self._journal.maintain()
+        if self._journal.files_opened != self._shared:
+            self._share_journal(self._group())
+        error = ""
+        try:
+            self._restore_run_directory()
+        except (OSError, ConfigError) as reason:
+            error = "the run directory %s cannot be made anew: %s" % (self._settings.run_directory, reason)
+        if error and error != self._run_directory_error:
+            self._log.say("error", error)
+        self._run_directory_error = error
+
+    def _restore_run_directory(self) -> None:
+        """Raises AlreadyRunning, ConfigError, OSError."""
+        directory = self._settings.run_directory
+        if not is_held(directory, self._claim):
+            refuse_foreign(self._settings, self._owners)
+            os.makedirs(directory, mode=0o755, exist_ok=True)
+            lost, self._claim = self._claim, claim(directory)
+            os.close(lost)
+            self._clock_kept_at = float("-inf")
+            self._log.say("warning", "the lock in %s was removed: it is made anew" % directory)
+        if self._control.renew():
+            self._log.say("warning", "the control socket %s was removed: it is made anew" % self._control.path)
+
     def _take_up_late(self) -> None:
         """Go on with events that a journal tells of which could not be read when the service started."""
         for record in self._journal.late_records():
@@ -147,6 +180,7 @@ class Service:
 
     def _loaded(self) -> Settings:
         settings = self._load()
+        self._is_unset = settings is DEFAULTS
         return settings._replace(dry_run=True) if self._dry_run else settings
 
     def _hooks(self) -> Hooks:
@@ -186,6 +220,7 @@ class Service:
 
     def _share_journal(self, group: Optional[int]) -> None:
         """Let the group that may approve read the history as well."""
+        self._shared = self._journal.files_opened
         try:
             share_journal(self._settings.journal, group)
         except OSError as error:
@@ -222,7 +257,7 @@ class Service:
     def _pause(self) -> float:
         if self._engine.work.is_busy():
             return WHILE_BUSY
-        pauses = [WHILE_IDLE]
+        pauses = [WHILE_IDLE, self._journal.due()]
         if self._notifier.watchdog is not None:
             pauses.append(self._notifier.watchdog / 4)
         return min(pauses)
@@ -281,7 +316,7 @@ class Service:
         error = ""
         try:
             self._catch_up()
-            metrics.write(self._engine, self._health, self._journal.degraded is not None)
+            metrics.write(self._engine, self._health, self._journal.degraded is not None, self._degraded_since())
         except Exception as reason:  # the library is not ours, and what it thinks of a name must not end the service
             error = "metrics cannot be written: %s" % (reason if isinstance(reason, OSError) else repr(reason))
         if error and error != self._metrics_error:
@@ -294,12 +329,17 @@ class Service:
         if at is not None and not self._health.error:
             self._health.seen(self._clock, at)
 
+    def _degraded_since(self) -> Optional[datetime]:
+        since = self._journal.degraded_since
+        return None if since is None else self._clock.at(since)
+
     def _answer(self, question: Mapping[str, Any], who: str) -> Mapping[str, Any]:
         """A line from the control socket."""
         if question.get("ask") == "status":
             self._catch_up()
-            return status.as_data(self._engine, self._health, self._clock, self._journal.degraded)
+            return status.as_data(self._engine, self._health, self._clock, self._journal.degraded, self._degraded_since())
         if question.get("ask") == "approve":
+            self._journal.maintain(urgent=True)  # an approval is refused while the journal cannot be written
             event_id = question.get("event_id")
             asked = None
             if isinstance(event_id, str):
@@ -314,6 +354,8 @@ class Service:
         self._notifier.tell("RELOADING=1")
         try:
             settings = self._loaded()
+            if self._is_unset and self._engine.records:
+                raise ConfigError("it is empty or missing, and an event is in progress; write it again, or restart the service to use the defaults")
         except ConfigError as error:
             self._log.say("error", "the configuration stays as it was: %s" % error)
         else:
