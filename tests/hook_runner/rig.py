@@ -92,7 +92,7 @@ class Rig(Told):
         self.clock = ServerClock(self.monotonic, self._wall)
         self._say = Log("debug", self.log)
         self.health = Health(self._say)
-        self.journal = Journal.open(settings.journal, lambda text: self._say.say("error", text))
+        self.journal = Journal.open(settings.journal, lambda text: self._say.say("error", text), self.monotonic)
         self.runs = Runs(settings.run_directory, settings.environment, settings.output_tail, settings.kill_after, self.monotonic)
         self._queue: collections.deque[tuple[Record, ScheduledEvent]] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
@@ -166,6 +166,7 @@ class Rig(Told):
     def settle(self) -> None:
         """Tick until nothing happens by itself any more: no hook runs, or only ones that wait for the test."""
         def is_quiet() -> bool:
+            self.journal.maintain()
             self.engine.tick()
             return not self._deliver() and all(self._rests(step) for step in self.running())
 

@@ -10,7 +10,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hook_runner import journal_file
 from hook_runner.journal import Journal
 from hook_runner.records import Entry
 from journal_values import add_step, after, close_record, end_step, everything, make_record
@@ -134,7 +133,7 @@ def test_journal_of_another_vm_that_cannot_be_renamed_is_not_read_again(path: st
         def fail(*_names: str) -> None:
             raise OSError(30, "Read-only file system")
 
-        readonly.setattr(journal_file.os, "replace", fail)
+        readonly.setattr(os, "replace", fail)
         journal.set_aside("other-vm", "it is about the VM other")
         assert "Read-only" in (journal.degraded or "") and journal.is_known
         assert journal.open_records() == [] == journal.records(10)

@@ -132,10 +132,10 @@ def test_of_two_records_of_one_event_the_file_s_is_closed(path: str, disk: Disk,
 def test_close_writes_what_is_left_at_once(path: str) -> None:
     journal = Journal.open(path, print, clock=lambda: 0.0)
     os.rename(path, path + ".away")
-    os.mkdir(path)
+    os.makedirs(path + "/not-empty")
     record = make_record(journal.next_id())
     assert not journal.save(record)
-    os.rmdir(path)
+    os.removedirs(path + "/not-empty")
     os.rename(path + ".away", path)
     journal.close()
     assert [everything(each) for each in read(path)] == [everything(record)]
@@ -146,9 +146,9 @@ def test_the_end_of_an_event_is_not_put_off(path: str) -> None:
     record = make_record(journal.next_id())
     assert journal.save(record)
     os.rename(path, path + ".away")
-    os.mkdir(path)
+    os.makedirs(path + "/not-empty")
     assert not journal.save(record)
-    os.rmdir(path)
+    os.removedirs(path + "/not-empty")
     os.rename(path + ".away", path)
     assert not journal.save(record)  # no sooner than after a pause
     close_record(record)

@@ -31,7 +31,7 @@ def test_status_tells_how_things_are(azure: Azure, make_daemon: MakeDaemon) -> N
     me.start()
     code, data = me.data("status")
     assert (code, data["running"], data["events"], data["resource_name"]) == (0, True, [], "vm1")
-    assert data["imds"]["ok"] and data["journal"] == {"ok": True, "error": None}
+    assert data["imds"]["ok"] and data["journal"] == {"ok": True, "error": None, "since": None}
     mine = azure.schedule("Reboot", hold=True)
     others = azure.schedule("Freeze", "vm2")
     # the second may come with a later look than the first

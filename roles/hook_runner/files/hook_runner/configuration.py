@@ -90,6 +90,9 @@ class Settings(NamedTuple):
         return found if stage == PREPARE else found._replace(needs=0.0)
 
 
+# what `load_settings` returns for a file that does not exist or sets nothing
+DEFAULTS = Settings()
+
 _READERS: dict[str, values.Reader] = {
     "endpoint": values.endpoint,
     "api_version": values.api_versions,
@@ -136,14 +139,14 @@ def load_settings(path: str, owners: Optional[frozenset[int]] = None, read: Read
     read: takes (text, name, kind) and returns what the YAML says, as ``yaml_lines.locate`` does.
     """
     if not os.path.lexists(path):
-        return Settings()
+        return DEFAULTS
     _check_trust(path, "configuration", owners)
     try:
         located = read(read_text(path, "configuration"), path, "configuration")
     except YamlError as error:
         raise ConfigError(str(error)) from None
     if located is None:
-        return Settings()
+        return DEFAULTS
     places = Places(path, located.lines)
     _check_keys(located.data, _KEYS, (), places)
     return _settings(located.data, places, os.path.dirname(os.path.abspath(path)), owners, read)

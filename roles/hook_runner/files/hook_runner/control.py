@@ -41,20 +41,38 @@ class Control:
         self, directory: str, group: Optional[int], answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]], name: str = NAME
     ) -> None:
         self._answer = answer
+        self._group = group
         self._is_read_only = name == STATUS_NAME
+        self._directory, self._name = directory, name
         self.path = os.path.join(directory, name)
-        remove_stale(directory, name)
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        before = os.umask(0o177)
+        self._socket = self._listen()
+
+    def renew(self) -> bool:
+        """Make the socket anew where its file was removed; return True if that was so. Raises OSError. The descriptor stays."""
+        if os.path.lexists(self.path):
+            return False
+        with self._listen() as made:
+            os.dup2(made.fileno(), self._socket.fileno(), inheritable=False)
+        return True
+
+    def _listen(self) -> socket.socket:
+        remove_stale(self._directory, self._name)
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
-            self._socket.bind(self.path)
-        finally:
-            os.umask(before)
-        if group is not None:
-            os.chown(self.path, -1, group)
-            os.chmod(self.path, 0o660)
-        self._socket.listen(8)
-        self._socket.setblocking(False)
+            before = os.umask(0o177)
+            try:
+                made.bind(self.path)
+            finally:
+                os.umask(before)
+            if self._group is not None:
+                os.chown(self.path, -1, self._group)
+                os.chmod(self.path, 0o660)
+            made.listen(8)
+            made.setblocking(False)
+        except BaseException:
+            made.close()
+            raise
+        return made
 
     def fileno(self) -> int:
         """For select: readable when somebody wants to connect."""

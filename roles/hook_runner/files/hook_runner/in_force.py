@@ -42,8 +42,11 @@ class InForce:
         self._hooks_directory = ""
         self._find_hooks: Callable[[], Hooks] = dict
 
-    def load(self) -> Settings:
-        """The settings as the disk has them now. Raises ConfigError; what was read before then stays what is in force."""
+    def load(self, accept: Callable[[Settings], None] = lambda settings: None) -> Settings:
+        """The settings as the disk has them now, unless `accept` raises ConfigError for them.
+
+        Raises ConfigError; what was read before then stays what is in force.
+        """
         texts: dict[str, str] = {}
 
         def read(text: str, name: str, kind: str) -> Optional[Located]:
@@ -52,6 +55,7 @@ class InForce:
 
         try:
             settings = self._load(read)
+            accept(settings)
         except ValueError as error:
             self._refusal = str(error)
             raise

@@ -23,3 +23,11 @@ def claim(directory: str) -> int:
         os.close(descriptor)
         raise AlreadyRunning("another azure-scheduled-events holds %s" % path) from None
     return descriptor
+
+
+def is_held(directory: str, descriptor: int) -> bool:
+    """Return True if the descriptor that `claim` returned still keeps others out: the file was not removed or replaced."""
+    try:
+        return os.path.samestat(os.stat(os.path.join(directory, "lock")), os.fstat(descriptor))
+    except OSError:
+        return False

@@ -10,7 +10,7 @@ import re
 import sqlite3
 import stat
 import time
-from typing import Callable, Optional
+from typing import Callable, NamedTuple, Optional
 
 from hook_runner import rows, schema
 from hook_runner.schema import Unusable, examine, is_corruption, migrate, version_of
@@ -70,8 +70,18 @@ def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
     try:
         return _examined(uri, patience)
     except sqlite3.OperationalError:
-        # SQLite wants to make the files beside it, which others may not; they are missing because nobody has it open
-        return _examined(uri + "&immutable=1", patience)
+        # SQLite wants to make the files beside it, which others may not; they are missing because no process has it open
+        if not _has_log(path):
+            return _examined(uri + "&immutable=1", patience)
+        return _copied(path, patience)
+
+
+def try_to_write(connection: sqlite3.Connection) -> None:
+    """Raise sqlite3.Error where the file cannot be written; changes nothing. To be called in a transaction.
+
+    SQLite opens a file that it may not write for reading, without an error, and even BEGIN IMMEDIATE succeeds there.
+    """
+    connection.execute("DELETE FROM reserve WHERE 0")
 
 
 def holds_nothing(error: Exception) -> bool:
@@ -81,13 +91,28 @@ def holds_nothing(error: Exception) -> bool:
     return isinstance(error, (FileNotFoundError, NotADirectoryError))
 
 
-def identity(path: str) -> Optional[tuple[int, int]]:
-    """What tells a file from another one that took its place; None where there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+class Fingerprint(NamedTuple):
+    """What tells the journal's files from others that took their place, or their content from another one.
+
+    Attributes:
+        identities: device and inode of the file and of those beside it; None for each that is not there.
+        contents: size in bytes and time of the last change, in ns, of the file and of its log.
+    """
+
+    identities: tuple[Optional[tuple[int, int]], ...]
+    contents: tuple[Optional[tuple[int, int]], ...]
+
+
+def fingerprint(path: str) -> Fingerprint:
+    """Look at the files that the journal consists of, without opening any."""
+    found: list[Optional[os.stat_result]] = []
+    for suffix in ("", "-wal", "-shm"):
+        try:
+            found.append(os.stat(path + suffix))
+        except OSError:
+            found.append(None)
+    identities = tuple(None if each is None else (each.st_dev, each.st_ino) for each in found)
+    return Fingerprint(identities, tuple(None if each is None else (each.st_size, each.st_mtime_ns) for each in found[:2]))
 
 
 def keep_aside(path: str, label: str, now: float) -> str:
@@ -115,6 +140,11 @@ def _forget_oldest(path: str) -> None:
                 os.unlink(os.path.join(folder, entry + suffix))
             except FileNotFoundError:
                 pass
+            except OSError:  # an empty folder that had the journal's name, unless it has been used since
+                try:
+                    os.rmdir(os.path.join(folder, entry + suffix))
+                except OSError:
+                    pass
 
 
 def _examined(uri: str, patience: float) -> sqlite3.Connection:
@@ -133,9 +163,30 @@ def _examined(uri: str, patience: float) -> sqlite3.Connection:
     return connection
 
 
+def _copied(path: str, patience: float) -> sqlite3.Connection:
+    """Open a copy, where SQLite cannot read the log beside the journal: without it the journal tells what is not true any more."""
+    import shutil
+    import tempfile
+    from urllib.parse import quote
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "journal")
+        for suffix in ("", "-wal"):
+            shutil.copyfile(path + suffix, copy + suffix)
+        return _examined("file:%s" % quote(copy), patience)  # the files go away with the folder, and stay open
+
+
+def _has_log(path: str) -> bool:
+    return os.path.exists(path + "-wal") and os.path.getsize(path + "-wal") > 0
+
+
 def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: float) -> sqlite3.Connection:
     _make(path)
-    if not os.path.getsize(path) and os.path.exists(path + "-wal") and os.path.getsize(path + "-wal"):
+    if os.path.isdir(path):
+        if os.listdir(path):
+            raise IsADirectoryError("a folder that is not empty has its name")
+        raise Unusable("corrupt", "it is an empty folder")
+    if not os.path.getsize(path) and _has_log(path):
         raise Unusable("corrupt", "it is missing or empty, and the log beside it is not")  # SQLite would throw the log away
     connection = _connect(path, patience)
     try:
@@ -151,7 +202,8 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
                 rows.load(connection, record_id)
             except ValueError as error:
                 raise Unusable("corrupt", str(error)) from None
-        connection.execute("BEGIN IMMEDIATE")  # SQLite opens what it may not write for reading, without a word
+        connection.execute("BEGIN IMMEDIATE")
+        try_to_write(connection)
         connection.execute("ROLLBACK")
         try:
             _reserve(connection, commit)

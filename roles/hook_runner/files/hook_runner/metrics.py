@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import os
+from datetime import datetime
 from typing import Any, Optional
 
 from azure_scheduled_events.errors import ImdsError
@@ -55,6 +56,9 @@ class Metrics:
             PREFIX + "not_recovered", "Events that are over, whose recover hooks have not succeeded", registry=registry
         )
         self._paused = prometheus_client.Gauge(PREFIX + "paused", "1 while an operator has paused the daemon", registry=registry)
+        self._degraded_since = prometheus_client.Gauge(
+            PREFIX + "journal_degraded_since_timestamp_seconds", "Since when the journal cannot be written, in Unix time; 0 while it can", registry=registry
+        )
         self._told: collections.Counter[str] = collections.Counter()
 
     def step_ended(self, record: Record, step: Step, clock: ServerClock) -> None:
@@ -69,7 +73,7 @@ class Metrics:
         """IMDS took an approval, or gave this error instead."""
         self._approvals.labels("accepted" if error is None else kind_of(error)).inc()
 
-    def write(self, engine: Engine, health: Health, degraded: bool) -> None:
+    def write(self, engine: Engine, health: Health, degraded: bool, degraded_since: Optional[datetime] = None) -> None:
         """Write the file, whole or not at all. Raises OSError."""
         self._events.clear()
         # what IMDS or a file name says may be nothing that UTF-8 has
@@ -84,6 +88,7 @@ class Metrics:
         self._degraded.set(int(degraded))
         self._not_recovered.set(sum(bool(not_recovered(engine.work.hooks, record)) for record in engine.records))
         self._paused.set(int(engine.pausing.current() is not None))
+        self._degraded_since.set(0 if degraded_since is None else degraded_since.timestamp())
         self._replace(self._client.generate_latest(self._registry))
 
     def _replace(self, content: bytes) -> None:

@@ -12,20 +12,21 @@ import select
 import signal
 import socket
 import time
-from typing import Any, Mapping, Optional, Sequence
+from datetime import datetime
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
 
 from hook_runner import __version__, event_ids, history_source, status
-from hook_runner.configuration import ConfigError, Settings
+from hook_runner.configuration import DEFAULTS, ConfigError, Settings
 from hook_runner.control import STATUS_NAME, Control, remove_stale
 from hook_runner.engine import Engine
 from hook_runner.folders import metrics_obstacle, refuse_foreign
 from hook_runner.health import Health
 from hook_runner.hooks import find_hooks
 from hook_runner.in_force import InForce
-from hook_runner.instance import claim
+from hook_runner.instance import claim, is_held
 from hook_runner.journal import Journal
 from hook_runner.logs import Log
 from hook_runner.metrics import Metrics
@@ -96,6 +97,7 @@ class Service:
         self._clock.recall(self._clock_file())
         self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
         self._await_journal()
+        self._run_directory_error = ""
         self._runs = runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
         self._engine = Engine(
             self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended, boot_id().decode("ascii")
@@ -129,6 +131,7 @@ class Service:
                 for control in self._controls:
                     if control.fileno() in ready:
                         control.serve()
+                self._look_after_files()
                 self._take_up_late()
                 self._engine.tick()
                 self._poller.attentive = self._engine.awaits_observation()
@@ -150,15 +153,49 @@ class Service:
         if not self._journal.is_known:
             self._log.say("error", "the journal %s cannot be read, so that hooks may run again for events that were known before" % self._settings.journal)
 
+    def _look_after_files(self) -> None:
+        """Make anew what was removed under the running service: the journal, the lock, the control socket.
+
+        Raises AlreadyRunning where another process took the lock: two would prepare and approve the same events.
+        """
+        self._journal.maintain()
+        error = ""
+        try:
+            self._restore_run_directory()
+        except (OSError, ConfigError) as reason:
+            error = "the run directory %s cannot be made anew: %s" % (self._settings.run_directory, reason)
+        if error and error != self._run_directory_error:
+            self._log.say("error", error)
+        self._run_directory_error = error
+
+    def _restore_run_directory(self) -> None:
+        """Raises AlreadyRunning, ConfigError, OSError."""
+        directory = self._settings.run_directory
+        if not is_held(directory, self._claim):
+            refuse_foreign(self._settings, self._owners)
+            make_folder(directory, 0o755, self._owners)
+            lost, self._claim = self._claim, claim(directory)
+            os.close(lost)
+            self._clock_kept_at = float("-inf")
+            self._log.say("warning", "the lock in %s was removed: it is made anew" % directory)
+        for control in self._controls:
+            if control.renew():
+                self._log.say("warning", "the control socket %s was removed: it is made anew" % control.path)
+
     def _take_up_late(self) -> None:
         """Go on with events that a journal tells of which could not be read when the service started."""
         for record in self._journal.late_records():
             self._log.say("warning", "the journal can be read again: event %s is taken up" % record.event.event_id)
             self._engine.take_over(record)
 
-    def _loaded(self) -> Settings:
-        settings = self._in_force.load()
+    def _loaded(self, accept: Callable[[Settings], None] = lambda settings: None) -> Settings:
+        settings = self._in_force.load(accept)
         return settings._replace(dry_run=True) if self._dry_run else settings
+
+    def _refuse_defaults(self, settings: Settings) -> None:
+        """A file that somebody has just emptied is no decision to prepare and approve by the defaults. Raises ConfigError."""
+        if settings is DEFAULTS and self._engine.records:
+            raise ConfigError("it is empty or missing, and an event is in progress; write it again, or restart the service to use the defaults")
 
     def _hooks(self, restart_needed: Sequence[str] = ()) -> Hooks:
         found, notes = find_hooks(self._settings.hooks_directory, self._settings, self._owners)
@@ -242,7 +279,7 @@ class Service:
 
         has_ended: whether a hook may have ended before the last tick.
         """
-        pauses = [WHILE_IDLE, max(AFTERWARDS, self._engine.pausing.seconds_left() or WHILE_IDLE)]
+        pauses = [WHILE_IDLE, self._journal.due(), max(AFTERWARDS, self._engine.pausing.seconds_left() or WHILE_IDLE)]
         due_in = self._engine.due_in()
         if due_in is not None:
             pauses.append(max(AFTERWARDS, due_in))
@@ -318,7 +355,7 @@ class Service:
         error = ""
         try:
             self._catch_up()
-            metrics.write(self._engine, self._health, self._journal.degraded is not None)
+            metrics.write(self._engine, self._health, self._journal.degraded is not None, self._degraded_since())
         except Exception as reason:  # the library is not ours, and what it thinks of a name must not end the service
             error = "metrics cannot be written: %s" % (reason if isinstance(reason, OSError) else repr(reason))
         if error and error != self._metrics_error:
@@ -331,11 +368,15 @@ class Service:
         if at is not None and not self._health.error:
             self._health.seen(self._clock, at)
 
+    def _degraded_since(self) -> Optional[datetime]:
+        since = self._journal.degraded_since
+        return None if since is None else self._clock.at(since)
+
     def _answer(self, question: Mapping[str, Any], who: str) -> Mapping[str, Any]:
         """A line from the control socket."""
         if question.get("ask") == "status":
             self._catch_up()
-            told = status.as_data(self._engine, self._health, self._clock, self._journal.degraded)
+            told = status.as_data(self._engine, self._health, self._clock, self._journal.degraded, self._degraded_since())
             pause = self._engine.pausing.current()
             more = {"version": __version__, "configuration": self._in_force.as_data(), "paused": None if pause is None else pause.as_data()}
             return {**told, **more}
@@ -346,6 +387,7 @@ class Service:
         if question.get("ask") == "history":
             return history_source.page(self._journal, question)
         if question.get("ask") == "approve":
+            self._journal.maintain(urgent=True)  # an approval is refused while the journal cannot be written
             asked = None
             found = self._meant(question.get("event_id"))
             if len(found) > 1:
@@ -372,7 +414,7 @@ class Service:
     def _reload(self) -> None:
         self._notifier.tell("RELOADING=1")
         try:
-            settings = self._loaded()
+            settings = self._loaded(self._refuse_defaults)
         except ConfigError as error:
             self._log.say("error", "the configuration stays as it was: %s" % error)
         else:

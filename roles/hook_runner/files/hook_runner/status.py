@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Optional
 
 from azure_scheduled_events.document import displayable
@@ -20,10 +21,12 @@ from hook_runner.server_clock import ServerClock
 from hook_runner.stages import NEVER, applicable, not_recovered, retry_at
 
 
-def as_data(engine: Engine, health: Health, clock: ServerClock, degraded: Optional[str]) -> dict[str, Any]:
+def as_data(
+    engine: Engine, health: Health, clock: ServerClock, degraded: Optional[str], degraded_since: Optional[datetime] = None
+) -> dict[str, Any]:
     """The state of the daemon as plain JSON values.
 
-    Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error, incomplete_since, errors), journal (ok, error),
+    Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error, incomplete_since, errors), journal (ok, error, since),
     events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared, approval, reason,
     outcome, waiting and hooks (the latest run of each hook). The service adds version,
     configuration (see InForce.as_data) and paused (since, until, by, reason; null where no operator has paused the daemon).
@@ -34,7 +37,7 @@ def as_data(engine: Engine, health: Health, clock: ServerClock, degraded: Option
         "leader": engine.settings.leader,
         "dry_run": engine.settings.dry_run,
         "imds": health.as_data(),
-        "journal": {"ok": degraded is None, "error": degraded},
+        "journal": {"ok": degraded is None, "error": degraded, "since": None if degraded_since is None else as_utc_text(degraded_since)},
         "events": [_event(engine, record, clock) for record in engine.records],
     }
 
@@ -112,7 +115,7 @@ def as_text(data: dict[str, Any]) -> str:
     if imds["incomplete_since"]:
         lines.append("           some entries cannot be read since %s, so that no event is taken for over" % imds["incomplete_since"])
     if not data["journal"]["ok"]:
-        lines.append("journal    %s" % data["journal"]["error"])
+        lines.append("journal    %s; since %s" % (data["journal"]["error"], data["journal"]["since"]))
     for event in data["events"]:
         lines += _lines(event)
     if not data["events"]:

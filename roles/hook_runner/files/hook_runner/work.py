@@ -370,7 +370,7 @@ class Work:
         try:
             self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP)
             identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
-            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), timeout + BACKSTOP, identity)
+            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP, identity)
         except OSError as error:
             self._close(record, step, FAILED, "it could not be started: %s" % error)
             return True
