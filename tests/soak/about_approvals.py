@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Iterator, Optional
 
 from soak.evidence import Approval, Evidence
+from soak.hooks import HookRun
 from soak.plan import PREPARE, RECOVER, VM, Hook
 from soak.violations import Violation
 
@@ -47,10 +48,12 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
 
 def _unprepared(evidence: Evidence, approval: Approval, hook: Hook) -> str:
     """Why the hook's preparation does not hold at the approval, or ""."""
-    runs = [run for run in evidence.runs_of(hook.path, approval.key) if run.began <= approval.at]
-    if not runs:
+    own = [run for run in evidence.runs_of(hook.path, approval.key) if run.began <= approval.at]
+    last = own[-1] if own else None
+    if last is None or last.how == "":
+        last = _inherited(evidence, approval, hook, last) or last
+    if last is None:
         return "it never ran"
-    last = runs[-1]
     if last.how != "ok" or last.ended is None or last.ended > approval.at:
         return "its last run %s" % ("failed" if last.how == "failed" else "was not over, or was ended")
     for run in evidence.runs:
@@ -59,6 +62,14 @@ def _unprepared(evidence: Evidence, approval: Approval, hook: Hook) -> str:
     if not hook.persists and evidence.rebooted(last.began, approval.at):
         return "the host was started again since"
     return ""
+
+
+def _inherited(evidence: Evidence, approval: Approval, hook: Hook, own: Optional[HookRun]) -> Optional[HookRun]:
+    """A success for a less urgent event, which counts for one that was waiting for the same hook."""
+    seen = next((look.at for look in evidence.looks if approval.key in look.keys), approval.at)
+    since = seen if own is None else max(seen, own.began)
+    others = [run for run in evidence.runs_of(hook.path) if run.key != approval.key and run.how == "ok"]
+    return next((run for run in reversed(others) if run.ended is not None and since <= run.ended <= approval.at), None)
 
 
 def undoes(evidence: Evidence, path: str, prepare: Hook) -> bool:

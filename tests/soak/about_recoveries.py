@@ -17,6 +17,8 @@ from soak.violations import Violation
 # an event has to be waited for when it was seen so often, so long before
 KNOWN_AFTER = 2
 KNOWN_FOR = 0.3
+# the hooks of one recovery begin within so many seconds; what is tried again later is another decision
+OF_ONE_RECOVERY = 5.0
 
 
 def come(evidence: Evidence) -> Iterator[Violation]:
@@ -67,7 +69,7 @@ def wait_for_others(evidence: Evidence) -> Iterator[Violation]:
         if stage != RECOVER:
             continue
         names = {hook.name for hook in evidence.plan.setup.hooks if hook.stage == PREPARE}
-        began = min(each.began for each in evidence.runs if each.hook.startswith(RECOVER) and each.key == run.key and each.began > run.began - 10)
+        began = min(each.began for each in evidence.runs if each.hook.startswith(RECOVER) and each.key == run.key and each.began > run.began - OF_ONE_RECOVERY)
         for key in evidence.keys():
             # a recovery that had begun before the other event was known is finished
             if key == run.key or not _is_waiting(evidence, key, began) or not _is_waiting(evidence, key, run.began):

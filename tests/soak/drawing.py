@@ -10,10 +10,10 @@ import random
 from soak.plan import EMERGENCY, PREPARE, RECOVER, STARTED, VM, Action, Hook, Plan, Setup
 
 TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
-RESOURCES = (VM, VM, VM, VM, "vm1,vm2", "vm2,vm1", "vm2")
-NOTICES = (900, 600, 60, 30, 15, 8, 4)
-PREPARES = ("works",) * 7 + ("slow", "slow", "fails", "hangs", "ignores-term", "leaves-a-child", "kills-itself", "fails-first", "hangs-first")
-RECOVERS = ("works",) * 6 + ("slow", "slow", "fails-first", "fails-until-healed", "leaves-a-child", "hangs-first")
+RESOURCES = (VM,) * 7 + ( "vm1,vm2", "vm2,vm1", "vm2")
+NOTICES = (900, 900, 600, 600, 60, 30, 30, 15, 8, 4)
+PREPARES = ("works",) * 14 + ("slow", "slow", "fails", "hangs", "ignores-term", "leaves-a-child", "kills-itself", "fails-first", "hangs-first")
+RECOVERS = ("works",) * 10 + ("slow", "slow", "fails-first", "fails-until-healed", "leaves-a-child", "hangs-first")
 SKEWS = (0, 0, 0, 3, -3, 3600, -3600, 5 * 86400, -5 * 86400)
 # (fault, seconds, options)
 FAULTS = (
@@ -44,7 +44,7 @@ def _setup(chance: random.Random) -> Setup:
     if chance.random() < 0.15:
         hooks.append(Hook(RECOVER, "90-all", chance.choice(RECOVERS)))
     hooks += [Hook(stage, "10-a", chance.choice(PREPARES)) for stage in (EMERGENCY, STARTED) if chance.random() < 0.5]
-    return Setup(tuple(hooks), chance.choice(("self-only", "self-only", "first")), chance.choice(("stop", "finish")), chance.choice(SKEWS))
+    return Setup(tuple(hooks), chance.choice(("self-only", "self-only", "first")), chance.choice(("stop", "finish")), chance.choice(SKEWS), chance.random() < 0.5)
 
 
 def _long(seed: int, chance: random.Random) -> Plan:
@@ -104,12 +104,13 @@ class _Story:
         kind, resources = chance.choice(TYPES), chance.choice(RESOURCES)
         if chance.random() < 0.12:
             return [Action("start-unannounced", (event_id, kind, resources))]
-        return [Action("announce", (event_id, kind, resources, chance.choice(NOTICES)))]
+        announced = Action("announce", (event_id, kind, resources, chance.choice(NOTICES)))
+        return [announced, Action("until-mark", ("ok", PREPARE))] if chance.random() < 0.4 else [announced]
 
     def _event(self) -> list[Action]:
         chance, event_id = self._chance, self._chance.choice(self._events)
         ways = [
-            Action("cancel", (event_id,)), Action("cancel", (event_id,)), Action("complete", (event_id,)), Action("release", (event_id,)),
+            Action("cancel", (event_id,)), Action("complete", (event_id,)), Action("release", (event_id,)),
             Action("move", (event_id, chance.choice(NOTICES))), Action("retype", (event_id, chance.choice(TYPES))),
             Action("hit", (event_id, chance.choice(RESOURCES))),
         ]  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import simulator_process
 from simulated_azure import GROUPS, Azure
@@ -21,8 +21,10 @@ from soak.plan import VM, Plan
 from soak.site import Site, wait_until
 from soak.violations import Violation
 
-# how long the daemon may take to find back, once all faults are over; only a run that fails waits so long
+# how long the daemon may take to find back, once all faults are over, and until a recovery that failed twice is tried again;
+# only a run that fails waits so long
 TO_SETTLE = 40.0
+TO_RECOVER = 100.0
 TO_REWRITE = 15.0
 # after the first events of a long run, each further one may leave nothing behind
 WARM = 6
@@ -67,7 +69,7 @@ class _Life:
         if self._settled("8 finds back", _has_settled):
             self._check_journal()
         self._end_events()
-        if self._settled("3 recovered", lambda status: not status["events"]):
+        if self._settled("3 recovered", self._is_over, TO_RECOVER):
             if warm is not None:
                 self._compare(warm, self.site.footprint())
             self._check_commands()
@@ -83,16 +85,24 @@ class _Life:
             self.site.note_end("died")
             self.site.start()
 
-    def _settled(self, what: str, is_so: Any) -> bool:
+    def _is_over(self, status: dict[str, Any]) -> bool:
+        """Whether no event is open; an operator asks for what failed before."""
+        for event in status["events"] if self.plan.setup.operator else ():
+            rests = event["stage"] == "recover" and not any(hook["state"] == "running" for hook in event["hooks"])
+            if rests and any((hook["stage"], hook["state"]) == ("recover", "failed") for hook in event["hooks"]):
+                self.site.daemon.command("recover", event["event_id"])
+        return not status["events"]
+
+    def _settled(self, what: str, is_so: Callable[[dict[str, Any]], bool], seconds: float = TO_SETTLE) -> bool:
         """Wait until the daemon's status is as wanted."""
         def look() -> bool:
             self.status = self.site.status() or self.status
             return bool(self.status) and is_so(self.status)
 
         self.status = {}
-        came = wait_until(look, TO_SETTLE, 0.05)
+        came = wait_until(look, seconds, 0.05)
         if not came:
-            self._found(what, "after %.0f s without faults the status is %s" % (TO_SETTLE, _brief(self.status)))
+            self._found(what, "after %.0f s without faults the status is %s" % (seconds, _brief(self.status)))
         return came
 
     def _end_events(self) -> None:

@@ -32,12 +32,14 @@ class Setup(NamedTuple):
         leader: the key of the configuration.
         when_started: the key of the configuration.
         skew: seconds by which the host's own clock is wrong from the start.
+        operator: whether an operator asks for failed recoveries at the end, rather than wait for the daemon.
     """
 
     hooks: tuple[Hook, ...]
     leader: str = "self-only"
     when_started: str = "stop"
     skew: int = 0
+    operator: bool = False
 
 
 class Action(NamedTuple):
@@ -62,6 +64,6 @@ class Plan(NamedTuple):
         """For people."""
         setup = self.setup
         lines = ["seed %d%s" % (self.seed, ", long" if self.is_long else "")]
-        lines.append("  leader %s, when_started %s, clock wrong by %d s" % (setup.leader, setup.when_started, setup.skew))
+        lines.append("  leader %s, when_started %s, clock wrong by %d s%s" % (setup.leader, setup.when_started, setup.skew, ", an operator recovers" * setup.operator))
         lines += ["  %s %s%s" % (hook.path, hook.does, ", persists" if hook.persists else "") for hook in setup.hooks]
         return "\n".join(lines + ["    " + str(action) for action in self.actions])
