@@ -30,7 +30,8 @@ def release_no_others(evidence: Evidence) -> Iterator[Violation]:
     """An approval is of an event that hits this VM, and other VMs only where this one leads."""
     for approval in evidence.approvals:
         at_the_time = evidence.resources_at(approval.key, approval.at)
-        hit = {at_the_time, evidence.resources_at(approval.key, approval.at - ON_ITS_WAY)} - {()}
+        before = {each.resources for each in evidence.listed.get(approval.key, ()) if approval.at - ON_ITS_WAY <= each.at <= approval.at}
+        hit = {at_the_time, evidence.resources_at(approval.key, approval.at - ON_ITS_WAY), *before} - {()}
         if hit and not any(_may_release(resources, evidence.plan.setup.leader) for resources in hit):
             yield Violation("1 approval of others", "%s hits %s" % (_shown(approval), " ".join(at_the_time)))
 
