@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Run random lives of the daemon by seed, and say what must not have been.
+
+Exit status: 0 all is well, 1 a run violated an invariant, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from pathlib import Path
+from typing import Iterable, Optional, Sequence
+
+from soak.campaign import run_seeds
+from soak.drawing import draw
+from soak.report import Outcome, Totals
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+UNITS = {"s": 1, "m": 60, "h": 3600}
+FOREVER = 10 * 365 * 86400.0
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    parser = argparse.ArgumentParser(prog="soak", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
+    parser.add_argument("--seeds", type=seeds, default=None, metavar="FROM-TO", help="these seeds, each once (default: from 1 on until the time is up)")
+    parser.add_argument("--for", type=seconds, default=None, dest="limit", metavar="TIME", help="begin no run after so long, such as 90s, 55m or 2h")
+    parser.add_argument("--seed", type=int, help="this seed only, with all that was done")
+    parser.add_argument("--jobs", type=int, default=2, help="how many runs side by side (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=REPOSITORY / ".cache" / "soak", help="what failing runs leave (default: %(default)s)")
+    parser.add_argument("--plan", action="store_true", help="print the plan of --seed, and run nothing")
+    options = parser.parse_args(arguments)
+    if options.plan:
+        print(draw(options.seed or 0).as_text())
+        return 0
+    limit = options.limit if options.limit is not None else (FOREVER if options.seeds or options.seed is not None else 600.0)
+    chosen: Iterable[int] = options.seeds or itertools.count(1)
+    if options.seed is not None:
+        chosen = [options.seed]
+    totals, began = Totals(), time.monotonic()
+
+    def ended(outcome: Outcome) -> None:
+        totals.add(outcome)
+        if outcome.violations or options.seed is not None:
+            print(outcome.as_text(), flush=True)
+        print("seed %d: %s, %.1f s" % (outcome.plan.seed, "FAILED" if outcome.violations else "good", outcome.seconds), flush=True)
+
+    run_seeds(chosen, options.folder, options.jobs, limit, ended)
+    print("\n%s\n%.0f s" % (totals.as_text(), time.monotonic() - began))
+    if totals.failing:
+        print("what they left is in %s/SEED; `make soak SOAK_SEED=N` runs one of them again" % options.folder)
+    return 1 if totals.failing else 0
+
+
+def seeds(text: str) -> range:
+    """FROM-TO, or one number."""
+    first, _dash, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def seconds(text: str) -> float:
+    """A number with s, m or h; seconds without one."""
+    unit = UNITS.get(text[-1:])
+    return float(text[:-1]) * unit if unit else float(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Invariants of approvals."""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional
+
+from soak.evidence import Approval, Evidence
+from soak.hooks import HookRun
+from soak.plan import PREPARE, RECOVER, VM, Hook
+from soak.violations import Violation
+
+# an approval that was on its way when the event changed is nobody's fault
+ON_ITS_WAY = 1.0
+CHANGES = ("move", "retype", "hit", "announce")
+
+
+def follow_preparation(evidence: Evidence) -> Iterator[Violation]:
+    """An approval comes after each prepare hook's success, which nothing has undone since."""
+    for approval in evidence.approvals:
+        for hook in evidence.plan.setup.hooks:
+            why = _unprepared(evidence, approval, hook) if hook.stage == PREPARE else ""
+            if why:
+                yield Violation("1 approval after preparation", "%s of %s: %s" % (_shown(approval), hook.path, why))
+
+
+def release_no_others(evidence: Evidence) -> Iterator[Violation]:
+    """An approval is of an event that hits this VM, and other VMs only where this one leads."""
+    for approval in evidence.approvals:
+        at_the_time = evidence.resources_at(approval.key, approval.at)
+        before = {each.resources for each in evidence.listed.get(approval.key, ()) if approval.at - ON_ITS_WAY <= each.at <= approval.at}
+        hit = {at_the_time, evidence.resources_at(approval.key, approval.at - ON_ITS_WAY), *before} - {()}
+        if hit and not any(_may_release(resources, evidence.plan.setup.leader) for resources in hit):
+            yield Violation("1 approval of others", "%s hits %s" % (_shown(approval), " ".join(at_the_time)))
+
+
+def are_single(evidence: Evidence) -> Iterator[Violation]:
+    """IMDS takes one approval of an event, if no answer was lost, no process ended and nothing changed meanwhile."""
+    if evidence.post_faults:
+        return
+    taken = [approval for approval in evidence.approvals if approval.status == 200]
+    for number, second in enumerate(taken):
+        first = next((each for each in reversed(taken[:number]) if each.key == second.key), None)
+        if first is not None and not _may_repeat(evidence, first, second):
+            yield Violation("1 approval once", "%s was approved %.1f s before" % (_shown(second), second.at - first.at))
+
+
+def _unprepared(evidence: Evidence, approval: Approval, hook: Hook) -> str:
+    """Why the hook's preparation does not hold at the approval, or ""."""
+    own = [run for run in evidence.runs_of(hook.path, approval.key) if run.began <= approval.at]
+    last = own[-1] if own else None
+    if last is None or last.how == "":
+        last = _inherited(evidence, approval, hook, last) or last
+    if last is None:
+        return "it never ran"
+    if last.how != "ok" or last.ended is None or last.ended > approval.at:
+        return "its last run %s" % ("failed" if last.how == "failed" else "was not over, or was ended")
+    for run in evidence.runs:
+        if last.began < run.began < approval.at and undoes(evidence, run.hook, hook):
+            return "%s for %s had undone it" % (run.hook, run.key)
+    if not hook.persists and evidence.rebooted(last.began, approval.at):
+        return "the host was started again since"
+    return ""
+
+
+def _inherited(evidence: Evidence, approval: Approval, hook: Hook, own: Optional[HookRun]) -> Optional[HookRun]:
+    """A success for a less urgent event, which counts for one that was waiting for the same hook."""
+    seen = next((look.at for look in evidence.looks if approval.key in look.keys), approval.at)
+    since = seen if own is None else max(seen, own.began)
+    others = [run for run in evidence.runs_of(hook.path) if run.key != approval.key and run.how == "ok"]
+    return next((run for run in reversed(others) if run.ended is not None and since <= run.ended <= approval.at), None)
+
+
+def undoes(evidence: Evidence, path: str, prepare: Hook) -> bool:
+    """Whether a recover hook takes back what a prepare hook did: its namesake, or one that has none."""
+    stage, name = path.split("/")
+    namesakes = {hook.name for hook in evidence.plan.setup.hooks if hook.stage == PREPARE}
+    return stage == RECOVER and (name == prepare.name or name not in namesakes)
+
+
+def _may_release(resources: tuple[str, ...], leader: str) -> bool:
+    return resources == (VM,) or (leader == "first" and VM in resources)
+
+
+def _may_repeat(evidence: Evidence, first: Approval, second: Approval) -> bool:
+    changed = any(
+        deed.action.verb in CHANGES and str(deed.action.arguments[0]).casefold() == second.key and first.at - ON_ITS_WAY <= deed.began <= second.at
+        for deed in evidence.deeds
+    )  # fmt: skip
+    restarted = any(first.at - ON_ITS_WAY <= restart.ended <= second.at for restart in evidence.restarts)
+    recovered = any(run.hook.startswith(RECOVER) and run.key == second.key and first.at <= run.began <= second.at for run in evidence.runs)
+    return changed or restarted or recovered
+
+
+def _shown(approval: Approval) -> str:
+    return "event %s, approved at %.3f" % (approval.key[:8], approval.at)

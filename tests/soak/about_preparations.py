@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Invariants of preparations, and of what is remembered of events."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+from soak.about_approvals import undoes
+from soak.evidence import Evidence
+from soak.plan import PREPARE
+from soak.violations import Violation
+
+CUT_SHORT = ("interrupted", "stopped", "timeout")
+# an event that was seen so often has to be in the journal
+ENOUGH_LOOKS = 3
+
+
+def are_single(evidence: Evidence) -> Iterator[Violation]:
+    """No hook prepares an occurrence twice with success."""
+    for hook in evidence.plan.setup.hooks:
+        if hook.stage != PREPARE:
+            continue
+        for key in evidence.keys():
+            good = [run for run in evidence.runs_of(hook.path, key) if run.how == "ok"]
+            cut_short = sum(state in CUT_SHORT for state in evidence.steps(key, hook.path))
+            for first, second in zip(good, good[1:]):
+                assert first.ended is not None
+                recovered = any(first.began <= run.began <= second.began and undoes(evidence, run.hook, hook) for run in evidence.runs)
+                recovered_from = any(first.began <= run.began <= second.began and run.hook.startswith("recover") and run.key == key for run in evidence.runs)
+                rebooted = not hook.persists and evidence.rebooted(first.began, second.began)
+                if recovered or recovered_from or rebooted or evidence.forgotten(key, hook.path, first.began, second.began):
+                    continue
+                if cut_short:
+                    cut_short -= 1
+                    continue
+                yield Violation("2 preparation once", "%s prepared event %s again, %.1f s after its success" % (hook.path, key[:8], second.began - first.ended))
+
+
+def are_not_lost(evidence: Evidence) -> Iterator[Violation]:
+    """Each event that was seen for a while is in the journal."""
+    if any("journal-" in deed.action.verb and deed.action.verb != "journal-locked" for deed in evidence.deeds):
+        return
+    recorded = {record["event"]["event_id"].casefold() for record in evidence.history}
+    for key in evidence.keys():
+        seen = [look.at for look in evidence.looks if key in look.keys and look.at >= evidence.named_at]
+        if len(seen) >= ENOUGH_LOOKS and key not in recorded and not evidence.forgotten(key, "", seen[0], seen[-1] + 3600):
+            yield Violation("5 event in the journal", "event %s was in %d documents and is not in the journal" % (key[:8], len(seen)))

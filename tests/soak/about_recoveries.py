@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Invariants of recoveries."""
+
+from __future__ import annotations
+
+import math
+from typing import Iterator
+
+from soak.about_preparations import CUT_SHORT
+from soak.evidence import ABOUT, Evidence
+from soak.hooks import HookRun
+from soak.plan import PREPARE, RECOVER, Hook
+from soak.violations import Violation
+
+# an event has to be waited for when it was seen so often, so long before
+KNOWN_AFTER = 2
+KNOWN_FOR = 0.3
+# the hooks of one recovery begin within so many seconds; what is tried again later is another decision
+OF_ONE_RECOVERY = 5.0
+
+
+def come(evidence: Evidence) -> Iterator[Violation]:
+    """What a hook prepared, its namesake recovers from with success, for that event or for another one."""
+    for hook in _recover_hooks(evidence):
+        done = [run for run in evidence.runs_of(hook.path) if run.how == "ok"]
+        for key in evidence.keys():
+            prepared = evidence.runs_of("%s/%s" % (PREPARE, hook.name), key)
+            if not prepared or evidence.forgotten(key, "", prepared[-1].began, math.inf):
+                continue
+            if not any(run.began >= prepared[-1].began for run in done):
+                yield Violation("3 recovered", "%s never succeeded after %s for event %s" % (hook.path, prepared[-1].hook, key[:8]))
+
+
+def are_single(evidence: Evidence) -> Iterator[Violation]:
+    """One success of each recover hook for each occurrence."""
+    for hook in _recover_hooks(evidence):
+        for key in evidence.keys():
+            good = [run for run in evidence.runs_of(hook.path, key) if run.how == "ok"]
+            cut_short = sum(state in CUT_SHORT for state in evidence.steps(key, hook.path))
+            for first, second in zip(good, good[1:]):
+                if _is_another_occurrence(evidence, key, hook, first, second) or evidence.forgotten(key, hook.path, first.began, second.began):
+                    continue
+                if cut_short:
+                    cut_short -= 1
+                    continue
+                assert first.ended is not None
+                yield Violation("3 recovered once", "%s recovered from event %s again, %.1f s after its success" % (hook.path, key[:8], second.began - first.ended))
+
+
+def wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
+    """Recovery from an event begins when two good documents in a row were without it, since its last preparation."""
+    for run in evidence.runs:
+        if not run.hook.startswith(RECOVER):
+            continue
+        seen = [look.at for look in evidence.looks if run.key in look.keys]
+        prepared = [each.began for each in evidence.runs if each.hook.startswith(PREPARE) and each.key == run.key and each.began < run.began]
+        since = max(prepared[-1:] + seen[:1], default=0.0) - 5 * ABOUT
+        if seen and not evidence.absent_twice(run.key, since, run.began + ABOUT):
+            yield Violation("3 recovery after the end", "%s began for event %s, which was not missing twice in a row" % (run.hook, run.key[:8]))
+            return  # the further ones are of the same decision
+
+
+def wait_for_others(evidence: Evidence) -> Iterator[Violation]:
+    """No recovery begins while this VM is, or is going to be, prepared for another event that is listed."""
+    for run in evidence.runs:
+        stage, name = run.hook.split("/")
+        if stage != RECOVER:
+            continue
+        names = {hook.name for hook in evidence.plan.setup.hooks if hook.stage == PREPARE}
+        began = min(each.began for each in evidence.runs if each.hook.startswith(RECOVER) and each.key == run.key and each.began > run.began - OF_ONE_RECOVERY)
+        for key in evidence.keys():
+            # a recovery that had begun before the other event was known is finished
+            if key == run.key or not _is_waiting(evidence, key, began) or not _is_waiting(evidence, key, run.began):
+                continue
+            prepared = [each for each in evidence.runs if each.hook.startswith(PREPARE) and each.key == key and name in (each.hook.split("/")[1], *({name} - names))]
+            if prepared:
+                text = "%s for event %s began while event %s was listed, for which %s ran"
+                yield Violation("3 recovery waits for others", text % (run.hook, run.key[:8], key[:8], prepared[0].hook))
+                return
+
+
+def _is_waiting(evidence: Evidence, key: str, at: float) -> bool:
+    """Whether an event had been known for a while, and is in the last documents before and the first one after."""
+    before = [look for look in evidence.looks if look.at <= at]
+    known = [look.at for look in before if key in look.keys and look.at <= at - KNOWN_FOR]
+    around = before[-2:] + [look for look in evidence.looks if look.at > at][:1]
+    return len(known) >= KNOWN_AFTER and all(key in look.keys for look in around) and not evidence.forgotten(key, "", known[0], at)
+
+
+def _is_another_occurrence(evidence: Evidence, key: str, hook: Hook, first: HookRun, second: HookRun) -> bool:
+    """Whether it was prepared again, or was listed again after an end, between two recoveries."""
+    prepared = any(each.hook.startswith(PREPARE) and each.key == key and first.began <= each.began <= second.began for each in evidence.runs)
+    # at least one document with it after the first recovery had been decided
+    return prepared or any(key in look.keys and first.began - 1.0 <= look.at <= second.began for look in evidence.looks)
+
+
+def _recover_hooks(evidence: Evidence) -> list[Hook]:
+    return [hook for hook in evidence.plan.setup.hooks if hook.stage == RECOVER]

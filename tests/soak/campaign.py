@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Many runs: which seeds, side by side, until the time is up; what is kept of those that fail."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Callable, Iterable
+
+from soak.drawing import draw
+from soak.invariants import judge
+from soak.life import live
+from soak.report import Outcome, counts_of
+from soak.violations import Violation
+
+
+def run_seed(seed: int, below: Path) -> Outcome:
+    """One run; what it left is kept in the folder SEED where something is wrong."""
+    folder = below / str(seed)
+    shutil.rmtree(folder, ignore_errors=True)
+    plan = draw(seed)
+    began = time.monotonic()
+    try:
+        # processes are found by the name of their folder, which must not be the beginning of another one's
+        evidence, found = live(plan, folder / "host")
+        found = [*found, *judge(evidence)]
+        counts, deeds = counts_of(evidence), [str(deed) for deed in evidence.deeds]
+    except Exception:  # whatever it is, the other seeds go on
+        found, counts, deeds = [Violation("harness", traceback.format_exc())], {"runs": 1}, []
+    outcome = Outcome(plan, found, deeds, counts, time.monotonic() - began)
+    if found:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report").write_text(outcome.as_text() + "\n")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    return outcome
+
+
+def run_seeds(seeds: Iterable[int], below: Path, jobs: int, seconds: float, ended: Callable[[Outcome], None]) -> None:
+    """Run seeds in their order, several side by side, and begin none after that time; ``ended`` gets each outcome."""
+    until = time.monotonic() + seconds
+    waiting, turn = iter(seeds), threading.Lock()
+
+    def work() -> None:
+        while time.monotonic() < until:
+            with turn:
+                seed = next(waiting, None)
+            if seed is None:
+                return
+            outcome = run_seed(seed, below)
+            with turn:
+                ended(outcome)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for worker in [pool.submit(work) for _number in range(jobs)]:
+            worker.result()

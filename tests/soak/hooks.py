@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The hooks of a run: executables that note their beginning and their end with the event, the boot and the time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+# what a hook does between its first mark and its end; `ok` and `failed` leave the last mark
+BODIES = {
+    "works": "ok",
+    "slow": "sleep 0.5; ok",
+    "fails": "failed",
+    "fails-first": "is_first && failed; ok",
+    "fails-until-healed": '[ -e "$MARKS.healed" ] || failed; ok',
+    "hangs": "sleep 1000",
+    "hangs-first": "is_first && sleep 1000; ok",
+    "ignores-term": "trap : TERM; while :; do sleep 1000; done",
+    "leaves-a-child": "sleep 1000 & ok",
+    "kills-itself": "kill -9 $$",
+}
+
+_SCRIPT = """#!/bin/sh
+me=$EVENT_STAGE/${0##*/}
+read -r boot < "$MARKS.boot"
+say() { printf '%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' "$1" "$me" "$EVENT_ID" "$boot" "$(date +%%s.%%N)" "$$" >> "$MARKS"; }
+ok() { say ok; exit 0; }
+failed() { say failed; exit 3; }
+is_first() { [ "$(grep -c "^begin.$me.$EVENT_ID" "$MARKS")" -le 1 ]; }
+say begin
+%s
+"""
+
+
+class Mark(NamedTuple):
+    """One line of the marks.
+
+    Attributes:
+        what: begin, ok or failed; a run that was ended has none of the latter two.
+        hook: STAGE/NAME.
+        key: the event's id with letter case folded.
+        boot: the boot of the host in which it ran.
+        at: Unix time.
+        pid: the hook's process id.
+    """
+
+    what: str
+    hook: str
+    key: str
+    boot: str
+    at: float
+    pid: int
+
+
+class HookRun(NamedTuple):
+    """One run of a hook as its marks show it; ``ended`` is None, and ``how`` "", for one that was ended or still runs."""
+
+    hook: str
+    key: str
+    boot: str
+    began: float
+    ended: float | None
+    how: str
+
+
+def write_hook(directory: Path, path: str, does: str) -> None:
+    """Write the executable STAGE/NAME."""
+    file = directory / path
+    file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    file.write_text(_SCRIPT % BODIES[does])
+    file.chmod(0o755)
+
+
+def read_marks(path: Path) -> list[Mark]:
+    """All marks so far, in the order in which they were made."""
+    if not path.exists():
+        return []
+    lines = [line.split("\t") for line in path.read_text().split("\n")[:-1]]
+    return [Mark(what, hook, key.casefold(), boot, float(at), int(pid)) for what, hook, key, boot, at, pid in lines]
+
+
+def hook_runs(marks: list[Mark]) -> list[HookRun]:
+    """The runs that the marks belong to, in the order of their beginning."""
+    ends = {(mark.pid, mark.hook, mark.key, mark.boot): mark for mark in marks if mark.what != "begin"}
+    found = []
+    for mark in marks:
+        if mark.what == "begin":
+            end = ends.get((mark.pid, mark.hook, mark.key, mark.boot))
+            found.append(HookRun(mark.hook, mark.key, mark.boot, mark.at, end.at if end else None, end.what if end else ""))
+    return found

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What runs in the daemon's process before its command: another boot id and another wall clock than this machine's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+# whoever reads the boot id reads a file of the run's; whoever asks for the time has the seconds of a second file added
+_PROGRAM = """
+import builtins, datetime, io, time
+_open, _time = builtins.open, time.time
+def _opened(file, *rest, **named):
+    return _open(%(boot)r if file == "/proc/sys/kernel/random/boot_id" else file, *rest, **named)
+builtins.open = io.open = _opened
+def _wrong_time():
+    with _open(%(skew)r) as file:
+        return _time() + float(file.read() or 0)
+time.time = _wrong_time
+class _WrongTime(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return cls.fromtimestamp(time.time(), tz)
+datetime.datetime = _WrongTime
+"""
+
+
+class OtherHost:
+    """Files that say which boot the host is in and how wrong its clock is; they may be written while the daemon runs."""
+
+    def __init__(self, boot_file: Path, skew_file: Path, skew: int = 0) -> None:
+        self._boot_file, self._skew_file = boot_file, skew_file
+        self.boots = 0
+        self.set_clock(skew)
+        self.reboot()
+
+    def reboot(self) -> None:
+        """The boot id becomes another one."""
+        self.boots += 1
+        # `read` of a hook and the daemon take the same line; renamed, so that no reader finds half of it
+        _replace(self._boot_file, "00000000-0000-4000-8000-%012d\n" % self.boots)
+
+    def set_clock(self, skew: int) -> None:
+        """The host's own clock is wrong by so many seconds from now on."""
+        _replace(self._skew_file, "%d" % skew)
+
+    def program(self) -> str:
+        """Python for the argument ``first`` of `Daemon.start`."""
+        return _PROGRAM % {"boot": str(self._boot_file), "skew": str(self._skew_file)}
+
+
+def _replace(path: Path, text: str) -> None:
+    draft = path.with_name(path.name + ".new")
+    draft.write_text(text)
+    draft.replace(path)

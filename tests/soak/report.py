@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What is told of runs: the failing ones with their plan and what was done, and the counts of all."""
+
+from __future__ import annotations
+
+import collections
+from typing import Mapping, NamedTuple, Sequence
+
+from soak.evidence import Evidence
+from soak.plan import PREPARE, RECOVER, Plan
+from soak.violations import Violation
+
+WAITS = ("polls", "until-mark", "pause", "rest")
+
+
+class Outcome(NamedTuple):
+    """How a run ended; ``deeds``: what was done, a line each; ``seconds``: how long it took."""
+
+    plan: Plan
+    violations: Sequence[Violation]
+    deeds: Sequence[str]
+    counts: Mapping[str, int]
+    seconds: float
+
+    def as_text(self) -> str:
+        """For people: all that is needed to understand a failure, but for the daemon's log."""
+        lines = [self.plan.as_text(), "done:", *("    " + deed for deed in self.deeds), "violations:"]
+        return "\n".join(lines + ["    " + str(violation) for violation in self.violations])
+
+
+class Totals:
+    """The sums over all runs."""
+
+    def __init__(self) -> None:
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.violations: collections.Counter[str] = collections.Counter()
+        self.failing: list[int] = []
+
+    def add(self, outcome: Outcome) -> None:
+        self.counts.update(outcome.counts)
+        self.violations.update(violation.invariant for violation in outcome.violations)
+        if outcome.violations:
+            self.failing.append(outcome.plan.seed)
+
+    def as_text(self) -> str:
+        """For people: one count a line."""
+        lines = ["%-40s %6d" % (name, count) for name, count in sorted(self.counts.items())]
+        lines += ["%-40s %6d" % ("violations of " + name, count) for name, count in sorted(self.violations.items())]
+        failing = " ".join(map(str, sorted(self.failing))) or "none"
+        return "\n".join([*lines, "seeds that failed: %s" % failing])
+
+
+def counts_of(evidence: Evidence) -> dict[str, int]:
+    """What happened in one run, by name."""
+    counts: collections.Counter[str] = collections.Counter(runs=1, processes=1 + len(evidence.restarts), events=len(evidence.keys()))
+    counts["documents"] = len(evidence.looks)
+    counts["approvals"] = sum(approval.status == 200 for approval in evidence.approvals)
+    counts["preparations"] = sum(run.hook.startswith(PREPARE) for run in evidence.runs)
+    counts["recoveries"] = sum(run.hook.startswith(RECOVER) for run in evidence.runs)
+    counts["hook runs"] = len(evidence.runs)
+    for deed in evidence.deeds:
+        if deed.action.verb not in WAITS:
+            kind = " " + str(deed.action.arguments[0]) if deed.action.verb in ("imds", "imds-for", "stale") else ""
+            counts["did: %s%s" % (deed.action.verb, kind)] += 1
+    return dict(counts)
