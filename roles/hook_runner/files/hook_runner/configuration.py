@@ -17,6 +17,7 @@ from azure_scheduled_events.predicates import nearest
 from azure_scheduled_events.yaml_lines import Reader, YamlError, locate, read_text
 
 from hook_runner import values
+from hook_runner.hook_limits import read_limits
 from hook_runner.records import PREPARE
 from hook_runner.trust import untrusted
 
@@ -36,6 +37,7 @@ class HookSettings(NamedTuple):
         on_failure: "continue" (run the later hooks, too), "stop" (do not) or "ignore" (as if it had not failed).
         needs: skip it where fewer seconds are left before the deadline; counts in stage prepare only.
         rerun: whether it may run again after a reboot interrupted it.
+        unit: limits of its transient unit, as `hook_limits.read_limits` returns them.
     """
 
     timeout: float = 600.0
@@ -43,6 +45,7 @@ class HookSettings(NamedTuple):
     on_failure: str = "continue"
     needs: float = 0.0
     rerun: bool = True
+    unit: Mapping[str, int] = {}
 
 
 class Settings(NamedTuple):
@@ -116,6 +119,7 @@ _HOOK_READERS: dict[str, values.Reader] = {
     "on_failure": values.word("reaction", "continue", "stop", "ignore"),
     "needs": values.seconds(0, 30 * 86400),
     "rerun": values.truth,
+    "unit": read_limits,
 }
 _KEYS = (*Settings._fields, "policy_file")
 

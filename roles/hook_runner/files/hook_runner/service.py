@@ -17,7 +17,7 @@ from typing import Any, Callable, Mapping, Optional
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
 
-from hook_runner import status
+from hook_runner import status, systemd_manager
 from hook_runner.configuration import ConfigError, Settings
 from hook_runner.control import Control
 from hook_runner.engine import Engine
@@ -96,7 +96,11 @@ class Service:
         self._await_journal()
         group = self._group()
         self._share_journal(group)
-        self._runs = runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
+        self._runs = runs = Runs(
+            self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after,
+            # a process that systemd did not start as a service is a test, or in a container
+            in_units="INVOCATION_ID" in os.environ and systemd_manager.is_there(),
+        )  # fmt: skip
         self._engine = Engine(self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended)
         self._control = Control(self._settings.run_directory, group, self._answer)
         self._poller = self._make_poller()

@@ -206,7 +206,7 @@ class Work:
         timeout = hook.settings.timeout
         try:
             identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
-            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), timeout + BACKSTOP, identity)
+            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), timeout + BACKSTOP, identity, hook.settings.unit)
         except OSError as error:
             self._close(record, step, FAILED, "it could not be started: %s" % error)
             return True
