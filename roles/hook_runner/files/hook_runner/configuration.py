@@ -17,6 +17,7 @@ from azure_scheduled_events.predicates import nearest
 from azure_scheduled_events.yaml_lines import Reader, YamlError, locate, read_text
 
 from hook_runner import values
+from hook_runner.hook_limits import read_limits
 from hook_runner.records import PREPARE
 from hook_runner.trust import untrusted
 
@@ -37,6 +38,7 @@ class HookSettings(NamedTuple):
         needs: skip it where fewer seconds are left before the deadline; counts in stage prepare only.
         rerun: whether it may run again after a reboot interrupted it.
         persists: whether what it did outlives a reboot of the host; counts in stage prepare only. Otherwise it runs again after a reboot.
+        unit: limits of its transient unit, as `hook_limits.read_limits` returns them.
     """
 
     timeout: float = 600.0
@@ -45,6 +47,7 @@ class HookSettings(NamedTuple):
     needs: float = 0.0
     rerun: bool = True
     persists: bool = False
+    unit: Mapping[str, int] = {}
 
 
 class Settings(NamedTuple):
@@ -128,6 +131,7 @@ _HOOK_READERS: dict[str, values.Reader] = {
     "needs": values.seconds(0, 30 * 86400),
     "rerun": values.truth,
     "persists": values.truth,
+    "unit": read_limits,
 }
 _KEYS = (*Settings._fields, "policy_file")
 

@@ -4,7 +4,8 @@
 """A program of its own that runs one hook to its end, so that the hook outlives the daemon and is accounted for.
 
 Started by `runs` as ``python -I -S keeper.py FOLDER`` with two descriptors: 3 is the run's lock, which shows every process that
-finds the folder that this one lives; 4 is a pipe by which the hook is ended early. It imports as little as it can before the hook
+finds the folder that this one lives; 4 is a pipe by which the hook is ended early. In a unit of its own it is started with the word
+``unit``, and they are 0 and 1; then all processes of its control group belong to the hook and end with it. It imports as little as it can before the hook
 runs, and nothing of this package: a hook often has seconds, and an upgrade may replace the package at that moment.
 """
 
@@ -16,9 +17,15 @@ import sys
 import time
 
 LOCK, REQUESTS = 3, 4
+# the same two where systemd started this process in a unit of its own
+OF_A_UNIT = (0, 1)
+UNITS = "azure-scheduled-events-hook-"
+CGROUPS = "/sys/fs/cgroup"
 CHUNK = 65536
 # what of a hook's output goes on to the log: a hook that floods must not push the service's own lines out of it
 LINES_PER_SECOND = 200
+# bytes of an event's id that stand in front of each line
+LONGEST_ID = 64
 # three times that, as replaced bytes take, still goes into a pipe in one piece
 LONGEST_LINE = 1300
 # a daemon that a hook started leaves the hook's process group a moment after the hook has ended, as daemon(3) does it
@@ -34,24 +41,54 @@ ORDINARY_SIGNALS = [number for number in range(1, 32) if number not in (9, 19)]
 TERM, KILL, CONT, CHLD = 15, 9, 18, 17
 
 
-def main(folder: str) -> None:
+def main(folder: str, is_unit: bool) -> None:
     """Run the hook that the folder's order names, and leave its result there."""
-    os.setsid()
+    global LOCK, REQUESTS
+    if is_unit:
+        LOCK, REQUESTS = OF_A_UNIT
+    if os.getsid(0) != os.getpid():
+        os.setsid()
     home = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    os.write(LOCK, b"%d\n" % os.getpid())
+    cgroup = own_cgroup() if is_unit else ""
+    os.write(LOCK, b"%d\n%s\n" % (os.getpid(), os.fsencode(cgroup)))
     hold_open(home)
     with open(os.open("order", os.O_RDONLY, dir_fd=home), "rb") as file:
         path, environment, limit, kill_after, tail = marshal.load(file)
     began = time.monotonic()
-    output = Output(path, tail)
+    output = Output(path, tail, environment.get(b"EVENT_ID", b""))
     status, error = None, ""
     try:
         hook, output.descriptor = start(path, environment, home)
     except (OSError, ValueError) as problem:
         error = why(path, problem)
     else:
-        status, error = Watch(hook, output, began, limit, kill_after).until_it_ends()
+        status, error = Watch(hook, output, began, limit, kill_after, cgroup).until_it_ends()
     keep_result(home, status, output.text(), time.monotonic() - began, error)
+
+
+def own_cgroup() -> str:
+    """Return the folder of this process's control group; "" unless that is one of a unit for a hook."""
+    with open("/proc/self/cgroup") as file:
+        for line in file:
+            _number, controllers, path = line.rstrip("\n").split(":", 2)
+            if controllers in ("", "name=systemd") and path.rpartition("/")[2].startswith(UNITS):
+                for tree in ("systemd",) if controllers else ("", "unified"):
+                    folder = os.path.join(CGROUPS, tree, path.lstrip("/"))
+                    if os.path.exists(folder + "/cgroup.procs"):
+                        return folder
+    return ""
+
+
+def members(cgroup: str) -> list[int]:
+    """Return the processes of a control group and those below it, without this one."""
+    found = []
+    for folder, _folders, _files in os.walk(cgroup):
+        try:
+            with open(folder + "/cgroup.procs") as file:
+                found += [int(line) for line in file]
+        except OSError:
+            pass  # it was removed
+    return [number for number in found if number not in (0, os.getpid())]
 
 
 def hold_open(home: int) -> None:
@@ -105,8 +142,9 @@ def why(path: bytes, problem: Exception) -> str:
 class Watch:
     """Waits for the end of a hook, and ends it when it is told to or its time is up."""
 
-    def __init__(self, hook: int, output: Output, began: float, limit: float, kill_after: float) -> None:
+    def __init__(self, hook: int, output: Output, began: float, limit: float, kill_after: float, cgroup: str = "") -> None:
         self.hook = hook
+        self.cgroup = cgroup
         self.output = output
         self.term_at = began + limit
         self.limit, self.kill_after = limit, kill_after
@@ -167,16 +205,22 @@ class Watch:
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
 
     def send(self, number: int) -> None:
-        """A signal for the hook's group."""
+        """Send a signal to the hook's process group, and to all that it has started where it has a control group."""
         try:
             os.killpg(self.hook, number)
         except ProcessLookupError:
             os.kill(self.hook, number)  # it has left its own group
         except OSError:
             pass  # it has become another user's, which a service that is not root cannot help
+        for process in members(self.cgroup) if self.cgroup else ():
+            try:
+                if os.getpgid(process) != self.hook:
+                    os.kill(process, number)
+            except OSError:
+                pass  # it has ended
 
     def end_leftovers(self) -> None:
-        """End what the hook left in its group. It has not been waited for yet, so that nobody else can have its number."""
+        """End what the hook left. It has not been waited for yet, so that no other process can have its number."""
         leaving = [(0, LEFTOVERS_MAY_LEAVE)] if self.kill_at is None else []
         for number, seconds in (*leaving, (TERM, min(self.kill_after, LEFTOVERS_MAY_TAKE)), (KILL, LEFTOVERS_MAY_TAKE)):
             until = time.monotonic() + seconds
@@ -186,11 +230,15 @@ class Watch:
                 self.send(number)
                 self.send(CONT)
             while self.leftovers() and time.monotonic() < until:
+                if number == KILL:
+                    self.send(number)  # to those too that were started since
                 self.output.take()
                 time.sleep(0.01)
 
     def leftovers(self) -> bool:
-        """Whether the group has more processes than its dead leader."""
+        """Return True if the hook's groups have more processes than the dead hook itself."""
+        if self.cgroup and any(process != self.hook for process in members(self.cgroup)):
+            return True
         for name in os.listdir("/proc"):
             if name.isdigit() and int(name) != self.hook:
                 try:
@@ -206,9 +254,9 @@ class Watch:
 class Output:
     """The last part of what a hook prints is kept; whole lines go on to the log, but not more than that can bear."""
 
-    def __init__(self, path: bytes, tail: int) -> None:
+    def __init__(self, path: bytes, tail: int, event_id: bytes = b"") -> None:
         self.descriptor = -1
-        self.label = b"/".join(path.split(b"/")[-2:]) + b": "
+        self.label = b"/".join(path.split(b"/")[-2:]) + (b" " + event_id[:LONGEST_ID] if event_id else b"") + b": "
         self.tail = tail
         self.kept = b""
         self.line = b""
@@ -335,4 +383,4 @@ def write_in_place(home: int, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:] == ["unit"])

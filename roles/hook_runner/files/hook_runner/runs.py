@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from typing import Callable, NamedTuple, Optional
 
 from hook_runner import run_identity, sessions
+from hook_runner.hook_units import Wanted, start_unit
 from hook_runner.run_identity import RunIdentity
 from hook_runner.spawning import spawn_keeper
 
@@ -88,6 +89,8 @@ class Runs:
         tail: bytes that are kept of each hook's output.
         kill_after: seconds between TERM and KILL.
         clock: monotonic seconds.
+        in_units: whether each keeper gets a transient unit of systemd; otherwise it is a child of this process.
+        log: descriptor that gets the hooks' output; None for standard error, or for the journal where there are units.
 
     `environment`, `tail` and `kill_after` may be replaced; they hold for later runs.
     """
@@ -99,7 +102,10 @@ class Runs:
         tail: int,
         kill_after: float,
         clock: Callable[[], float] = time.monotonic,
+        in_units: bool = False,
+        log: Optional[int] = None,
     ) -> None:
+        self._in_units, self._log = in_units, log
         self._folder = os.path.join(directory, "runs")
         self.environment = environment
         self.tail = tail
@@ -118,6 +124,7 @@ class Runs:
         variables: Mapping[str, str],
         limit: float,
         identity: Optional[RunIdentity] = None,
+        limits: Mapping[str, int] = {},
     ) -> None:
         """Run a hook that gets `input` on stdin and `variables`. Raises OSError where it cannot be tried at all.
 
@@ -128,6 +135,7 @@ class Runs:
             variables: beside `environment`.
             limit: seconds after which the keeper ends it even if no daemon lives.
             identity: what the run is for, so that a daemon whose journal lacks it finds it again.
+            limits: properties of the hook's unit, as `hook_limits.read_limits` returns them; without units they have no effect.
         """
         self.clean_one(step_id)
         folder = self._path(step_id)
@@ -143,7 +151,7 @@ class Runs:
             os.mkfifo(os.path.join(folder, "requests"), 0o600)
             os.mkfifo(os.path.join(folder, "alive"), 0o600)
             self._watch(step_id, _Run())
-            self._children.add(spawn_keeper(folder))
+            self._launch(folder, step_id, path, variables.get("EVENT_ID", ""), limit, limits)
         except OSError:
             self.forget(step_id)
             raise
@@ -245,6 +253,14 @@ class Runs:
                 break
             time.sleep(0.01)
         self.forget(step_id)
+
+    def _launch(self, folder: str, step_id: int, path: str, event_id: str, limit: float, limits: Mapping[str, int]) -> None:
+        """Start the keeper. Raises OSError."""
+        if not self._in_units:
+            self._children.add(spawn_keeper(folder, 2 if self._log is None else self._log))
+            return
+        stage, hook = path.split("/")[-2:]
+        start_unit(folder, Wanted(stage, hook, step_id, event_id, limit, self.kill_after, limits, self._log))
 
     def _end_stray(self, step_id: int) -> None:
         if not sessions.is_locked(self._path(step_id)):

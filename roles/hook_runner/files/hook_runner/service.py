@@ -18,7 +18,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
 
-from hook_runner import __version__, event_ids, history_source, status
+from hook_runner import __version__, event_ids, history_source, status, systemd_manager
 from hook_runner.configuration import DEFAULTS, ConfigError, Settings
 from hook_runner.control import STATUS_NAME, Control, remove_stale
 from hook_runner.engine import Engine
@@ -98,7 +98,11 @@ class Service:
         self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
         self._await_journal()
         self._run_directory_error = ""
-        self._runs = runs = Runs(self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after)
+        self._runs = runs = Runs(
+            self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after,
+            # a process that systemd did not start as a service is a test, or in a container
+            in_units="INVOCATION_ID" in os.environ and systemd_manager.is_there(),
+        )  # fmt: skip
         self._engine = Engine(
             self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended, boot_id().decode("ascii")
         )

@@ -10,6 +10,9 @@ import os
 import signal
 from typing import Optional
 
+# how the names of units for hooks begin
+UNITS = "azure-scheduled-events-hook-"
+
 
 def is_locked(folder: str) -> bool:
     """Whether the keeper of the run in this folder lives: it holds the folder's lock until it ends, however it ends."""
@@ -37,20 +40,31 @@ def keeper_of(folder: str) -> Optional[int]:
         return None
 
 
+def cgroup_of(folder: str) -> str:
+    """Return the control group that the run has for itself, as a folder; "" where it has none."""
+    try:
+        with open(os.path.join(folder, "lock"), "rb") as file:
+            cgroup = os.fsdecode(file.read(8192).split(b"\n")[2])
+    except (OSError, IndexError):
+        return ""
+    return cgroup if os.path.basename(cgroup).startswith(UNITS) else ""
+
+
 def hook_has_ended(folder: str) -> bool:
     """Return True if the run's keeper is the only process of the run."""
     keeper = keeper_of(folder)
-    return keeper is not None and _members(keeper) == [keeper]
+    return keeper is not None and _all_of(folder, keeper) == {keeper}
 
 
 def kill_all(folder: str) -> bool:
-    """KILL for all processes of the run's session, the keeper too; False where there are none (any more)."""
+    """KILL for all processes of the run's session and control group, the keeper too; False where there are none (any more)."""
     keeper = keeper_of(folder)
     if keeper is None:
         return False
-    members = _members(keeper)
+    members = _all_of(folder, keeper)
     if keeper in members and not is_locked(folder):
-        return False  # all of that session have ended, and its number has been given to somebody else since
+        # all of that session have ended, and its number has been given to another one since
+        members = set(_of_cgroup(cgroup_of(folder)))
     for member in members:
         try:
             os.kill(member, signal.SIGKILL)
@@ -66,6 +80,22 @@ def boot_id() -> bytes:
             return file.read().strip()
     except OSError:
         return b""
+
+
+def _all_of(folder: str, keeper: int) -> set[int]:
+    return {*_members(keeper), *_of_cgroup(cgroup_of(folder))}
+
+
+def _of_cgroup(cgroup: str) -> list[int]:
+    """The processes of a control group and of those below it."""
+    found = []
+    for folder, _folders, _files in os.walk(cgroup) if cgroup else ():
+        try:
+            with open(os.path.join(folder, "cgroup.procs"), "rb") as file:
+                found += [int(line) for line in file]
+        except OSError:
+            pass  # it was removed
+    return [number for number in found if number]
 
 
 def _members(session: int) -> list[int]:

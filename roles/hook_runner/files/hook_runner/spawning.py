@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import sys
+from collections.abc import Iterator
 
 from hook_runner.sessions import boot_id
 
 KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
 
 
-def spawn_keeper(folder: str) -> int:
-    """Start the keeper of the run in this folder: its process id. Raises OSError. The lock is taken here, so that there is no moment without it."""
+@contextlib.contextmanager
+def opened(folder: str) -> Iterator[tuple[int, int]]:
+    """Open the lock of the run in this folder, and lock it, and its pipe of requests; closes both afterwards. Raises OSError."""
     lock = _high(os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     requests = -1
     try:
@@ -24,17 +27,26 @@ def spawn_keeper(folder: str) -> int:
         os.write(lock, boot_id() + b"\n")
         # read and write: then there is always a reader, and no request is lost
         requests = _high(os.open(os.path.join(folder, "requests"), os.O_RDWR | os.O_NONBLOCK))
-        descriptors: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, lock, 3), (os.POSIX_SPAWN_DUP2, requests, 4)]
-        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in ((0, 1) if _is_open(2) else (0, 1, 2))]
-        command = [sys.executable, "-I", "-S", KEEPER, folder]
-        return os.posix_spawn(
-            sys.executable, command, {"LANG": "C.UTF-8"}, file_actions=[*nowhere, *descriptors], setsigmask=()
-        )
+        yield lock, requests
     finally:
         # closed and not unlocked: the keeper shares the lock
         os.close(lock)
         if requests >= 0:
             os.close(requests)
+
+
+def spawn_keeper(folder: str, log: int = 2) -> int:
+    """Start the keeper of the run in this folder as a child: its process id. Raises OSError.
+
+    The lock is taken here, so that there is no moment without it. log: descriptor that gets the hook's output.
+    """
+    with opened(folder) as (lock, requests):
+        has_log = _is_open(log)
+        given = [(os.POSIX_SPAWN_DUP2, log, 2)] if has_log else []
+        given += [(os.POSIX_SPAWN_DUP2, lock, 3), (os.POSIX_SPAWN_DUP2, requests, 4)]
+        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in ((0, 1) if has_log else (0, 1, 2))]
+        command = [sys.executable, "-I", "-S", KEEPER, folder]
+        return os.posix_spawn(sys.executable, command, {"LANG": "C.UTF-8"}, file_actions=[*given, *nowhere], setsigmask=())
 
 
 def _high(descriptor: int) -> int:

@@ -368,9 +368,8 @@ class Work:
         self._keep(record, "hook-started", "%s/%s, for at most %d s" % (hook.stage, hook.name, limit), "info")
         told = (record, hook.stage, self.own_name, now, limit)
         try:
-            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP)
             identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
-            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP, identity)
+            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP, identity, hook.settings.unit)
         except OSError as error:
             self._close(record, step, FAILED, "it could not be started: %s" % error)
             return True
