@@ -89,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
     check.add_argument("--offline", action="store_true", help="do not ask IMDS")
     check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
+    check.add_argument("--imds-users", type=positive, default=0, metavar="SECONDS", help="watch so long which users but root ask IMDS")
     return made
 
 
@@ -262,5 +263,9 @@ def check_host(options: argparse.Namespace) -> int:
     from hook_runner import checking
 
     report = checking.check(options.config, options.hooks_directory, options.offline)
+    if options.imds_users:
+        from hook_runner.check_imds_users import check_imds_users
+
+        check_imds_users(options.imds_users, report)
     show(report.as_data(), report.as_text(), options.json)
     return WRONG if report.has_errors() else GOOD

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""IMDS for root and named users only: who gets an answer, across a reboot and a reload of the host's own rules, until it is lifted again."""
+
+from __future__ import annotations
+
+import pytest
+
+from hosts.patience import until
+from hosts.runner_site import COMMAND, Azure, Site
+
+VM = "restricted"
+UNIT = "azure-scheduled-events-imds.service"
+TABLE = "inet azure_scheduled_events"
+ASK = """
+import http.client, sys, time
+began = time.monotonic()
+try:
+    imds = http.client.HTTPConnection("169.254.169.254", timeout=10)
+    imds.request("GET", "/metadata/instance?api-version=2021-02-01", headers={"Metadata": "true"})
+    print(imds.getresponse().status)
+except ConnectionRefusedError:
+    print("refused" if time.monotonic() - began < 5 else "slow")
+"""
+# what many hosts have there, and what removes the tables of others
+HOSTS_RULES = "#!/usr/sbin/nft -f\nflush ruleset\ntable inet own { chain input { type filter hook input priority filter; } }\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def users(installed: Site) -> None:
+    installed.host.run(["sh", "-c", "useradd --no-create-home named; useradd --no-create-home other"])
+
+
+def answers(site: Site) -> dict[str, str]:
+    """What each user gets from IMDS."""
+    return {user: site.host.run(["runuser", "-u", user, "--", "python3", "-c", ASK]).stdout.strip() for user in ("root", "named", "other")}
+
+
+ALL = {"root": "200", "named": "200", "other": "200"}
+RESTRICTED = {**ALL, "other": "refused"}
+
+
+def test_without_it_any_user_gets_an_answer(site: Site) -> None:
+    assert answers(site) == ALL
+    assert site.host.run(["systemctl", "cat", UNIT], check=False).returncode != 0
+
+
+def test_check_names_the_user_who_would_be_cut_off(site: Site) -> None:
+    loop = "import http.client\nwhile True:\n    imds = http.client.HTTPConnection('169.254.169.254', timeout=10)\n"
+    loop += "    imds.request('GET', '/metadata/instance?api-version=2021-02-01', headers={'Metadata': 'true'})\n    imds.getresponse().read()\n"
+    asking = f"runuser -u other -- timeout 10 python3 -c \"{loop}\" >/dev/null 2>&1 & {COMMAND} check --offline --imds-users 3; kill $!"
+    said = site.host.run(["bash", "-c", asking], check=False).stdout
+    assert "user other (" in said and "hook_runner_restrict_imds cuts it off" in said, said
+
+
+def test_only_root_and_the_named_user_get_an_answer(site: Site, azure: Azure) -> None:
+    check = site.apply("--check", "--diff", restrict_imds=True, imds_users=["named"])
+    assert check.status == 0 and answers(site) == ALL, check.text
+    applied = site.must_apply(restrict_imds=True, imds_users=["named"])
+    assert answers(site) == RESTRICTED, applied.text
+    again = site.apply(restrict_imds=True, imds_users=["named"])
+    assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text
+    # the daemon goes on
+    event = azure.announce("Reboot", site.host.name, hold=True)
+    azure.wait_for_approval(event, site)
+
+
+def test_user_who_does_not_exist_is_refused(site: Site) -> None:
+    assert site.apply(restrict_imds=True, imds_users=["nobody-knows"]).status != 0
+    assert answers(site) == RESTRICTED
+
+
+def test_reload_and_restart_of_the_hosts_own_rules_bring_it_back(site: Site) -> None:
+    site.host.file("/etc/nftables.conf").write_text(HOSTS_RULES, encoding="utf-8")
+    for verb in ("start", "reload", "restart"):
+        site.host.run(["systemctl", verb, "nftables.service"])
+        until(lambda: answers(site) == RESTRICTED, f"it is restricted after {verb}", site.said)
+        assert "table inet own" in site.host.run(["nft", "list", "tables"]).stdout
+
+
+def test_it_outlives_a_reboot(site: Site) -> None:
+    site.host.run(["systemctl", "enable", "nftables.service"])
+    site.host.reboot()
+    until(site.watches, "it watches", site.said)
+    assert answers(site) == RESTRICTED
+    assert site.host.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
+
+
+def test_it_is_lifted_when_it_is_switched_off_and_by_absent(site: Site) -> None:
+    site.must_apply()
+    assert answers(site) == ALL
+    assert TABLE not in site.host.run(["nft", "list", "tables"]).stdout
+    site.must_apply(restrict_imds=True)
+    assert answers(site) == {**RESTRICTED, "named": "refused"}
+    site.must_apply(state="absent")
+    assert answers(site) == ALL
+    left = site.host.run(["find", "/etc", "-name", "*azure-scheduled-events*"]).stdout
+    assert left == "" and TABLE not in site.host.run(["nft", "list", "tables"]).stdout
+    assert site.host.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
