@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterator
 import pytest
 import simulator_process
 from daemon_process import Daemon
+from disk import disk  # noqa: F401  # pylint: disable=unused-import
 from hook_bench import Bench, marked, until, zombies
 from hook_runner.records import STAGES
 from rig import Rig

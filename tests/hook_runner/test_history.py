@@ -83,7 +83,7 @@ def test_data_has_everything_and_is_json() -> None:
     }  # fmt: skip
     assert (data["first_seen"], data["gone_at"], data["closed_at"]) == ("2026-11-21T12:00:00.123Z", "2026-11-21T12:01:00.123Z", "2026-11-21T12:01:01.123Z")
     assert (data["outcome"], data["life"], data["concerned"], data["seen_started"]) == ("completed", 1, True, True)
-    assert data["approval"] == {"state": "accepted", "reason": "rule 1", "attempts": 2, "asked_by": "root"}
+    assert data["approval"] == {"state": "accepted", "reason": "rule 1", "attempts": 2, "asked_by": "root", "error": None}
     assert {stage: [run["hook"] for run in runs] for stage, runs in data["stages"].items()} == {
         "prepare": ["10-app", "20-late"],
         "emergency": [],
@@ -101,6 +101,7 @@ def test_data_has_everything_and_is_json() -> None:
         "seconds": 2.5,
         "exit_status": 0,
         "output": "moved 3 VMs\n\nall \u00fcber\n",
+        "void": None,
     }
     assert data["timeline"][0] == {"at": "2026-11-21T12:00:00.123Z", "what": "appeared", "detail": "Freeze by Platform hits this VM"}
 

@@ -6,43 +6,13 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from pathlib import Path
-from typing import Iterator
 
 import pytest
-from hook_runner import journal
+from disk import Disk
 from rig import Rig
 from scripts import HANGS
 from simulated_azure import Azure
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "PATIENCE_AT_START", 0.05)
-    monkeypatch.setattr(journal, "PATIENCE", 0.05)
-    monkeypatch.setattr(journal, "PAUSE", 0.0)
-
-
-class Disk:
-    """Another program that holds the journal's write lock."""
-
-    def __init__(self) -> None:
-        self._holder = sqlite3.connect(":memory:")
-
-    def fail(self, me: Rig) -> None:
-        self._holder = sqlite3.connect(me.settings.journal, isolation_level=None)
-        self._holder.execute("BEGIN IMMEDIATE")
-
-    def heal(self) -> None:
-        self._holder.close()
-
-
-@pytest.fixture
-def disk() -> Iterator[Disk]:
-    made = Disk()
-    yield made
-    made.heal()
 
 
 def folders(me: Rig) -> list[str]:
@@ -106,7 +76,7 @@ def test_run_whose_start_was_never_written_is_adopted(azure: Azure, me: Rig, dis
     me.look(after=1)
     me.restart("kill")
     me.look(after=1)
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    assert me.ran("prepare") == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
 def test_event_that_came_back_after_a_recovery_is_prepared_again(azure: Azure, me: Rig, disk: Disk) -> None:

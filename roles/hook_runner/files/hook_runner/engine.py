@@ -104,7 +104,7 @@ class Engine:
         self.identification = Identification(settings.resource_name, journal, boot)
         self.work = Work(settings, hooks, runs, clock, journal.next_id, self._keep, step_ended, boot)
         self.pausing = Pausing(journal, clock, log)
-        self.approvals = Approvals(settings, clock, send_approval, lambda: journal.degraded is None, self._keep, self.pausing)
+        self.approvals = Approvals(settings, clock, send_approval, journal.is_durable, self._keep, self.pausing)
         self._said: dict[int, tuple[object, ...]] = {}
         self._has_seen = False
         # an event, or this VM's name, came to light that the last document has not been compared with
@@ -112,7 +112,7 @@ class Engine:
         self.records: list[Record] = []
         # the newest record of each event, closed ones too as long as the event may come back
         self._by_key: dict[str, Record] = {}
-        self.work.is_durable = lambda: journal.degraded is None
+        self.work.is_durable = journal.is_durable
         records = journal.open_records()
         if journal.is_known:  # else these may be the hooks of events that it has
             self._runs.clean({step.id for record in records for step in record.steps})
@@ -179,9 +179,12 @@ class Engine:
             elif record is not None:
                 record.absences = 0
         if self.own_name is not None:
+            # what a lost run was for is known only when it is known whether its event is over
             for record in self.records:
-                self.work.take_in(record)
-            self._runs.end_lost()
+                if not record.absences:
+                    self.work.take_in(record)
+            if not any(record.absences for record in self.records):
+                self._runs.end_lost()
         self.tick()
 
     def tick(self) -> None:

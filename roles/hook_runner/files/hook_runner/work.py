@@ -169,7 +169,6 @@ class Work:
                     for claim in claims.values():
                         if claim.inherits and claim.record.gone_at is None:
                             self._share(record, step, claim.record)
-            self._runs.forget(step_id)
             self._collected.add(step_id)
         while self._collected and self.is_durable():
             self._runs.forget(self._collected.pop())
