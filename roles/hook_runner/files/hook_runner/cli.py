@@ -3,7 +3,7 @@
 
 """The command azure-scheduled-events.
 
-Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does not run; 4 no such event;
+Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does not run; 4 no such event or hook;
 77 not permitted; 78 the configuration cannot be used.
 """
 
@@ -15,6 +15,8 @@ import os
 import sys
 from typing import Any, Optional, Sequence
 
+from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.predicates import parse_seconds
 from azure_scheduled_events.yaml_lines import Reader, locate
 
 from hook_runner.configuration import DEFAULT_PATH, ConfigError, Settings, load_settings
@@ -71,6 +73,11 @@ def parser() -> argparse.ArgumentParser:
     approve.add_argument("--force", action="store_true", help="now, even if the preparation failed or goes on")
     approve.add_argument("--release-others", action="store_true", help="even if the event hits other VMs too, which the approval releases as well")
 
+    attempt = verb("try", try_hook, "really run one hook by hand, with a made-up event of which neither the journal nor Azure learns")
+    attempt.add_argument("hook", metavar="[STAGE/]NAME", help="which hook; of stage prepare where no stage is given")
+    attempt.add_argument("--type", default="Reboot", choices=EVENT_TYPES, help="type of the event (default: %(default)s)")
+    attempt.add_argument("--notice", type=duration, default=900.0, metavar="SECONDS", help="time until the event may start (default: 15m)")
+
     check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
     check.add_argument("--offline", action="store_true", help="do not ask IMDS")
     check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
@@ -82,6 +89,13 @@ def positive(text: str) -> int:
     if number < 1:
         raise ValueError("at least 1")
     return number
+
+
+def duration(text: str) -> float:
+    seconds = parse_seconds(text)
+    if seconds < 0:
+        raise ValueError("not in the past")
+    return seconds
 
 
 def complain(status: int, text: str) -> int:
@@ -169,6 +183,23 @@ def approve_event(options: argparse.Namespace) -> int:
         return fail(NO_SUCH_EVENT, "there is no event %s now; `azure-scheduled-events status` lists them" % options.event_id, options.json, found=False)
     show(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
+
+
+def try_hook(options: argparse.Namespace) -> int:
+    from hook_runner import trying
+    from hook_runner.trust import trusted_owners
+
+    owners = trusted_owners()
+    settings = settings_of(options.config, owners)
+    try:
+        hook = trying.find(settings, options.hook, owners)
+    except trying.NoSuchHook as error:
+        return fail(NO_SUCH_EVENT, str(error), options.json, found=False)
+    complain(GOOD, "%s/%s really runs now, for a made-up event" % (hook.stage, hook.name))
+    sys.stdout.flush()
+    tried = trying.attempt(settings, hook, options.type, options.notice, 2 if options.json else 1)
+    show(trying.as_data(hook, tried), trying.as_text(hook, tried), options.json)
+    return GOOD if tried.result is not None and tried.result.exit_status == 0 else WRONG
 
 
 def check_host(options: argparse.Namespace) -> int:
