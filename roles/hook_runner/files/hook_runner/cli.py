@@ -4,7 +4,7 @@
 """The command azure-scheduled-events.
 
 Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does not run;
-4 no such event, or several that the id may mean; 77 not permitted; 78 the configuration cannot be used.
+4 no such event or hook, or several that the id may mean; 77 not permitted; 78 the configuration cannot be used.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
+from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.predicates import parse_seconds
 from azure_scheduled_events.yaml_lines import Reader, locate
 
 from hook_runner import __version__
@@ -85,6 +87,10 @@ def parser() -> argparse.ArgumentParser:
     pause.add_argument("--until", type=until, default={}, metavar="TIME", help="end by itself: 30m, 2h, 18:00 or 2026-11-21T18:00:00Z (UTC)")
     pause.add_argument("--reason", default="", metavar="TEXT", help="why, for those who look at the status")
     verb("resume", resume_service, "end a pause")
+    attempt = verb("try", try_hook, "really run one hook by hand, with a made-up event of which neither the journal nor Azure learns")
+    attempt.add_argument("hook", metavar="[STAGE/]NAME", help="which hook; of stage prepare where no stage is given")
+    attempt.add_argument("--type", default="Reboot", choices=EVENT_TYPES, help="type of the event (default: %(default)s)")
+    attempt.add_argument("--notice", type=duration, default=900.0, metavar="SECONDS", help="time until the event may start (default: 15m)")
 
     check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
     check.add_argument("--offline", action="store_true", help="do not ask IMDS")
@@ -115,6 +121,13 @@ def some_id(text: str) -> str:
     if not text:
         raise ValueError("an event's id is never empty")
     return text
+
+
+def duration(text: str) -> float:
+    seconds = parse_seconds(text)
+    if seconds < 0:
+        raise ValueError("not in the past")
+    return seconds
 
 
 def complain(status: int, text: str) -> int:
@@ -257,6 +270,23 @@ def change_pause(options: argparse.Namespace, question: dict[str, Any]) -> int:
         return fail(WRONG, answer["error"], options.json)
     show(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
+
+
+def try_hook(options: argparse.Namespace) -> int:
+    from hook_runner import trying
+    from hook_runner.trust import trusted_owners
+
+    owners = trusted_owners()
+    settings = settings_of(options.config, owners)
+    try:
+        hook = trying.find(settings, options.hook, owners)
+    except trying.NoSuchHook as error:
+        return fail(NO_SUCH_EVENT, str(error), options.json, found=False)
+    complain(GOOD, "%s/%s really runs now, for a made-up event" % (hook.stage, hook.name))
+    sys.stdout.flush()
+    tried = trying.attempt(settings, hook, options.type, options.notice, 2 if options.json else 1)
+    show(trying.as_data(hook, tried), trying.as_text(hook, tried), options.json)
+    return GOOD if tried.result is not None and tried.result.exit_status == 0 else WRONG
 
 
 def check_host(options: argparse.Namespace) -> int:
