@@ -17,7 +17,7 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal test test-list bench changelog collection clean
+.PHONY: help venv rehearsal test test-list soak bench changelog collection clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,11 @@ test-list: $(VENV)/for-tests  ## say what the stages of the tests are: sanity, u
 
 test-%: $(VENV)/for-tests
 	@$(RUN) $*
+
+# SOAK_FOR=55m: begin no run after so long; SOAK_SEEDS=1-1000: these; SOAK_SEED=7: this one, with all that was done; SOAK_JOBS: side by side
+soak: $(VENV)/for-tests  ## run random lives of the hook runner (SOAK_FOR=55m, SOAK_SEEDS=1-1000, SOAK_SEED=7)
+	@$(WITH_SOURCES):tests/hook_runner:roles/hook_runner/files $(VENV)/bin/python -m soak $(if $(SOAK_FOR),--for $(SOAK_FOR)) \
+	    $(if $(SOAK_SEEDS),--seeds $(SOAK_SEEDS)) $(if $(SOAK_SEED),--seed $(SOAK_SEED)) $(if $(SOAK_JOBS),--jobs $(SOAK_JOBS))
 
 bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@for bench in tests/bench/bench_*.py; do $(WITH_SOURCES) $(VENV)/bin/python "$$bench" || exit 1; done

@@ -69,6 +69,7 @@ STAGES = (
     Stage("units", "tests/unit by ansible-test, on every Python that is there", units),
     Stage("readme", "every command that the README shows", partial(pytest_folder, folder="readme")),
     Stage("namespace", "the modules against 169.254.169.254 itself, in a network namespace", namespace),
+    Stage("soak", "random lives of the daemon's process, by a few seeds; `make soak` runs any number", partial(pytest_folder, folder="soak")),
     Stage("simulator", "the simulator against the description of the service", partial(pytest_folder, folder="simulator")),
     Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
     Stage("transport-oldest", "the same with the requests of Debian 11 and RHEL 9", old_requests.transport),

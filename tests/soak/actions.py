@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
+from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from simulator_process import ControlError
@@ -29,8 +30,8 @@ class Deed(NamedTuple):
     result: str = ""
 
     def __str__(self) -> str:
-        clock = time.strftime("%H:%M:%S", time.gmtime(self.began)) + "%.3f" % (self.began % 1)
-        return "%s %5.2f s  %s%s" % (clock.replace("0.", "."), self.ended - self.began, self.action, self.result and ": " + self.result)
+        clock = datetime.fromtimestamp(self.began, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
+        return "%s %5.2f s  %s%s" % (clock, self.ended - self.began, self.action, self.result and ": " + self.result)
 
 
 class Stale(NamedTuple):

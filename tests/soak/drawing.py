@@ -105,7 +105,10 @@ class _Story:
         if chance.random() < 0.12:
             return [Action("start-unannounced", (event_id, kind, resources))]
         announced = Action("announce", (event_id, kind, resources, chance.choice(NOTICES)))
-        return [announced, Action("until-mark", ("ok", PREPARE))] if chance.random() < 0.4 else [announced]
+        if chance.random() < 0.5:
+            return [announced]
+        prepared = Action("until-mark", ("ok", PREPARE))
+        return [announced, prepared] if chance.random() < 0.5 else [announced, prepared, Action("polls", (2,))]
 
     def _event(self) -> list[Action]:
         chance, event_id = self._chance, self._chance.choice(self._events)

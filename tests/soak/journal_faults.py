@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from pathlib import Path
+from typing import Optional
 
 from hook_runner.journal import Journal, JournalUnreadable
 
@@ -21,12 +23,12 @@ class JournalFaults:
     """Faults of one journal.
 
     Attributes:
-        was_destroyed: whether what it held was taken away at any time.
+        destroyed_at: Unix time of when what it held was taken away last; None where it never was.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.was_destroyed = False
+        self.destroyed_at: Optional[float] = None
         self._broken_inode = 0
         self._lockers: list[threading.Thread] = []
         self._release = threading.Event()
@@ -42,7 +44,7 @@ class JournalFaults:
     def remove(self) -> None:
         for suffix in BESIDE:
             Path(str(self.path) + suffix).unlink(missing_ok=True)
-        self.was_destroyed = True
+        self.destroyed_at = time.time()
 
     def overwrite(self, junk: bytes) -> bool:
         """Junk at the file's beginning, or nothing at all in it where that is empty; False where there is no file."""
@@ -55,7 +57,7 @@ class JournalFaults:
             self._broken_inode = os.fstat(descriptor).st_ino
         finally:
             os.close(descriptor)
-        self.was_destroyed = True
+        self.destroyed_at = time.time()
         return True
 
     def heal(self) -> None:

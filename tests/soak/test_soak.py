@@ -5,20 +5,32 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-
-from soak.campaign import run_seed
+from soak.campaign import run_seeds
 from soak.drawing import draw
+from soak.other_host import OtherHost
+from soak.report import Outcome
 
-SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20)
+SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 20)
+SIDE_BY_SIDE = 5  # a run waits for most of its time
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
+    """How the runs of all seeds ended."""
+    found: dict[int, Outcome] = {}
+    run_seeds(SEEDS, tmp_path_factory.mktemp("soak"), SIDE_BY_SIDE, 600.0, lambda outcome: found.update({outcome.plan.seed: outcome}))
+    return found
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_run_violates_no_invariant(seed: int, tmp_path: Path) -> None:
-    outcome = run_seed(seed, tmp_path)
-    assert not outcome.violations, outcome.as_text() + "\n" + log_of(tmp_path / str(seed))
+def test_run_violates_no_invariant(seed: int, outcomes: dict[int, Outcome]) -> None:
+    assert not outcomes[seed].violations, outcomes[seed].as_text()
 
 
 def test_plan_is_the_same_for_the_same_seed() -> None:
@@ -26,7 +38,9 @@ def test_plan_is_the_same_for_the_same_seed() -> None:
     assert len({draw(seed)._replace(seed=0) for seed in range(100)}) == 100
 
 
-def log_of(folder: Path) -> str:
-    """The daemon's log."""
-    file = folder / "stderr"
-    return file.read_text() if file.exists() else ""
+def test_process_has_the_boot_and_the_clock_of_another_host(tmp_path: Path) -> None:
+    host = OtherHost(tmp_path / "boot", tmp_path / "skew", 3600)
+    look = "from datetime import datetime; print(open('/proc/sys/kernel/random/boot_id').read().strip(), time.time(), datetime.now().timestamp())"
+    boot, *times = subprocess.run([sys.executable, "-c", host.program() + look], capture_output=True, text=True, check=True).stdout.split()
+    assert boot == (tmp_path / "boot").read_text().strip()
+    assert all(3590 < float(each) - time.time() < 3660 for each in times)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Each invariant of the soak finds what violates it, and lets pass what does not: evidence is made up here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from soak.actions import Deed
+from soak.evidence import Approval, Evidence, Listed, Look, listed_from, looks_from
+from soak.hooks import HookRun
+from soak.invariants import judge
+from soak.plan import Action, Hook, Plan, Setup
+from soak.site import Restart
+
+A, B = "aaaaaaaa-1", "bbbbbbbb-2"
+SETUP = Setup((Hook("prepare", "10-a", "works"), Hook("recover", "10-a", "works")))
+
+
+def run(hook: str, began: float, how: str = "ok", key: str = A) -> HookRun:
+    return HookRun(hook + "/10-a", key, "1", began, began + 0.1 if how else None, how)
+
+
+def looks(*keys: str) -> list[Look]:
+    """A document each second, from 1 on; each letter of a word is an event in it."""
+    return [Look(1.0 + at, frozenset({"a": A, "b": B}[letter] for letter in word if letter != "-")) for at, word in enumerate(keys)]
+
+
+def evidence(**given: Any) -> Evidence:
+    """A life of event A without fault: seen at 1, prepared, approved at 2.5, missing at 4 and 5, recovered."""
+    usual: dict[str, Any] = {
+        "plan": Plan(0, SETUP, ()),
+        "runs": [run("prepare", 1.5), run("recover", 5.0)],
+        "approvals": [Approval(2.5, A, 200)],
+        "listed": {A: [Listed(0.5, ("vm1",)), Listed(3.5, ())]},
+        "looks": looks("a", "a", "a", "-", "-", "-"),
+        "named_at": 0.0, "post_faults": False, "restarts": [], "deeds": [], "history": [record(A)],
+    }  # fmt: skip
+    return Evidence(**{**usual, **given})
+
+
+def record(key: str, **states: str) -> dict[str, Any]:
+    stages = {stage: [{"hook": "10-a", "state": states.get(stage, "ok")}] for stage in ("prepare", "emergency", "started", "recover")}
+    return {"event": {"event_id": key.upper()}, "stages": stages}
+
+
+def found(**given: Any) -> list[str]:
+    return sorted({violation.invariant for violation in judge(evidence(**given))})
+
+
+def test_life_without_fault_passes() -> None:
+    assert found() == []
+
+
+def test_approval_after_a_failed_preparation_is_found() -> None:
+    assert found(runs=[run("prepare", 1.5, "failed"), run("recover", 5.0)]) == ["1 approval after preparation"]
+
+
+def test_approval_before_the_preparation_is_found() -> None:
+    assert found(runs=[run("prepare", 2.6), run("recover", 5.0)]) == ["1 approval after preparation"]
+
+
+def test_approval_after_a_reboot_is_found_unless_the_effect_persists() -> None:
+    rebooted = [Restart(2.0, 2.1, "reboot", frozenset({(A, ""), (A, "prepare/10-a"), (A, "recover/10-a")}))]
+    assert found(restarts=rebooted) == ["1 approval after preparation"]
+    persisting = Setup((SETUP.hooks[0]._replace(persists=True), SETUP.hooks[1]))
+    assert found(restarts=rebooted, plan=Plan(0, persisting, ())) == []
+
+
+def test_approval_of_another_vms_event_is_found() -> None:
+    assert found(listed={A: [Listed(0.5, ("vm1", "vm2")), Listed(3.5, ())]}) == ["1 approval of others"]
+
+
+def test_second_approval_is_found_unless_the_event_changed() -> None:
+    twice = [Approval(2.0, A, 200), Approval(2.8, A, 200)]
+    assert found(approvals=twice) == ["1 approval once"]
+    assert found(approvals=twice, deeds=[Deed(2.4, 2.4, Action("retype", (A, "Reboot")))]) == []
+    assert found(approvals=twice, post_faults=True) == []
+
+
+def test_second_preparation_is_found_unless_the_journal_had_lost_the_first() -> None:
+    twice = [run("prepare", 1.5), run("prepare", 2.0), run("recover", 5.0)]
+    assert found(runs=twice) == ["2 preparation once"]
+    assert found(runs=twice, restarts=[Restart(1.7, 1.8, "kill", frozenset())]) == []
+    assert found(runs=twice, history=[record(A, prepare="interrupted")]) == []
+
+
+def test_missing_recovery_is_found() -> None:
+    assert found(runs=[run("prepare", 1.5)]) == ["3 recovered"]
+    assert found(runs=[run("prepare", 1.5), run("recover", 5.0, "failed")]) == ["3 recovered"]
+
+
+def test_recovery_for_another_event_counts() -> None:
+    both = [run("prepare", 1.5), run("prepare", 1.7, key=B), run("recover", 5.0)]
+    assert found(runs=both, looks=looks("ab", "ab", "ab", "-", "-"), history=[record(A), record(B)]) == []
+
+
+def test_second_recovery_is_found() -> None:
+    assert found(runs=[run("prepare", 1.5), run("recover", 5.0), run("recover", 6.0)]) == ["3 recovered once"]
+
+
+def test_recovery_after_one_document_without_the_event_is_found() -> None:
+    assert found(runs=[run("prepare", 1.5), run("recover", 4.5)]) == ["3 recovery after the end"]
+
+
+def test_recovery_while_another_event_is_prepared_is_found() -> None:
+    both = [run("prepare", 1.5), run("prepare", 1.7, key=B), run("recover", 5.0), run("recover", 8.5, key=B)]
+    seen = looks("ab", "ab", "ab", "b", "b", "b", "-", "-")
+    assert found(runs=both, looks=seen, history=[record(A), record(B)]) == ["3 recovery waits for others"]
+
+
+def test_lost_event_is_found() -> None:
+    assert found(history=[]) == ["5 event in the journal"]
+    assert found(history=[], deeds=[Deed(1.0, 1.0, Action("journal-removed"))]) == []
+
+
+def test_documents_are_known_from_the_simulators_log_and_requests() -> None:
+    line = {"id": A.upper(), "resources": ["vm1"]}
+    lines = [{**line, "what": "scheduled", "time": "1970-01-01T00:00:01.000Z"}, {**line, "what": "finished", "time": "1970-01-01T00:00:05.000Z"}]
+    listed = listed_from(lines)
+    assert listed == {A: [Listed(1.0, ("vm1",)), Listed(5.0, ())]}
+    request = {"method": "GET", "route": "scheduledevents", "status": 200, "fault": ""}
+    asked = [{**request, "moment": 0.5}, {**request, "moment": 2.0}, {**request, "moment": 3.0, "status": 503, "fault": "unavailable"}, {**request, "moment": 6.0}]
+    assert [look.keys for look in looks_from(asked, listed, [])] == [frozenset(), {A}, frozenset()]
