@@ -26,6 +26,7 @@ from hook_runner.health import Health
 from hook_runner.hooks import find_hooks
 from hook_runner.journal import Journal
 from hook_runner.logs import Log
+from hook_runner.poller import RETRIES, Date, Looked, confirmed
 from hook_runner.records import Record, Step
 from hook_runner.runs import Runs
 from hook_runner.server_clock import ServerClock
@@ -96,7 +97,8 @@ class Rig(Told):
         self.runs = Runs(settings.run_directory, settings.environment, settings.output_tail, settings.kill_after, self.monotonic)
         self._queue: collections.deque[tuple[Record, ScheduledEvent]] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
-        self.pacer = Pacer(self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0)
+        self.pacer = Pacer(self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=RETRIES)
+        self._has_seen = False
         self.ended: list[tuple[Record, Step]] = []
         self._engine = Engine(
             settings, self._hooks(), self.journal, self.runs, self.clock,
@@ -159,7 +161,14 @@ class Rig(Told):
             self.health.bad(error, self.pacer.is_outage(), self.clock.now())
             self.engine.missed()
             return
-        self.clock.heard(document.server_time, self.monotonic())
+        dates: tuple[Date, ...] = ((document.server_time, self.monotonic()),)
+        if not self._has_seen:
+            document, dates = confirmed(document, self.monotonic(), self._ask_again, self.clock.doubts)
+        self._has_seen = True
+        for date, at in dates:
+            odd = self.clock.heard(date, at)
+            if odd is not None:
+                self._say.say("warning", odd)
         self.health.good(document, self.clock.now())
         engine.observe(document)
 
@@ -219,6 +228,9 @@ class Rig(Told):
 
     def _hooks(self) -> Any:
         return find_hooks(self.settings.hooks_directory, self.settings, trusted_owners())[0]
+
+    def _ask_again(self) -> Looked:
+        return Looked(self.pacer.call(self.imds.events), self.monotonic())
 
     def _ask_name(self, engine: Engine) -> None:
         try:

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import queue
+import random
 import threading
-from typing import Any, Optional, Union
+from datetime import datetime, timedelta, timezone
+from typing import Any, Callable, Optional, Union
 
 import pytest
 from azure_scheduled_events.document import EventDocument, parse_document
-from azure_scheduled_events.errors import ImdsError, ImdsRefused
+from azure_scheduled_events.errors import ImdsError, ImdsRefused, ImdsUnreachable
 from hook_runner.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
 
 NOTHING = parse_document('{"DocumentIncarnation":1,"Events":[]}')
@@ -117,13 +119,6 @@ def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile
     assert script.approved == []
 
 
-def test_with_an_event_known_trouble_does_not_make_the_pauses_longer_than_ten_seconds() -> None:
-    poller, _news = started(Script())
-    poller._last = EVENT
-    poller._missed(SICK)
-    assert poller._knows_events()
-
-
 def test_a_program_error_in_a_look_is_told_and_ends_nothing() -> None:
     script = Script()
     poller, news = started(script)
@@ -151,3 +146,116 @@ def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_ag
             pass
     script.answers.put(EVENT)
     assert isinstance(news.get(timeout=PATIENCE), Looked)
+
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
+Says = Callable[[float], Union[EventDocument, Exception]]
+
+
+class Moved:
+    """A poller without its thread, on a clock that only pauses and slow answers move; the client is `says`, asked at `asked`."""
+
+    def __init__(self, says: Says, doubts: Optional[Callable[[Optional[datetime], float], bool]] = None, takes: float = 0.0) -> None:
+        self.now = 0.0
+        self.says, self.takes = says, takes
+        self.requests_sent = 0
+        self.asked: list[float] = []
+        self.news: list[News] = []
+        arguments = (self, 1.0, 60, 60, self.news.append, False, doubts or (lambda date, at: False), lambda: self.now, self.sleep)
+        self.poller = Poller(*arguments)  # type: ignore[arg-type]
+        self.poller.attentive = False
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def events(self, within: Optional[float] = None) -> EventDocument:
+        self.requests_sent += 1
+        self.asked.append(self.now)
+        answer = self.says(self.now)
+        if isinstance(answer, Exception):
+            self.now += self.takes
+            raise answer
+        return answer
+
+    def until(self, end: float) -> "Moved":
+        while self.now < end:
+            pause = self.poller.poll_once()  # which moves the clock, too
+            self.now += pause
+        return self
+
+    def pauses(self) -> list[float]:
+        return [later - earlier for earlier, later in zip(self.asked, self.asked[1:])]
+
+
+def error(status: int, **more: Any) -> ImdsRefused:
+    return ImdsRefused("answered %d" % status, "http://127.0.0.1", status, **more)
+
+
+TRANSIENT: list[ImdsError] = [ImdsUnreachable("refused"), error(404), error(408), error(410), error(429), error(500), error(503), error(302)]
+
+
+@pytest.mark.parametrize("takes", [0.0, 3.0])
+@pytest.mark.parametrize("trouble", TRANSIENT, ids=str)
+def test_an_event_is_seen_within_five_seconds_of_the_end_of_an_outage(trouble: ImdsError, takes: float) -> None:
+    """A Preempt gives 30 seconds. An answer may take 3 seconds to fail: that is the limit for a connection."""
+    for number in range(20):
+        over = 600 + number / 4
+        moved = Moved(lambda now: EVENT if now >= over else (NOTHING if now < 5 else trouble), takes=takes).until(620)
+        seen = next(each.at for each in moved.news if isinstance(each, Looked) and each.document.events)
+        assert 0 <= seen - over <= 5
+        assert max(moved.pauses()) <= 5 and min(moved.pauses()) >= 1
+
+
+def test_after_an_error_polls_come_after_one_to_two_seconds_with_jitter() -> None:
+    pauses = [Moved(lambda now: error(503) if 0 < now < 1.5 else NOTHING).until(6).pauses()[1] for _again in range(50)]
+    assert all(1 <= pause <= 2 for pause in pauses) and len(set(pauses)) > 40
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 405])
+def test_one_refused_request_costs_two_seconds_at_most(status: int) -> None:
+    refused = error(status, retryable=False)
+    moved = Moved(lambda now: refused if 0 < now < 1.5 else NOTHING).until(10)
+    assert 1 <= moved.pauses()[1] <= 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 405])
+def test_requests_that_are_refused_again_and_again_are_made_seldom(status: int) -> None:
+    moved = Moved(lambda now: error(status, retryable=False)).until(300)
+    assert max(moved.pauses()[:3]) <= 5 and {round(pause, 6) for pause in moved.pauses()[3:]} == {30}
+
+
+@pytest.mark.parametrize("asks_for, waits", [(0.0, 1), (3.0, 3), (3600.0, 5)])
+def test_retry_after_is_honoured_up_to_five_seconds(asks_for: float, waits: float) -> None:
+    moved = Moved(lambda now: error(429, retry_after=asks_for) if 0 < now < 1.5 else NOTHING).until(10)
+    assert moved.pauses()[1] == waits
+
+
+def test_whatever_happens_no_second_has_more_than_five_requests() -> None:
+    chance = random.Random(8)
+    choices: list[Union[EventDocument, Exception]] = [NOTHING, EVENT, TWO, *TRANSIENT, error(400, retryable=False)]
+    moved = Moved(lambda now: chance.choice(choices), doubts=lambda date, at: True).until(2000)
+    assert all(moved.asked[number + 5] - moved.asked[number] >= 1 for number in range(len(moved.asked) - 5))
+
+
+def dated(now: float, ahead: float = 0.0) -> EventDocument:
+    return NOTHING._replace(server_time=(NOON + timedelta(seconds=now + ahead)).replace(microsecond=0))
+
+
+def test_a_date_that_is_doubted_is_asked_for_again_before_the_first_document_is_delivered() -> None:
+    moved = Moved(lambda now: dated(now, 3600), doubts=lambda date, at: True).until(20)
+    (looked,) = moved.news
+    assert isinstance(looked, Looked) and len(looked.dates) == 3 and moved.asked[2] < 1
+    assert [date for date, _at in looked.dates] == [NOON + timedelta(seconds=3600)] * 3
+
+
+def test_an_error_after_a_doubted_date_does_not_keep_the_document_back() -> None:
+    moved = Moved(lambda now: SICK if len(moved.asked) > 1 else dated(now), doubts=lambda date, at: True)
+    moved.poller.poll_once()
+    (looked,) = moved.news
+    assert isinstance(looked, Looked) and len(looked.dates) == 1
+
+
+def test_a_date_that_moves_against_this_host_s_clock_is_delivered() -> None:
+    moved = Moved(lambda now: dated(now, 3600 if 9.5 < now < 10.5 else 0)).until(30)
+    ahead = [(each.dates[0][0] - NOON).total_seconds() - each.at for each in moved.news if isinstance(each, Looked) and each.dates[0][0]]
+    assert [round(seconds) for seconds in ahead] == [0, 3600, 0]

@@ -127,6 +127,35 @@ def test_t45_a_clock_that_is_set_while_a_hook_runs_does_not_matter(azure: Azure,
     assert me.steps(event) == [("prepare/10-a", "timeout")]
 
 
+@pytest.mark.parametrize("skew", [3600, -3600, 86400])
+def test_one_odd_date_neither_ends_a_hook_nor_begins_one_late(azure: Azure, make_rig: MakeRig, skew: int) -> None:
+    me = make_rig()
+    me.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", notice=120)
+    me.look()
+    for _odd in range(3):
+        azure.fault("date-skew", skew=skew, requests="1")
+        me.look(after=10)
+        azure.heal()
+        me.look(after=10)
+    assert me.steps(event) == [("prepare/10-a", "running")] and me.said("the answer has a date") == 1
+    me.look(after=55)
+    assert me.steps(event) == [("prepare/10-a", "timeout")] and me.said("the answer has a date") == 1
+
+
+def test_a_date_that_three_answers_agree_on_counts(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig()
+    me.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", notice=120)
+    me.look()
+    azure.fault("date-skew", skew=3600)
+    for _answer in range(2):
+        me.look(after=1)
+        assert me.steps(event) == [("prepare/10-a", "running")]
+    me.look(after=1)
+    assert me.steps(event) == [("prepare/10-a", "timeout")]
+
+
 @pytest.mark.parametrize("minutes", [20, -20])
 def test_t45_a_wrong_clock_ends_no_hook_that_outlived_a_restart(azure: Azure, make_rig: MakeRig, minutes: int) -> None:
     me = make_rig(hook_timeout=300)

@@ -58,9 +58,11 @@ def test_t49_ten_minutes_without_an_answer_are_an_alarm_and_not_an_end(azure: Az
     while gone < 600:
         me.look(after=1)
         delays.append(me.pacer.delay(bool(me.engine.records)))
-        me.pass_time(delays[-1] - 1)
-        gone += delays[-1]
-    assert delays[:5] == [1, 2, 4, 8, 10] and set(delays[5:]) == {10}
+        # whole seconds, since the tests of this file share the simulator's clock
+        me.pass_time(round(delays[-1]) - 1)
+        gone += round(delays[-1])
+    # without the random part, which is up to as much again
+    assert [round(delay, 2) for delay in delays[:5]] == [1, 1.25, 1.56, 1.95, 2.44] and len(set(delays[4:])) == 1
     assert (warnings(me), alarms(me)) == (1, 1)
     told = me.status()["imds"]
     assert told["ok"] is False and told["stale_since"] and told["errors"] == {"unreachable": len(delays)}
@@ -89,7 +91,7 @@ def test_t52_an_update_of_imds_is_one_warning_and_no_alarm(azure: Azure, me: Rig
     azure.fault("gone", **{"for": 70})
     for _poll in range(6):
         me.look(after=10)
-        assert me.pacer.delay(True) == 10
+        assert me.pacer.delay(True) <= 2.5
     me.look(after=9)
     me.look(after=10)
     assert (warnings(me), alarms(me)) == (1, 0)
@@ -103,16 +105,19 @@ def test_t53_a_429_is_backed_off_from_as_it_asks(azure: Azure, me: Rig, how: dic
     azure.fault("too-many-requests", **how)
     me.look(after=1)
     # an hour is not waited for: a Preempt would be slept through
-    assert me.pacer.delay(True) == {0: 1, 4: 4, 3600: 10}[how.get("retry_after", 0)]  # type: ignore[index]
+    assert me.pacer.delay(True) == {0: 1, 4: 4, 3600: 5}[how.get("retry_after", 0)]  # type: ignore[index]
     assert me.status()["imds"]["errors"] == {"status-429": 1}
 
 
 def test_t55_a_bad_request_of_ours_is_logged_once_and_not_hammered(azure: Azure, make_rig: MakeRig) -> None:
     me = make_rig(api_version="2031-01-01")
     azure.schedule("Reboot")
-    for _poll in range(5):
+    delays = []
+    for _poll in range(6):
         me.look(after=30)
-        assert me.pacer.delay(True) == 30
+        delays.append(me.pacer.delay(True))
+    # the first ones may be a mistake of IMDS
+    assert max(delays[:3]) < 2 and delays[3:] == [30, 30, 30]
     assert warnings(me) == 1 and me.said("2031-01-01") >= 1
     assert me.status()["imds"]["last_good_poll"] is None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import collections
 import random
 import time
-from typing import Callable, Optional, TypeVar
+from typing import Callable, NamedTuple, Optional, TypeVar
 
 from .errors import ImdsError
 from .imds import Imds
@@ -18,12 +18,33 @@ REQUESTS_PER_SECOND = 5
 # room for the one repeat that a call may make on a connection that the server had closed
 _REPEATS_PER_CALL = 1
 
-_FIRST_DELAY = 1.0
-_LONGEST_DELAY = 30.0
-_LONGEST_DELAY_WITH_EVENT = 10.0
-_REDUCED_DELAY = 30.0
-_UPDATE_DELAY = 10.0
 _UPDATE_WINDOW = 70.0
+
+
+class Retries(NamedTuple):
+    """When to ask again after errors; all times in seconds.
+
+    Attributes:
+        first: delay after the first error in a row, without jitter.
+        growth: factor by which each further error makes the delay longer.
+        growths: how often the delay grows.
+        jitter: largest random part, as a fraction of the delay.
+        longest: limit of each delay, also of one that the server asks for (Retry-After).
+        longest_with_event: the same while an event is known.
+        updating: delay after 410 (IMDS is being updated); None for that of any other error.
+        refused: delay after an error that asking again cannot help (400, 401, 403, 405).
+        refusals: how many of these in a row are treated like any other error before that.
+    """
+
+    first: float = 1.0
+    growth: float = 2.0
+    growths: int = 10
+    jitter: float = 0.25
+    longest: float = 30.0
+    longest_with_event: float = 10.0
+    updating: Optional[float] = 10.0
+    refused: float = 30.0
+    refusals: int = 0
 
 
 class Pacer:
@@ -35,6 +56,7 @@ class Pacer:
         clock: monotonic seconds.
         sleep: waits some seconds.
         jitter: returns a number from 0 up to 1.
+        retries: when to ask again after errors; the default is that of docs/bounds.md for modules and Salt.
     """
 
     def __init__(
@@ -44,12 +66,15 @@ class Pacer:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
+        retries: Retries = Retries(),
     ) -> None:
         self.imds = imds
         self.clock = clock
         self.sleep = sleep
         self._interval = interval
         self._jitter = jitter
+        self._retries = retries
+        self._refusals_in_a_row = 0
         self._sent: collections.deque[float] = collections.deque(maxlen=REQUESTS_PER_SECOND)
         self.error: Optional[ImdsError] = None
         self.errors_in_a_row = 0
@@ -79,13 +104,14 @@ class Pacer:
     def succeeded(self) -> None:
         """A good answer came."""
         self.error = None
-        self.errors_in_a_row = 0
+        self.errors_in_a_row = self._refusals_in_a_row = 0
         self.failing_since = None
 
     def failed(self, error: ImdsError) -> None:
         """No good answer came."""
         self.error = error
         self.errors_in_a_row += 1
+        self._refusals_in_a_row = 0 if error.retryable else self._refusals_in_a_row + 1
         if self.failing_since is None:
             self.failing_since = self.clock()
 
@@ -97,15 +123,16 @@ class Pacer:
         error = self.error
         if error is None:
             return self._interval
-        if not error.retryable:
-            return max(_REDUCED_DELAY, self._interval)
-        longest = _LONGEST_DELAY_WITH_EVENT if event_known else _LONGEST_DELAY
+        retries = self._retries
+        if self._refusals_in_a_row > retries.refusals:
+            return max(retries.refused, self._interval)
+        longest = retries.longest_with_event if event_known else retries.longest
         if error.retry_after is not None:
-            return max(min(error.retry_after, longest), _FIRST_DELAY)
-        if error.status == 410:
-            return _UPDATE_DELAY
-        doubled: float = _FIRST_DELAY * 2.0 ** min(self.errors_in_a_row - 1, 10)
-        return min(doubled * (1.0 + 0.25 * self._jitter()), longest)
+            return max(min(error.retry_after, longest), retries.first)
+        if error.status == 410 and retries.updating is not None:
+            return retries.updating
+        grown: float = retries.first * retries.growth ** min(self.errors_in_a_row - 1, retries.growths)
+        return min(grown * (1.0 + retries.jitter * self._jitter()), longest)
 
     def is_outage(self) -> bool:
         """Whether the trouble is worth an alarm: a 410 is not before its window of 70 s has passed (spec 1.6)."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 import collections
 import threading
 import time
+from datetime import datetime
 from typing import Callable, NamedTuple, Optional, Union
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import own_name, own_vm_id
 from azure_scheduled_events.imds import Imds
-from azure_scheduled_events.pacing import Pacer
+from azure_scheduled_events.pacing import Pacer, Retries
+
+from hook_runner.server_clock import ANSWERS_NEEDED
 
 # one request may take so long beyond its own limit before the loop counts as stuck
 SLACK = 20.0
@@ -24,13 +27,23 @@ _SILENCE = 23 * 3600.0
 _NAME_PAUSE = 5.0
 # the first look may have to wait for minutes, while the name is known at once
 _FIRST_NAME_TIMEOUT = 2.0
+# the server's date is delivered when it has moved by so many seconds against this host's monotonic clock
+_DRIFT = 2.0
+
+# a Preempt gives 30 seconds of notice, so that no pause may be long before IMDS has refused a request several times:
+# 1 to 2 seconds at first, growing to 2.5 to 5
+RETRIES = Retries(growth=1.25, growths=4, jitter=1.0, longest=5.0, longest_with_event=5.0, updating=None, refusals=3)
+
+# a Date header, and the monotonic time when it came
+Date = tuple[Optional[datetime], float]
 
 
 class Looked(NamedTuple):
-    """A good document; ``at``: monotonic time of its arrival."""
+    """A good document; ``at``: monotonic time of its arrival; ``dates``: of the answers that led to it, the latest last."""
 
     document: EventDocument
     at: float
+    dates: tuple[Date, ...] = ()
 
 
 class Missed(NamedTuple):
@@ -69,11 +82,32 @@ class Withheld(NamedTuple):
 News = Union[Looked, Missed, Named, Nameless, Answered, Withheld]
 
 
+def confirmed(
+    document: EventDocument, at: float, again: Callable[[], Looked], doubts: Callable[[Optional[datetime], float], bool]
+) -> tuple[EventDocument, tuple[Date, ...]]:
+    """A first document, or a later one, with as many dates as it takes to know the server's time.
+
+    again: asks once more; raises ImdsError.
+    """
+    dates: list[Date] = [(document.server_time, at)]
+    while doubts(*dates[0]) and len(dates) < ANSWERS_NEEDED:
+        try:
+            document, at, _dates = again()
+        except ImdsError:
+            break  # the next polls say it
+        dates.append((document.server_time, at))
+    return document, tuple(dates)
+
+
 class Poller(threading.Thread):
     """Polls until the process ends, and sends approvals in between.
 
     A good document that says nothing new is delivered only while somebody is `attentive`, since waking another thread
     every second would cost as much as asking.
+
+    A document whose date contradicts what the last one said is delivered as well, so that the server's clock is known.
+    Before the first one is delivered, a date that is doubted is asked for again at once: how much time an event leaves
+    depends on it.
 
     Args:
         imds: the client, used by this thread alone.
@@ -81,6 +115,9 @@ class Poller(threading.Thread):
         longest_first, longest: seconds that the client's call for events may take until there was a good answer, and from then on.
         deliver: takes what was learnt; called in this thread.
         needs_name: whether the VM's name has to be found out.
+        doubts: whether one answer with this date, at this monotonic time, does not say what time it is; called in this thread.
+        clock: monotonic seconds.
+        sleep: waits some seconds, for the rate limit.
     """
 
     def __init__(
@@ -91,13 +128,19 @@ class Poller(threading.Thread):
         longest: float,
         deliver: Callable[[News], None],
         needs_name: bool,
+        doubts: Callable[[Optional[datetime], float], bool] = lambda date, at: False,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(name="poller", daemon=True)
         self._imds = imds
-        self._pacer = Pacer(imds, interval)
+        self._clock = clock
+        self._pacer = Pacer(imds, interval, clock, sleep, retries=RETRIES)
         self._deliver = deliver
         self._longest_first, self._longest = longest_first, longest
         self._needs_name = needs_name
+        self._doubts = doubts
+        self._offset: Optional[float] = None
         self._name_after = float("-inf")
         self._wake = threading.Event()
         self._approvals: collections.deque[tuple[int, ScheduledEvent]] = collections.deque()
@@ -106,7 +149,7 @@ class Poller(threading.Thread):
         self._sees = False
         self.attentive = True
         self.last_good: Optional[float] = None
-        self._due = time.monotonic() + SLACK
+        self._due = self._clock() + SLACK
 
     def approve(self, record_id: int, event: ScheduledEvent) -> None:
         """Send an approval soon, if the event still is as it is given here; `Answered` or `Withheld` tells what became of it."""
@@ -115,34 +158,39 @@ class Poller(threading.Thread):
 
     def is_stuck(self) -> bool:
         """Whether the loop has ended, or has not come round within the limits of its requests."""
-        return time.monotonic() > self._due or (self.ident is not None and not self.is_alive())
+        return self._clock() > self._due or (self.ident is not None and not self.is_alive())
 
     def run(self) -> None:
         while True:
-            began = time.monotonic()
-            self._wake.clear()
-            if self._approvals:
-                self._send_approval(*self._approvals.popleft())
-            if self._needs_name and self._name_after == float("-inf"):
-                self._ask_name(_FIRST_NAME_TIMEOUT)
-            self._look()
-            if self._needs_name and time.monotonic() >= self._name_after:
-                self._ask_name(self._longest)
-            # one approval at a time, and a look after each: no queue of them keeps the next event waiting
-            pause = 0.0 if self._approvals else began + self._pacer.delay(self._knows_events()) - time.monotonic()
-            self._alive(max(0.0, pause))
+            pause = self.poll_once()
             if pause > 0:
                 self._wake.wait(pause)
 
+    def poll_once(self) -> float:
+        """Do what one turn of the loop does: send an approval that waits, ask for the events; seconds until the next turn."""
+        began = self._clock()
+        self._wake.clear()
+        if self._approvals:
+            self._send_approval(*self._approvals.popleft())
+        if self._needs_name and self._name_after == float("-inf"):
+            self._ask_name(_FIRST_NAME_TIMEOUT)
+        self._look()
+        if self._needs_name and self._clock() >= self._name_after:
+            self._ask_name(self._longest)
+        # one approval at a time, and a look after each: no queue of them keeps the next event waiting
+        pause = 0.0 if self._approvals else max(0.0, began + self._pacer.delay(self._knows_events()) - self._clock())
+        self._alive(pause)
+        return pause
+
     def _alive(self, seconds: float) -> None:
         """The loop will be back here within so many seconds, and some slack."""
-        self._due = time.monotonic() + seconds + SLACK
+        self._due = self._clock() + seconds + SLACK
 
     def _knows_events(self) -> bool:
         return self._last is not None and bool(self._last.events)
 
     def _look(self) -> None:
-        answered = self.last_good is not None and time.monotonic() - self.last_good < _SILENCE
+        answered = self.last_good is not None and self._clock() - self.last_good < _SILENCE
         self._alive(self._longest if answered else self._longest_first)
         try:
             document = self._pacer.call(self._imds.events)
@@ -152,12 +200,30 @@ class Poller(threading.Thread):
         except Exception as error:  # pylint: disable=broad-exception-caught  # whatever it is, the next event must not be missed for it
             self._missed(ImdsError("the answer of IMDS led to an error of this program: %r" % error))
             return
-        now = self.last_good = time.monotonic()
-        is_news = self._last is None or document.events != self._last.events or document.warnings != self._last.warnings
+        now = self.last_good = self._clock()
+        dates: tuple[Date, ...] = ((document.server_time, now),)
+        if self._last is None:
+            document, dates = confirmed(document, now, self._ask_again, self._doubts)
+            now = dates[-1][1]
+        last = self._last
+        is_news = last is None or document.events != last.events or document.warnings != last.warnings
         self._last, self._sees = document, True
-        if is_news or self._next_is_news or self.attentive:
+        if self._has_drifted(document, now) or is_news or self._next_is_news or self.attentive:
             self._next_is_news = False
-            self._deliver(Looked(document, now))
+            self._deliver(Looked(document, now, dates))
+
+    def _ask_again(self) -> Looked:
+        return Looked(self._pacer.call(self._imds.events), self._clock())
+
+    def _has_drifted(self, document: EventDocument, at: float) -> bool:
+        """Whether the date is not what the last one that was delivered for this reason foretold."""
+        if document.server_time is None:
+            return False
+        offset = document.server_time.timestamp() - at
+        if self._offset is not None and abs(offset - self._offset) <= _DRIFT:
+            return False
+        self._offset = offset
+        return True
 
     def _missed(self, error: ImdsError) -> None:
         self._next_is_news = True  # it says that the trouble is over
@@ -174,7 +240,7 @@ class Poller(threading.Thread):
         except ImdsError as error:
             name, reason = None, str(error)
         if name is None:
-            self._name_after = time.monotonic() + _NAME_PAUSE
+            self._name_after = self._clock() + _NAME_PAUSE
             self._deliver(Nameless(reason))
         else:
             self._needs_name = False

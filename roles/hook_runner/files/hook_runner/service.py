@@ -138,7 +138,7 @@ class Service:
                 self._look_after_files()
                 self._take_up_late()
                 self._engine.tick()
-                self._poller.attentive = self._engine.awaits_observation()
+                self._poller.attentive = self._engine.awaits_observation() or self._clock.is_doubtful
                 self._tell()
         finally:
             self._notifier.tell("STOPPING=1")
@@ -231,7 +231,7 @@ class Service:
         # a call may be repeated once, on a connection that the server had closed
         longest = 2 * (CONNECT_TIMEOUT + settings.timeout)
         longest_first = longest + 2 * settings.first_timeout
-        return Poller(imds, settings.interval, longest_first, longest, self._deliver, not settings.resource_name)
+        return Poller(imds, settings.interval, longest_first, longest, self._deliver, not settings.resource_name, self._clock.doubts)
 
     def _make_controls(self) -> list[Control]:
         """The socket for those who may do all, and if a group may only look, one for that."""
@@ -311,7 +311,7 @@ class Service:
         while self._inbox:
             news = self._inbox.popleft()
             if isinstance(news, Looked):
-                self._clock.heard(news.document.server_time, news.at)
+                self._take_dates(news)
                 self._health.good(news.document, self._clock.now())
                 self._engine.observe(news.document)
                 self._remember_clock(news.at)
@@ -332,6 +332,12 @@ class Service:
                     self._metrics_at = 0.0
             elif isinstance(news, Withheld):
                 self._engine.approval_withheld(news.record_id)
+
+    def _take_dates(self, news: Looked) -> None:
+        for date, at in news.dates:
+            odd = self._clock.heard(date, at)
+            if odd is not None:
+                self._log.say("warning", odd)
 
     def _clock_file(self) -> str:
         return os.path.join(self._settings.run_directory, "clock")
