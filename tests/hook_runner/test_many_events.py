@@ -76,9 +76,11 @@ def costs(rig: Rig, count: int) -> dict[str, float]:
         "tick": engine.tick,
         "status": lambda: (as_text(as_data(engine, rig.health, rig.clock, None)), one_line(engine, rig.health)),
         "metrics": lambda: metrics.write(engine, rig.health, False),
-        "go": lambda: [engine.observe(EventDocument(number, ())) for number in range(3)],
+        "go": lambda: engine.observe(EventDocument(2, ())),
     }
-    return {name: seconds(each) for name, each in work.items()}
+    found = {name: seconds(each) for name, each in work.items()}
+    engine.observe(EventDocument(3, ()))  # one document without an event may not be enough
+    return found
 
 
 def test_cost_grows_with_the_events_and_not_with_their_square(make_rig: Callable[..., Rig]) -> None:

@@ -15,11 +15,12 @@ import pytest
 from daemon_process import Daemon
 from scripts import HANGS
 from simulated_azure import Azure
+from test_service_metrics import read
 
 MakeDaemon = Callable[..., Daemon]
 
 # the service comes round sooner than it does while nothing happens
-SOON = "from hook_runner import journal, service\njournal.PAUSE = journal.LOOK_EVERY = service.WHILE_IDLE = 0.3"
+SOON = "from hook_runner import journal, service\nservice.METRICS_EVERY = journal.PAUSE = journal.LOOK_EVERY = service.WHILE_IDLE = 0.3"
 
 
 def lock(me: Daemon) -> sqlite3.Connection:
@@ -42,7 +43,10 @@ def with_hook_that_ended_while_the_journal_was_locked(azure: Azure, me: Daemon) 
 
 def test_withheld_approval_is_sent_when_the_journal_can_be_written_again(azure: Azure, make_daemon: MakeDaemon) -> None:
     me = make_daemon()
+    me.rig.configure(metrics_file=str(me.rig.folder / "metrics.prom"))
     event, holder = with_hook_that_ended_while_the_journal_was_locked(azure, me)
+    since = ("journal_degraded_since_timestamp_seconds", ())
+    me.wait(lambda: abs(read(me.rig.folder / "metrics.prom").get(since, 0) - azure.now().timestamp()) < 60)
     code, data = me.data("status")
     assert code == 1 and not data["journal"]["ok"] and data["journal"]["since"].endswith("Z")
     assert "; since 20" in me.command("status").stdout
