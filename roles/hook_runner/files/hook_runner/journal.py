@@ -431,15 +431,13 @@ class Journal:
         While it is open, only this process changes it; readers do not.
         """
         found = journal_file.fingerprint(self._path)
-        if found == self._left:
-            return True
         if self._left is None or found.identities != self._left.identities:
             if self._left is not None and self._writable:
                 self._degrade("it was moved or removed while it was in use")
             return False
         # to open it tells whether it was damaged; not at each look, should the file system tell of changes that nothing made
-        self._is_changed = True
-        return self._clock() - self._attached_at < PAUSE
+        self._is_changed = self._is_changed or found != self._left
+        return not self._is_changed or self._clock() - self._attached_at < PAUSE
 
     def _leave(self) -> None:
         """Remember how the files are now."""
@@ -449,7 +447,7 @@ class Journal:
     def _ready(self, at_once: bool) -> Optional[sqlite3.Connection]:
         """The connection if it writes into the file that has the journal's name; opens it if it is time to try."""
         if self._writable:
-            if self._is_as_left() and not (self._is_changed and self._clock() - self._attached_at >= PAUSE):
+            if self._is_as_left():
                 return self._connection
             at_once = True
         if self._may_write and (at_once or self._clock() - self._tried_at >= PAUSE):

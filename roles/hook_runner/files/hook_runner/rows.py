@@ -101,13 +101,16 @@ def open_ids(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT id FROM records WHERE closed_at IS NULL ORDER BY id").fetchall()]
 
 
-def newest_ids(connection: sqlite3.Connection, limit: int, key: Optional[str]) -> list[int]:
-    """The newest records, of one event or of all, newest first."""
-    if key is None:
-        found = connection.execute("SELECT id FROM records ORDER BY id DESC LIMIT ?", (limit,))
-    else:  # a question of its own, which the index answers without a look at other events
-        found = connection.execute("SELECT id FROM records WHERE key = ? ORDER BY id DESC LIMIT ?", (_text(key), limit))
-    return [row[0] for row in found.fetchall()]
+def newest_ids(connection: sqlite3.Connection, limit: int, key: Optional[str], before: Optional[int] = None) -> list[int]:
+    """The newest records, of one event or of all, newest first; with `before` of those with a smaller number."""
+    # no "? IS NULL OR key = ?": SQLite would look at the records of all events
+    conditions = ["id < ?"]
+    values: list[Value] = [2**63 - 1 if before is None else before]
+    if key is not None:
+        conditions.append("key = ?")
+        values.append(_text(key))
+    question = "SELECT id FROM records WHERE %s ORDER BY id DESC LIMIT ?" % " AND ".join(conditions)
+    return [row[0] for row in connection.execute(question, (*values, limit)).fetchall()]
 
 
 def prune(connection: sqlite3.Connection, keep: int) -> None:
