@@ -48,8 +48,8 @@ class Control:
         self._socket = self._listen()
 
     def renew(self) -> bool:
-        """Make the socket anew where its file was removed; return True if that was so. Raises OSError. The descriptor stays."""
-        if os.path.lexists(self.path):
+        """Make the socket anew where its file was removed or replaced; return True if that was so. Raises OSError. The descriptor stays."""
+        if self._is_ours():
             return False
         with self._listen() as made:
             os.dup2(made.fileno(), self._socket.fileno(), inheritable=False)
@@ -69,6 +69,8 @@ class Control:
                 os.chmod(self.path, 0o660)
             made.listen(8)
             made.setblocking(False)
+            found = os.lstat(self.path)
+            self._identity = found.st_dev, found.st_ino
         except BaseException:
             made.close()
             raise
@@ -99,11 +101,21 @@ class Control:
 
     def close(self) -> None:
         """Nobody can connect any more."""
+        is_ours = self._is_ours()
         self._socket.close()
         try:
-            os.unlink(self.path)
+            if is_ours:
+                os.unlink(self.path)
         except OSError:
             pass
+
+    def _is_ours(self) -> bool:
+        """Whether the file is the socket that this process made."""
+        try:
+            found = os.lstat(self.path)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._identity
 
 
 def remove_stale(directory: str, name: str) -> None:

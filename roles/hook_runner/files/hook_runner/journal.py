@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from datetime import datetime, timezone
-from typing import Callable, Optional
+from typing import Callable, Iterator, Optional
 
 from hook_runner import journal_file, rows
 from hook_runner.record_index import RecordIndex
@@ -78,6 +79,9 @@ class Journal:
         self._own_keys: dict[str, None] = {}
         # why the file that has the journal's name must not be read, until it has another name
         self._unwanted: Optional[Unusable] = None
+        self._in_batch = False
+        # whether a record was closed since the last pruning, and how many that kept
+        self._is_to_prune, self._kept = True, 0
         self._was_asked = False
         self._late: list[Record] = []
         self._entries_written: dict[int, int] = {}
@@ -137,15 +141,33 @@ class Journal:
         else:
             self._open.discard(record.id)
             self._recent.add(record)
+            self._is_to_prune = True
         self._forget_oldest()
-        self._write_pending(at_once=is_end)
+        if not self._in_batch:
+            self._write_pending(at_once=is_end)
         return record.id not in self._pending
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[None]:
+        """Write what is saved within this in one transaction at its end.
+
+        For many events in one document, since each transaction waits for the disk. Until the end `save` returns False for each record.
+        Nothing may begin within it that has to be on disk before.
+        """
+        self._in_batch = True
+        try:
+            yield
+        finally:
+            self._in_batch = False
+            if self._is_behind():
+                self._write_pending(at_once=False)
 
     def note(self, name: str, value: str) -> None:
         """Remember something that is not about one event, such as this VM's name; kept in memory for as long as the file cannot take it."""
         if self._notes.get(name) != value:
             self._notes[name] = self._notes_pending[name] = value
-            self._write_pending(at_once=False)
+            if not self._in_batch:
+                self._write_pending(at_once=False)
 
     def noted(self, name: str) -> str:
         """What was noted last under this name, also by an earlier process; "" where nothing was."""
@@ -285,17 +307,20 @@ class Journal:
 
     def prune(self, keep: int) -> None:
         """Forget closed records but the newest `keep`; what cannot be done now is done the next time."""
+        if not self._is_to_prune and keep >= self._kept:
+            return
         closed = sorted(record.id for record in self._pending if record.closed_at is not None)
         for record_id in closed[: max(0, len(closed) - keep)]:
             self._pending.discard(record_id)
         connection = self._connection
-        if connection is None or not self._writable or not self._is_as_left():
+        if connection is None or not self._writable or not self._is_as_left() or self._in_batch:
             return
         self._tried_at = self._clock()
         try:
             self._begin(connection)
             rows.prune(connection, keep)
             self._commit(connection)
+            self._is_to_prune, self._kept = bool(self._pending), keep
         except sqlite3.Error as error:
             self._fail(connection, error)
         self._leave()
@@ -359,32 +384,50 @@ class Journal:
             except OF_ONE_RECORD as error:
                 _roll_back(connection)
                 problem = error
-        # the latest first: a large one that finds no room must not keep a small one out
-        for record in reversed(list(self._pending)):
-            try:
-                self._write(connection, record)
-            except OF_ONE_RECORD as error:
-                _roll_back(connection)
-                problem = error
+        # one wait for the disk for all; where that fails each by itself, the latest first: a large one that finds no room must
+        # not keep a small one out
+        if len(self._pending) < 2 or not self._write_together(connection):
+            for record in reversed(list(self._pending)):
+                try:
+                    self._begin(connection)
+                    self._write(connection, [record])
+                except OF_ONE_RECORD as error:
+                    _roll_back(connection)
+                    problem = error
         return problem
 
-    def _write(self, connection: sqlite3.Connection, record: Record) -> None:
+    def _write_together(self, connection: sqlite3.Connection) -> bool:
         self._begin(connection)
+        try:
+            self._write(connection, list(self._pending))
+        except (*OF_ONE_RECORD, sqlite3.Error):
+            _roll_back(connection)
+            return False
+        return True
+
+    def _write(self, connection: sqlite3.Connection, records: list[Record]) -> None:
+        """Write these pending records, and end the transaction."""
+        written = [(record, self._put(connection, record)) for record in records]
+        self._commit(connection)
+        for record, steps in written:
+            self._pending.discard(record.id)
+            if record.closed_at is None:
+                self._entries_written[record.id] = len(record.timeline)
+                self._steps_written.update(steps)
+            else:
+                self._entries_written.pop(record.id, None)
+                for step_id in steps:
+                    self._steps_written.pop(step_id, None)
+
+    def _put(self, connection: sqlite3.Connection, record: Record) -> dict[int, tuple[rows.Value, ...]]:
+        """Write what the open file lacks of a record; returns the rows of its steps."""
         rows.save_record(connection, record)
         steps = {step.id: rows.step_row(record, step) for step in record.steps}
         for step_id, row in steps.items():
             if self._steps_written.get(step_id) != row:
                 rows.save_step(connection, row)
         rows.save_entries(connection, record, self._entries_written.get(record.id, 0))
-        self._commit(connection)
-        self._pending.discard(record.id)
-        if record.closed_at is None:
-            self._entries_written[record.id] = len(record.timeline)
-            self._steps_written.update(steps)
-        else:
-            self._entries_written.pop(record.id, None)
-            for step_id in steps:
-                self._steps_written.pop(step_id, None)
+        return steps
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         """The one place where something becomes lasting: tests stop the world before and after it."""
@@ -414,15 +457,13 @@ class Journal:
         While it is open, only this process changes it; readers do not.
         """
         found = journal_file.fingerprint(self._path)
-        if found == self._left:
-            return True
         if self._left is None or found.identities != self._left.identities:
             if self._left is not None and self._writable:
                 self._degrade("it was moved or removed while it was in use")
             return False
         # to open it tells whether it was damaged; not at each look, should the file system tell of changes that nothing made
-        self._is_changed = True
-        return self._clock() - self._attached_at < PAUSE
+        self._is_changed = self._is_changed or found != self._left
+        return not self._is_changed or self._clock() - self._attached_at < PAUSE
 
     def _leave(self) -> None:
         """Remember how the files are now."""
@@ -432,7 +473,7 @@ class Journal:
     def _ready(self, at_once: bool) -> Optional[sqlite3.Connection]:
         """The connection if it writes into the file that has the journal's name; opens it if it is time to try."""
         if self._writable:
-            if self._is_as_left() and not (self._is_changed and self._clock() - self._attached_at >= PAUSE):
+            if self._is_as_left():
                 return self._connection
             at_once = True
         if self._may_write and (at_once or self._clock() - self._tried_at >= PAUSE):

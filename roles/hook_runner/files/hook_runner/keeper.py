@@ -63,7 +63,7 @@ def main(folder: str, is_unit: bool) -> None:
         error = why(path, problem)
     else:
         status, error = Watch(hook, output, began, limit, kill_after, cgroup).until_it_ends()
-    keep_result(home, status, output.text(), time.monotonic() - began, error)
+    keep_result(folder, home, status, output.text(), time.monotonic() - began, error)
 
 
 def own_cgroup() -> str:
@@ -329,20 +329,49 @@ def clean(text: str) -> str:
     return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
 
 
-def keep_result(home: int, status: int | None, output: str, seconds: float, error: str) -> None:
-    """Write the result; where the file system does not take it, keep it and try again for as long as the folder exists."""
+def keep_result(folder: str, home: int, status: int | None, output: str, seconds: float, error: str) -> None:
+    """Leave the result; where the file system does not take it, keep it and try again until it does."""
     import signal
 
     pause = 1.0
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     while True:
         try:
-            return write_result(home, status, output, seconds, error)
+            return leave_result(folder, home, status, output, seconds, error)
+        except FileNotFoundError:
+            return  # nothing of the run directory is left, nor of the folder above it
         except OSError:
-            if os.fstat(home).st_nlink == 0:
-                return  # the folder was removed
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def leave_result(folder: str, home: int, status: int | None, output: str, seconds: float, error: str) -> None:
+    """Write the result into the run's folder, which is made anew where something removed it."""
+    try:
+        was_removed = not os.path.samestat(os.stat(folder), os.fstat(home))
+    except FileNotFoundError:
+        was_removed = True
+    if not was_removed:
+        write_result(home, status, output, seconds, error)
+        return
+    # under another name until the result is in it: a folder without lock and result would be one of a keeper that was killed
+    draft, runs = folder + ".new", os.path.dirname(folder)
+    if not is_trusted(os.path.dirname(os.path.dirname(runs))):
+        return
+    os.makedirs(os.path.dirname(runs), 0o755, exist_ok=True)
+    for path in (runs, draft):
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            pass
+    write_result(os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), status, output, seconds, error)
+    os.rename(draft, folder)
+
+
+def is_trusted(folder: str) -> bool:
+    """Return True if no other user can make a folder or a link there."""
+    found = os.stat(folder)
+    return found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o022
 
 
 def write_result(home: int, status: int | None, output: str, seconds: float, error: str) -> None:

@@ -103,9 +103,14 @@ def open_ids(connection: sqlite3.Connection) -> list[int]:
 
 def newest_ids(connection: sqlite3.Connection, limit: int, key: Optional[str], before: Optional[int] = None) -> list[int]:
     """The newest records, of one event or of all, newest first; with `before` of those with a smaller number."""
-    stored = None if key is None else _text(key)
-    question = "SELECT id FROM records WHERE (?1 IS NULL OR key = ?1) AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?2"
-    return [row[0] for row in connection.execute(question, (stored, limit, before)).fetchall()]
+    # no "? IS NULL OR key = ?": SQLite would look at the records of all events
+    conditions = ["id < ?"]
+    values: list[Value] = [2**63 - 1 if before is None else before]
+    if key is not None:
+        conditions.append("key = ?")
+        values.append(_text(key))
+    question = "SELECT id FROM records WHERE %s ORDER BY id DESC LIMIT ?" % " AND ".join(conditions)
+    return [row[0] for row in connection.execute(question, (*values, limit)).fetchall()]
 
 
 def keys_beginning(connection: sqlite3.Connection, start: str, limit: int) -> list[str]:

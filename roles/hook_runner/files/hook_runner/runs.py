@@ -325,6 +325,7 @@ class Runs:
         try:
             pipe = os.open(os.path.join(self._path(step_id), "requests"), os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
+            sessions.end_keeper_without_folder(self._path(step_id))
             return
         try:
             os.write(pipe, b"%.3f\n" % kill_after)

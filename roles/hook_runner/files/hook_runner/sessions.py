@@ -19,7 +19,7 @@ def is_locked(folder: str) -> bool:
     try:
         lock = os.open(os.path.join(folder, "lock"), os.O_RDONLY)
     except OSError:
-        return False
+        return keeper_without_folder(folder) is not None
     try:
         # shared, so that two who look at the same time do not take each other for the keeper
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -37,7 +37,32 @@ def keeper_of(folder: str) -> Optional[int]:
             boot, number = file.read(200).split(b"\n")[:2]
         return int(number) if boot == boot_id() else None
     except (OSError, ValueError):
+        return keeper_without_folder(folder)
+
+
+def keeper_without_folder(folder: str) -> Optional[int]:
+    """Return the process id of the living keeper of a run whose folder was removed; None where the folder is there, or none lives."""
+    if os.path.lexists(folder):
         return None
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % name, "rb") as file:
+                words = file.read().split(b"\0")
+            if os.path.basename(words[3]) == b"keeper.py" and words[4] == os.fsencode(folder) and os.stat("/proc/" + name).st_uid == os.geteuid():
+                return int(name)
+        except (OSError, IndexError):
+            continue
+    return None
+
+
+def end_keeper_without_folder(folder: str) -> None:
+    """TERM to the keeper of a run whose folder was removed, upon which it ends its hook."""
+    keeper = keeper_without_folder(folder)
+    if keeper is not None:
+        try:
+            os.kill(keeper, signal.SIGTERM)
+        except OSError:
+            pass  # it has ended
 
 
 def cgroup_of(folder: str) -> str:
