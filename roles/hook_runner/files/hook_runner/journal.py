@@ -168,7 +168,8 @@ class Journal:
         before: only smaller numbers, to go on where an earlier answer ended.
         """
         key = None if event_id is None else event_id.casefold()
-        found = {record.id for record in self._pending.values() if key in (None, record.key) and (before is None or record.id < before)}
+        pending = [record.id for record in self._pending.values() if key in (None, record.key)]
+        found = {record_id for record_id in pending if before is None or record_id < before}
         try:
             if self._connection is not None:
                 found.update(rows.newest_ids(self._connection, limit, key, before))
@@ -177,7 +178,7 @@ class Journal:
         return sorted(found, reverse=True)[:limit]
 
     def record(self, record_id: int) -> Optional[Record]:
-        """A record by its number; None where its content makes no sense, which `unreadable` then says. Raises JournalUnreadable."""
+        """A record by its number; None where its content makes no sense: see `unreadable`. Raises JournalUnreadable."""
         known = self._pending.get(record_id)
         if known is not None or self._connection is None:
             return known
