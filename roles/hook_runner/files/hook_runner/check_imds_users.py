@@ -26,10 +26,12 @@ def check_imds_users(seconds: float, report: Report, imds: tuple[str, int] = IMD
     found = users_of(seconds, imds)
     where = "%s:%d" % imds
     for uid, count in sorted(found.items()):
-        text = "user %s asked %s (%d connections seen): hook_runner_restrict_imds cuts it off, from managed-identity tokens too, unless %s"
-        report.add(WARNING, "imds-users", where, text % (_name(uid), where, count, "hook_runner_imds_users names it"))
+        text = "user %s asked %s (%d connections seen): hook_runner_restrict_imds cuts it off, from managed-identity tokens too"
+        text += ", unless hook_runner_imds_users names it"
+        report.add(WARNING, "imds-users", where, text % (_name(uid), where, count))
     if not found:
-        text = "no user but root was seen to ask %s within %g s; a program that asks rarely, or in a container's own network, is not seen"
+        text = "no user but root was seen to ask %s within %g s"
+        text += "; a program that asks rarely, or in a container's own network, is not seen"
         report.add(INFO, "imds-users", where, text % (where, seconds))
 
 

@@ -41,7 +41,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except ConfigError as error:
         return fail(BAD_CONFIG, str(error), as_json)
     except PermissionError as error:
-        return fail(NOT_PERMITTED, "%s; this needs root, or the group of control_group, or for status and history that of status_group" % error, as_json)
+        remedy = "this needs root, or the group of control_group, or for status and history that of status_group"
+        return fail(NOT_PERMITTED, "%s; %s" % (error, remedy), as_json)
     except BrokenPipeError:
         # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -84,7 +85,8 @@ def parser() -> argparse.ArgumentParser:
     recover.add_argument("event_id", help="which event")
     recover.add_argument("--give-up", action="store_true", help="run its recover hooks no more; what was prepared may still hold")
     pause = verb("pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on")
-    pause.add_argument("--until", type=until, default={}, metavar="TIME", help="end by itself: 30m, 2h, 18:00 or 2026-11-21T18:00:00Z (UTC)")
+    times = "end by itself: 30m, 2h, 18:00 or 2026-11-21T18:00:00Z (UTC)"
+    pause.add_argument("--until", type=until, default={}, metavar="TIME", help=times)
     pause.add_argument("--reason", default="", metavar="TEXT", help="why, for those who look at the status")
     verb("resume", resume_service, "end a pause")
     attempt = verb("try", try_hook, "really run one hook by hand, with a made-up event of which neither the journal nor Azure learns")
@@ -265,7 +267,8 @@ def change_pause(options: argparse.Namespace, question: dict[str, Any]) -> int:
     try:
         answer = ask(settings_of(options.config).run_directory, question)
     except (FileNotFoundError, ConnectionRefusedError):
-        return fail(NOT_RUNNING, "the service does not run; only a service that runs can be paused or resumed", options.json, running=False)
+        text = "the service does not run; only a service that runs can be paused or resumed"
+        return fail(NOT_RUNNING, text, options.json, running=False)
     if "error" in answer:
         return fail(WRONG, answer["error"], options.json)
     show(answer, answer["text"], options.json)

@@ -38,7 +38,11 @@ class Control:
     """
 
     def __init__(
-        self, directory: str, group: Optional[int], answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]], name: str = NAME
+        self,
+        directory: str,
+        group: Optional[int],
+        answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]],
+        name: str = NAME,
     ) -> None:
         self._answer = answer
         self._group = group

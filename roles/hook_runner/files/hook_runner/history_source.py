@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 def from_daemon(run_directory: str, event_id: Optional[str], limit: int) -> Optional[Found]:
-    """Ask the daemon; None where it cannot tell. Raises OSErrors as `control.ask`."""
+    """Ask the daemon; None where it cannot say. Raises OSErrors as `control.ask`."""
     pages: list[dict[str, Any]] = []
     count, before = 0, None
     while count < limit:

@@ -34,12 +34,13 @@ def _cells(event: Mapping[str, Any]) -> tuple[str, ...]:
         results = ["not this VM", "-"]
     if event["gone_at"] is not None and event["closed_at"] is None and event["concerned"]:
         results[1] += ", not done"
-    cells = [about["event_type"] or "?", event["first_seen"][:19].replace("T", " "), event["outcome"] or "not over", event["approval"]["state"] or "none"]
+    first_seen = event["first_seen"][:19].replace("T", " ")
+    cells = [about["event_type"] or "?", first_seen, event["outcome"] or "not over", event["approval"]["state"] or "none"]
     return (_cut(about["event_id"], LONGEST_ID) + life, *(_cut(cell, WIDEST) for cell in cells + results))
 
 
 def result(runs: Sequence[Mapping[str, Any]]) -> str:
-    """What became of a stage, by the latest run of each hook: "-" without any, "ok", "running", or the first state that is neither."""
+    """What became of a stage, by the latest run of each hook: "-" without any, "ok", "running", or the first other state."""
     latest = {run["hook"]: run["state"] for run in runs}
     states = [state for state in latest.values() if state not in (OK, SKIPPED)]
     if not latest:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the daemon goes by: hashes of the configuration and the hooks that it read last, and whether the disk still has the same."""
+"""Hashes of the configuration and the hooks that the daemon goes by, and whether the disk still has the same."""
 
 from __future__ import annotations
 

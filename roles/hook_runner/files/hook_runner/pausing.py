@@ -110,7 +110,8 @@ class Pausing:
         until = _end(question, self._clock.now())
         pause = self.begin(who, until, str(question.get("reason") or ""))
         if pause is None:
-            return {"accepted": False, "text": "%s has passed; nothing is paused" % (until and as_utc_text(until)), "paused": self._data()}
+            text = "%s has passed; nothing is paused" % (until and as_utc_text(until))
+            return {"accepted": False, "text": text, "paused": self._data()}
         text = "%s; no prepare hook begins, and nothing is approved" % pause.text()
         if self._journal.degraded is not None:
             text += "; the journal cannot be written: a restart forgets the pause"

@@ -121,7 +121,7 @@ class Service:
         waiting.register(self._woken, select.POLLIN)
         for control in self._controls:
             waiting.register(control, select.POLLIN)
-        # not "IMDS answers": what waits for this service at boot must not wait for IMDS, whose state is in `status` and the metrics
+        # whatever IMDS does: what waits for this service at boot must not wait for IMDS
         self._notifier.tell("READY=1")
         waiting.register(self._runs, select.POLLIN)
         has_ended = True
@@ -388,8 +388,8 @@ class Service:
             self._catch_up()
             told = status.as_data(self._engine, self._health, self._clock, self._journal.degraded, self._degraded_since())
             pause = self._engine.pausing.current()
-            more = {"version": __version__, "configuration": self._in_force.as_data(), "paused": None if pause is None else pause.as_data()}
-            return {**told, **more}
+            paused = None if pause is None else pause.as_data()
+            return {**told, "version": __version__, "configuration": self._in_force.as_data(), "paused": paused}
         if question.get("ask") in ("pause", "resume"):
             answer = self._engine.pausing.asked(question, who)
             self._engine.tick()
