@@ -27,6 +27,8 @@ echo "spread $EVENT_SECONDS_LEFT"
 while :; do sleep 0.1; done
 """
 LEAVES = "#!/bin/sh\nsetsid sleep 9003 &\nexit 0\n"
+KEEPER = "/usr/local/lib/azure-scheduled-events/hook_runner/keeper.py"
+WAITS = f"import marshal, time, pathlib\npathlib.Path('/run/asked').touch()\nwhile pathlib.Path('{HOLD}-unit').exists():\n    time.sleep(0.1)\n"
 # far more than the tests take, and far less than the 90 seconds that a process which ignores TERM could hold a host up
 NO_REBOOT_TAKES = 45
 
@@ -123,17 +125,18 @@ def test_lines_of_a_hook_have_its_event_and_are_among_those_of_the_service(site:
 
 
 def test_daemon_that_is_killed_before_a_unit_has_begun_runs_the_hook_once(site: Site, azure: Azure) -> None:
-    waits = f"[Service]\nExecStartPre=/bin/sh -c 'touch /run/asked; while test -e {HOLD}-unit; do sleep 0.1; done'\n"
-    site.host.file(OF_ALL_HOOKS).mkdir(parents=True)
-    site.host.file(f"{OF_ALL_HOOKS}/test.conf").write_text(waits, encoding="utf-8")
-    site.host.run(["systemctl", "daemon-reload"])
+    keeper = site.host.file(KEEPER)
+    whole = keeper.read_text(encoding="utf-8")
+    # as if its first instruction took long to come
+    keeper.write_text(whole.replace("import marshal\n", WAITS, 1), encoding="utf-8")
     site.hold("unit")
     event = azure.announce("Freeze", VM, duration=0)
-    until(lambda: site.host.run(["test", "-e", "/run/asked"], check=False).returncode == 0, "systemd has the job", site.said)
+    until(lambda: site.host.run(["test", "-e", "/run/asked"], check=False).returncode == 0, "its process is there", site.said)
     process = site.process()
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
     until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.said)
     assert site.began("prepare") == 0 and site.sees("stage", "prepare")
+    keeper.write_text(whole, encoding="utf-8")
     site.let_go("unit")
     azure.wait_for_approval(event, site)
     assert (site.began("prepare"), site.ended("prepare")) == (1, 1), site.said()

@@ -346,12 +346,16 @@ class Runs:
             return Result(None, "", 0.0, "its keeper left a result that cannot be read: %s" % error)
         if lives and (run.end_by is None or self._clock() < run.end_by):
             return None
-        if lives and run.end_by is not None and self._clock() < run.end_by + WRITING_MAY_TAKE and sessions.hook_has_ended(folder):
-            return None  # the result waits for room on the file system
+        if lives and not run.stray and self._is_written_soon(folder, run):
+            return None
         run.attempts += 1
         if sessions.kill_all(folder) and run.attempts < ATTEMPTS:
             return None
         return Result(None, "", 0.0, KEEPER_GONE)
+
+    def _is_written_soon(self, folder: str, run: _Run) -> bool:
+        """Return True if the hook has ended, and its keeper may still find room for the result."""
+        return run.end_by is not None and self._clock() < run.end_by + WRITING_MAY_TAKE and sessions.hook_has_ended(folder)
 
     def _reap(self) -> None:
         for child in list(self._children):
