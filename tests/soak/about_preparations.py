@@ -10,6 +10,7 @@ from typing import Iterator
 from soak.about_approvals import undoes
 from soak.evidence import Evidence
 from soak.plan import PREPARE
+from soak.site import REAPPEAR_WITHIN
 from soak.violations import Violation
 
 CUT_SHORT = ("interrupted", "stopped", "timeout")
@@ -30,7 +31,8 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
                 recovered = any(first.began <= run.began <= second.began and undoes(evidence, run.hook, hook) for run in evidence.runs)
                 recovered_from = any(first.began <= run.began <= second.began and run.hook.startswith("recover") and run.key == key for run in evidence.runs)
                 rebooted = not hook.persists and evidence.rebooted(first.began, second.began)
-                if recovered or recovered_from or rebooted or evidence.forgotten(key, hook.path, first.began, second.began):
+                was_away = evidence.longest_absence(key, first.began, second.began) > REAPPEAR_WITHIN - 1
+                if recovered or recovered_from or rebooted or was_away or evidence.forgotten(key, hook.path, first.began, second.began):
                     continue
                 if cut_short:
                     cut_short -= 1

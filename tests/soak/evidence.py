@@ -97,6 +97,15 @@ class Evidence(NamedTuple):
             for first, second in zip(self.looks, self.looks[1:])
         )  # fmt: skip
 
+    def longest_absence(self, key: str, since: float, until: float) -> float:
+        """The longest time in that one between two documents with the event, in seconds, where a good one in between was without it."""
+        longest, last = 0.0, since
+        for look in self.looks:
+            if since <= look.at <= until and key in look.keys:
+                is_away = any(key not in other.keys for other in self.looks if last < other.at < look.at)
+                longest, last = max(longest, (look.at - last) * is_away), look.at
+        return longest
+
     def keys(self) -> list[str]:
         """The events that this VM saw as its own."""
         return sorted(set().union(*(look.keys for look in self.looks)))

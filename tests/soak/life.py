@@ -97,10 +97,13 @@ class _Life:
         """Wait until the daemon's status is as wanted."""
         def look() -> bool:
             self.status = self.site.status() or self.status
-            return bool(self.status) and is_so(self.status)
+            return not self.site.is_running() or (bool(self.status) and is_so(self.status))
 
         self.status = {}
         came = wait_until(look, seconds, 0.05)
+        if not self.site.is_running():
+            self._found("7 daemon alive", "it ended by itself while all was well")
+            return False
         if not came:
             self._found(what, "after %.0f s without faults the status is %s" % (seconds, _brief(self.status)))
         return came

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 from daemon_process import Daemon
-from hook_runner.configuration import HookSettings
+from hook_runner.configuration import HookSettings, Settings
 from hook_runner.control import ask
 from rig import Rig
 from scripts import is_alive, processes_with
@@ -26,6 +26,8 @@ from soak.plan import VM, Setup
 
 # a process that gets a signal, or is started, has so many seconds; only a run that fails waits so long
 PATIENCE = 30.0
+# an event that comes back later is another occurrence; and it has to be listed for so long before it is prepared again
+REAPPEAR_WITHIN = 3.0
 
 
 class Restart(NamedTuple):
@@ -150,6 +152,8 @@ def _configuration(setup: Setup) -> dict[str, Any]:
         "timeout": 0.5, "first_timeout": 1, "hook_timeout": 1.5, "kill_after": 0.3, "margin": 1, "history_events": 1000,
         "log_level": "debug", "leader": setup.leader, "when_started": setup.when_started,
     }  # fmt: skip
+    if "reappear_within" in Settings._fields:
+        config["reappear_within"] = REAPPEAR_WITHIN
     # a daemon of before the key has no effects that persist
     persisting = [hook.path for hook in setup.hooks if hook.persists and "persists" in HookSettings._fields]
     return {**config, "hooks": {path: {"persists": True} for path in persisting}}

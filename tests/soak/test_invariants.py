@@ -84,6 +84,8 @@ def test_second_preparation_is_found_unless_the_journal_had_lost_the_first() -> 
     assert found(runs=twice) == ["2 preparation once"]
     assert found(runs=twice, restarts=[Restart(1.7, 1.8, "kill", frozenset())]) == []
     assert found(runs=twice, history=[record(A, prepare="interrupted")]) == []
+    away = looks("a", "-", "-", "-", "-", "a", "a", "-", "-")
+    assert found(runs=[run("prepare", 1.5), run("prepare", 6.5), run("recover", 9.0)], looks=away) == []
 
 
 def test_missing_recovery_is_found() -> None:
