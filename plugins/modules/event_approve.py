@@ -38,6 +38,7 @@ options:
   timeout:
     description:
       - Seconds that the module may spend on IMDS in all. Approvals with a doubtful answer are repeated meanwhile.
+      - An approval that IMDS refuses with 400 is sent once more when the event is still listed as it was, then the module fails.
       - Where nothing listens the module fails after 3 seconds at the most.
     type: float
     default: 130
@@ -66,7 +67,9 @@ options:
     type: bool
     default: false
   receipts:
-    description: Directory on the target for the receipts of approvals.
+    description:
+      - Directory on the target for the receipts of approvals. A receipt counts for the event ID at its C(NotBefore), since
+        Azure may use an ID again for another occurrence. When the time has changed the event is approved again.
     type: path
     default: /run/azure-scheduled-events/approvals
 seealso:

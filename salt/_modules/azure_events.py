@@ -221,7 +221,7 @@ def approve(event_ids=None, types=None, statuses=None, sources=None, affects=Non
         Whether to approve events that also hit other VMs than this one.
 
     receipts
-        Folder for notes of approvals, by which a second approval is recognised.
+        Folder for notes of approvals, by which a second approval is recognised. A note counts for the id at its NotBefore.
 
     test
         Nothing is sent; the result tells what would be.

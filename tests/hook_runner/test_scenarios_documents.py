@@ -43,6 +43,19 @@ def test_t32_t34_the_incarnation_decides_nothing(azure: Azure, me: Rig) -> None:
     assert [mark.event_id for mark in me.marks("begin")] == [first, second]
 
 
+def test_a_list_that_changes_under_an_unchanged_incarnation_counts_and_is_warned_of_once(azure: Azure, me: Rig) -> None:
+    entries = [azure.entry(EventId=name, EventType="Freeze") for name in "abcd"]
+    azure.show(*entries[:1])
+    me.look()
+    assert me.said("unchanged DocumentIncarnation") == 0
+    for number in range(2, 5):
+        azure.heal()
+        azure.show(*entries[:number])
+        me.look(after=1)
+    assert {mark.event_id for mark in me.marks("begin")} == set("abcd")
+    assert me.said("unchanged DocumentIncarnation (7)") == 1
+
+
 def test_t35_what_was_missed_is_recovered_from(azure: Azure, me: Rig) -> None:
     event = azure.schedule("Reboot", started_for=5)
     me.look()

@@ -165,3 +165,39 @@ def test_the_time_is_kept_however_many_events_there_are(azure: Simulator, approv
     plan, start = approver.plan(*ids), len(asked(azure))
     assert set(approver.send(plan, within=0).values()) == {"failed"}
     assert approver.posts(start) == []
+
+
+def test_an_id_that_is_used_again_for_another_time_is_approved_again(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure)
+    start = len(asked(azure))
+    approver.send(approver.plan(event_id))
+    assert approver.send(approver.plan(event_id)) == {event_id: "already_approved"}
+    azure.post("/events/%s/change" % event_id, {"notice": "3h"})
+    assert approver.send(approver.plan(event_id)) == {event_id: "approved"}
+    assert approver.posts(start) == [200, 200]
+
+
+def test_one_refusal_of_an_event_that_stays_scheduled_is_tried_again_after_a_second(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure)
+    plan, start = approver.plan(event_id), len(asked(azure))
+    fault(azure, "bad-request", method="POST", requests="1")
+    assert approver.send(plan) == {event_id: "approved"}
+    assert [request["method"] for request in asked(azure)[start:]] == ["POST", "GET", "POST"] and approver.posts(start) == [400, 200]
+    assert sum(approver.slept) >= 1 and azure.get("/events/%s" % event_id)["approved_by"] == ["vm1"]
+
+
+def test_two_refusals_fail_with_the_reason_that_imds_gave(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure)
+    plan, start = approver.plan(event_id), len(asked(azure))
+    fault(azure, "bad-request", method="POST")
+    (item,), _warnings = send_approvals(approver.pacer, plan, approver.receipts, 60)
+    assert item.outcome == "failed" and "answered 400" in item.reason
+    assert approver.posts(start) == [400, 400]
+
+
+def test_a_refused_event_that_has_changed_is_not_sent_again(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure)
+    plan, start = approver.plan(event_id), len(asked(azure))
+    fault(azure, "bad-request", method="POST")
+    azure.post("/events/%s/change" % event_id, {"resources": ["vm1", "vm2"]})
+    assert approver.send(plan) == {event_id: "failed"} and approver.posts(start) == [400]

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from azure_scheduled_events import Imds, ImdsUnreadable
+from azure_scheduled_events import Imds, ImdsError, ImdsUnreadable
 from faulty import asked, fault, schedule
+from scripted import Step, scripted
 from simulator_process import Simulator
 
 
@@ -21,6 +24,25 @@ def test_an_unchanged_document_is_not_sent_again(azure: Simulator, endpoint: str
     first, second = imds.events(), imds.events()
     assert statuses(azure, start) == [200, 304]
     assert second.events == first.events and second.incarnation == first.incarnation
+
+
+def test_an_answer_of_the_same_bytes_is_the_same_document() -> None:
+    events = [{"EventId": "A", "EventStatus": "Scheduled", "EventType": "Reboot", "Resources": ["vm1"], "NotBefore": ""}]
+    one, other = {"DocumentIncarnation": 1, "Events": events}, {"DocumentIncarnation": 1, "Events": []}
+    dated = [Step(json.dumps(one).encode(), headers=("Date: Sat, 21 Nov 2026 10:15:0%d GMT" % second,)) for second in range(2)]
+    with scripted(*dated, Step(b"{}"), Step(b"", 500), dated[1], other, one) as server:
+        imds = Imds(server.endpoint)
+        first, second = imds.events(), imds.events()
+        assert second.events is first.events and second.warnings is first.warnings
+        assert first.server_time is not None and second.server_time is not None
+        assert (second.server_time - first.server_time).total_seconds() == 1
+        # what lies between takes nothing back
+        for _sick in range(2):
+            with pytest.raises(ImdsError):
+                imds.events()
+        assert imds.events().events is first.events
+        assert imds.events().events == ()
+        assert imds.events().events == first.events
 
 
 def test_a_changed_document_is_read(azure: Simulator, endpoint: str) -> None:

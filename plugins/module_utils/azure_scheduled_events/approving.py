@@ -171,7 +171,7 @@ def _planned(
         return Outcome(event.event_id, STARTED, "it has started, so there is nothing left to approve", event)
     if event.status != "Scheduled":
         return Outcome(event.event_id, NOT_DUE, "its status %r is not one that can be approved" % event.status, event)
-    approved_at = receipts.find(event.event_id)
+    approved_at = receipts.find(event.event_id, event.not_before)
     if approved_at is not None:
         reason = "this host approved it at %s; it waits for Azure to start it" % approved_at
         return Outcome(event.event_id, ALREADY_APPROVED, reason, event)
@@ -221,7 +221,7 @@ def _write_receipts(receipts: Receipts, approved: Iterable[Outcome]) -> list[str
     now = as_utc_text(datetime.now(timezone.utc))
     try:
         for item in approved:
-            receipts.write(item.event_id, now)
+            receipts.write(item.event_id, now, item.event.not_before if item.event is not None else None)
     except OSError as error:
         return ["the approval cannot be noted, so the same event will be approved again next time: %s" % error]
     return []
@@ -234,6 +234,7 @@ class _Sending:
         self._pacer = pacer
         self._deadline = deadline
         self.done: dict[str, Outcome] = {}
+        self._refused_before: set[str] = set()
 
     def send(self, batch: list[Outcome]) -> None:
         while batch:
@@ -256,10 +257,13 @@ class _Sending:
         if not about_an_id:
             return self._settle(batch, FAILED, str(error))
         wanted = self._still_wanted(batch, error)
-        if len(batch) == 1:
-            return self._settle(wanted, FAILED, str(error))
-        # a refusal applies to nobody of a batch (spec 1.5): each gets a chance of its own
-        for item in wanted:
+        again = [item for item in wanted if item.event_id not in self._refused_before]
+        self._settle([item for item in wanted if item not in again], FAILED, str(error))
+        if again and len(batch) == 1 and not self._pause():
+            return self._settle(again, FAILED, str(error))
+        # a refusal of a batch does not say which event is at fault: each is sent once more, by itself
+        for item in again:
+            self._refused_before.add(item.event_id)
             self.send([item])
         return []
 

@@ -36,8 +36,13 @@ _NOT_RETRYABLE = (400, 401, 403, 405)
 _NOT_IMDS = (401, 403, 407, 502, 504)
 
 
+# a longer document is parsed each time instead of being kept
+_KEPT_BODY = 1024 * 1024
+
+
 class _Cached(NamedTuple):
     etag: str
+    headers: dict[str, str]
     document: EventDocument
     confirmed: float
 
@@ -83,6 +88,7 @@ class Imds:
         self._sent_before = 0
         self._answered: Optional[float] = None
         self._cached: Optional[_Cached] = None
+        self._read: tuple[bytes, Optional[EventDocument]] = (b"", None)
 
     @property
     def endpoint(self) -> str:
@@ -100,11 +106,13 @@ class Imds:
         return self._sent_before + (0 if self._transport is None else self._transport.requests_sent)
 
     def events(self, within: Optional[float] = None) -> EventDocument:
-        """The present document of scheduled events. The first call on a VM switches the service on (spec 4.1)."""
-        headers = dict(_HEADERS)
-        cached = self._cached
+        """The present document of scheduled events. The first call on a VM switches the service on (spec 4.1).
+
+        An answer with the same bytes as the one before gives the same events: ``events`` is the same object then.
+        """
+        headers, cached = _HEADERS, self._cached
         if cached is not None and self._clock() - cached.confirmed < _CONFIRM_EVERY:
-            headers["If-None-Match"] = cached.etag
+            headers = cached.headers
         answer = self._events_exchange("GET", headers, None, within)
         if answer.status == 304:
             if "If-None-Match" not in headers or cached is None:
@@ -113,17 +121,32 @@ class Imds:
             document = cached.document
         else:
             try:
-                document = parse_document(answer.body)
+                document = self._parsed(answer.body)
             except ImdsUnreadable as error:
                 self._cached = None
                 self._doubt_endpoint()
                 raise ImdsUnreadable(
                     "%s answered 200 to GET scheduledevents, but %s" % (self._endpoint, error), self._endpoint, 200
                 ) from error
-            etag = answer.headers.get("ETag")
-            self._cached = _Cached(etag, document, self._clock()) if etag else None
+            self._cached = self._tagged(answer.headers.get("ETag"), document)
         self._answered = self._clock()
         return document._replace(server_time=parse_time(answer.headers.get("Date", "")))
+
+    def _parsed(self, body: bytes) -> EventDocument:
+        """The document of a body, which is parsed only when it differs from the last one. Raises ImdsUnreadable."""
+        known, document = self._read
+        if document is None or body != known:
+            document = parse_document(body)
+            if len(body) <= _KEPT_BODY:
+                self._read = body, document
+        return document
+
+    def _tagged(self, etag: Optional[str], document: EventDocument) -> Optional[_Cached]:
+        if not etag:
+            return None
+        last = self._cached
+        headers = last.headers if last is not None and last.etag == etag else {**_HEADERS, "If-None-Match": etag}
+        return _Cached(etag, headers, document, self._clock())
 
     def approve(self, event_ids: Union[str, Iterable[str]], within: Optional[float] = None) -> None:
         """Approve events, which releases every VM in their ``Resources``. Safe to repeat (spec 1.5).

@@ -11,7 +11,10 @@ import hashlib
 import json
 import os
 import tempfile
+from datetime import datetime
 from typing import Any, Iterable, Optional
+
+from .timestamps import as_utc_text
 
 DEFAULT_FOLDER = "/run/azure-scheduled-events/approvals"
 
@@ -28,17 +31,29 @@ class Receipts:
         self._folder = folder
         self._endpoint = endpoint
 
-    def find(self, event_id: str) -> Optional[str]:
-        """When the event was approved, in ISO 8601, or None. What cannot be read counts as no receipt."""
+    def find(self, event_id: str, not_before: Optional[datetime] = None) -> Optional[str]:
+        """When the event was approved, in ISO 8601, or None. What cannot be read counts as no receipt.
+
+        not_before: of the event as it is now. A receipt with another one does not count: Azure uses an id again for
+        another occurrence, and approving an event twice does no harm. One without it counts.
+        """
         note = self._read(self._path(event_id))
         if note is None or str(note.get("event_id", "")).casefold() != event_id.casefold():
             return None
+        noted = note.get("not_before")
+        if noted is not None and not_before is not None and noted != as_utc_text(not_before):
+            return None
         return str(note.get("approved_at", ""))
 
-    def write(self, event_id: str, approved_at: str) -> None:
-        """Note an accepted approval, whole or not at all. Raises OSError where that is not possible."""
+    def write(self, event_id: str, approved_at: str, not_before: Optional[datetime] = None) -> None:
+        """Note an accepted approval, whole or not at all. Raises OSError where that is not possible.
+
+        approved_at: in ISO 8601; not_before: of the event as it was approved, or None where unknown.
+        """
         os.makedirs(self._folder, mode=0o755, exist_ok=True)
         note = {"event_id": event_id, "approved_at": approved_at, "endpoint": self._endpoint}
+        if not_before is not None:
+            note["not_before"] = as_utc_text(not_before)
         handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".draft-")
         try:
             with os.fdopen(handle, "w", encoding="ascii") as file:

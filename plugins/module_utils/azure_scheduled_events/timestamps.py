@@ -45,6 +45,9 @@ def parse_time(text: str) -> Optional[datetime]:
 
     A time without zone is UTC. The name of the weekday is not checked against the date.
     """
+    time = _usual(text)
+    if time is not None:
+        return time
     match = _WORDED.fullmatch(text.strip()) or _ISO.fullmatch(text.strip())
     if match is None:
         return None
@@ -60,6 +63,22 @@ def parse_time(text: str) -> Optional[datetime]:
         )
         return local - _offset(part["zone"])
     except (ValueError, OverflowError):
+        return None
+
+
+def _usual(text: str) -> Optional[datetime]:
+    """A time in the one format that HTTP servers write, ``Mon, 19 Sep 2016 18:29:47 GMT``: read for each answer."""
+    if len(text) != 29 or text[25:] != " GMT" or not text.isascii():
+        return None
+    if text[3:5] != ", " or text[7] != " " or text[11] != " " or text[16] != " " or text[19] != ":" or text[22] != ":":
+        return None
+    digits = text[5:7] + text[12:16] + text[17:19] + text[20:22] + text[23:25]
+    month = _MONTHS.get(text[8:11].lower())
+    if not (digits.isdigit() and text[:3].isalpha() and month):
+        return None
+    try:
+        return datetime(int(digits[2:6]), month, int(digits[:2]), int(digits[6:8]), int(digits[8:10]), int(digits[10:]), 0, timezone.utc)
+    except ValueError:
         return None
 
 

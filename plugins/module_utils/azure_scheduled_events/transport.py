@@ -175,6 +175,7 @@ class Transport:
     ) -> Answer:
         """Send one request and read its whole answer.
 
+        headers: not changed by the caller afterwards, so that the same object means the same headers.
         total: seconds that may pass until the answer begins; rest: seconds for all that follows its first byte.
         A request on a kept connection that the server had meanwhile closed is repeated once, on a new connection.
         Raises ImdsUnreachable when no whole answer came in time, ImdsUnreadable when it was cut short or too long.
@@ -183,9 +184,11 @@ class Transport:
             request = self._request(method, path, body)
         except (requests.exceptions.RequestException, HTTPError, ValueError) as error:
             raise ImdsError("endpoint %r cannot be asked: %s" % (self._endpoint, error), self._endpoint, retryable=False) from error
-        request.headers = requests.structures.CaseInsensitiveDict(headers)
-        if body is not None:
-            request.headers["Content-Length"] = str(len(body))
+        if request.given is not headers:
+            request.given = headers
+            request.headers = requests.structures.CaseInsensitiveDict(headers)
+            if body is not None:
+                request.headers["Content-Length"] = str(len(body))
         self._limit.start(total, rest)
         opened = self._limit.connections
         try:
@@ -208,6 +211,7 @@ class Transport:
         if request is None:
             request = self._session.prepare_request(requests.Request(method, self._endpoint + path, data=body))
             request.target = request.path_url
+            request.given = None
             if method == "GET":
                 self._gets[path] = request
         return request

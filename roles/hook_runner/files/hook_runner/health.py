@@ -40,6 +40,8 @@ class Health:
         self._alarmed = False
         self._nameless = ""
         self._warned: tuple[str, ...] = ()
+        self._last: Optional[EventDocument] = None
+        self._same_number = False
 
     def good(self, document: EventDocument, now: datetime) -> None:
         """A good document came."""
@@ -55,11 +57,22 @@ class Health:
                 if warning not in self._warned:
                     self._log.say("warning", "the document is odd: %s" % warning)
             self._warned = document.warnings
+        self._compare_numbers(document)
         if document.complete:
             self.incomplete_since = None
         elif self.incomplete_since is None:
             self.incomplete_since = now
             self._log.say("error", "the document has entries that cannot be read: as long as it does, no event is taken for over")
+
+    def _compare_numbers(self, document: EventDocument) -> None:
+        """Warn once if other events come under the DocumentIncarnation of the document before; they count all the same."""
+        last, self._last = self._last, document
+        if self._same_number or last is None or document.incarnation is None:
+            return
+        if document.incarnation == last.incarnation and document.events != last.events:
+            self._same_number = True
+            text = "IMDS: the events changed under an unchanged DocumentIncarnation (%d); the new ones count, and this is not repeated"
+            self._log.say("warning", text % document.incarnation)
 
     def bad(self, error: ImdsError, outage: bool, now: datetime) -> None:
         """A poll brought nothing."""

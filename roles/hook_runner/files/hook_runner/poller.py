@@ -82,6 +82,10 @@ class Withheld(NamedTuple):
 News = Union[Looked, Missed, Named, Nameless, Answered, Withheld]
 
 
+def _differs(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    return one is not other and one != other
+
+
 def confirmed(
     document: EventDocument, at: float, again: Callable[[], Looked], doubts: Callable[[Optional[datetime], float], bool]
 ) -> tuple[EventDocument, tuple[Date, ...]]:
@@ -206,7 +210,7 @@ class Poller(threading.Thread):
             document, dates = confirmed(document, now, self._ask_again, self._doubts)
             now = dates[-1][1]
         last = self._last
-        is_news = last is None or document.events != last.events or document.warnings != last.warnings
+        is_news = last is None or _differs(document.events, last.events) or _differs(document.warnings, last.warnings)
         self._last, self._sees = document, True
         if self._has_drifted(document, now) or is_news or self._next_is_news or self.attentive:
             self._next_is_news = False

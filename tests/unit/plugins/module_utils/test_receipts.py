@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import Receipts
 
 HERE = "http://169.254.169.254"
+NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
 
 def test_a_receipt_is_found_in_any_letter_case(tmp_path):
@@ -18,6 +20,24 @@ def test_a_receipt_is_found_in_any_letter_case(tmp_path):
     receipts.write("Abc", "2026-11-21T12:00:00Z")
     assert receipts.find("aBC") == "2026-11-21T12:00:00Z"
     assert receipts.find("Abcd") is None
+
+
+def test_a_receipt_of_another_not_before_does_not_count(tmp_path):
+    receipts = Receipts(str(tmp_path), HERE)
+    receipts.write("A", "1", NOON)
+    assert receipts.find("a", NOON) == "1" and receipts.find("A", NOON + timedelta(seconds=0.4)) == "1"
+    assert receipts.find("A", NOON + timedelta(hours=1)) is None
+    # the occurrence that follows is approved by itself
+    receipts.write("A", "2", NOON + timedelta(hours=1))
+    assert receipts.find("A", NOON + timedelta(hours=1)) == "2" and receipts.find("A", NOON) is None
+
+
+def test_an_unknown_not_before_contradicts_no_receipt(tmp_path):
+    receipts = Receipts(str(tmp_path), HERE)
+    receipts.write("A", "1")
+    assert receipts.find("A", NOON) == "1"
+    receipts.write("A", "1", NOON)
+    assert receipts.find("A") == "1"
 
 
 def test_a_receipt_counts_at_its_own_endpoint_only(tmp_path):
