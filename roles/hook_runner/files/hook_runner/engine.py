@@ -145,8 +145,10 @@ class Engine:
         other = self.identification.confirm(name, vm_id)
         if other is None:
             return
-        for record in list(self.records):
+        for record in self.records:
             self._forget(record)
+        self.records.clear()
+        self._by_key.clear()
         self._journal.set_aside("other-vm", "it is the journal of the VM %s, and this VM is %s" % (displayable(other), displayable(name)))
         self._runs.clean(set())
         self.identification.confirm(name, vm_id)  # for the new journal
@@ -162,6 +164,19 @@ class Engine:
         """A good document came: note what has changed since the records were made, and act."""
         self._has_seen, self._is_behind = True, False
         self.approvals.looked()
+        with self._journal.batch():
+            self._compare(document)
+        if self.own_name is not None:
+            # what a lost run was for is known only when it is known whether its event is over
+            for record in self.records:
+                if not record.absences:
+                    self.work.take_in(record)
+            if not any(record.absences for record in self.records):
+                self._runs.end_lost()
+        self.tick()
+
+    def _compare(self, document: EventDocument) -> None:
+        """Note in the records what the document says of their events, and make records of new ones."""
         present = {record.key: record for record in self.records if record.gone_at is None}
         document = self._with_known_resources(document, present)
         for change in changes(EventDocument(None, tuple(record.event for record in present.values())), document):
@@ -178,14 +193,6 @@ class Engine:
                 self._affects(record)
             elif record is not None:
                 record.absences = 0
-        if self.own_name is not None:
-            # what a lost run was for is known only when it is known whether its event is over
-            for record in self.records:
-                if not record.absences:
-                    self.work.take_in(record)
-            if not any(record.absences for record in self.records):
-                self._runs.end_lost()
-        self.tick()
 
     def tick(self) -> None:
         """Do what is due by now: note ended hooks, keep deadlines, begin hooks, send approvals."""
@@ -202,6 +209,7 @@ class Engine:
                 self._advance(record, holders)
             elif self._clock.is_set():
                 self.work.keep_time(record, PREPARE)  # what runs from before has no more time for that
+        self.records[:] = [record for record in self.records if record.closed_at is None]
 
     def awaits_observation(self) -> bool:
         """Return True if a document that has not changed since the last one is news as well."""
@@ -323,10 +331,10 @@ class Engine:
     def _came_back(self, record: Record, event: ScheduledEvent, now: datetime) -> None:
         """An event that was gone for a moment goes on as the same occurrence: the service's backends did not agree."""
         away = 0.0 if record.gone_at is None else (now - record.gone_at).total_seconds()
+        if record.closed_at is not None:
+            self._add(record)
         record.gone_at, record.closed_at, record.outcome = None, None, ""
         record.came_back_at, record.absences = now, 0
-        if record not in self.records:
-            self._add(record)
         self._keep(record, "came-back", "it is listed again after %.0f s, and goes on as the same occurrence" % away, "warning" if record.concerned else "info")
         for change in changes(EventDocument(None, (record.event,)), EventDocument(None, (event,))):
             self._changed(record, change)
@@ -474,7 +482,6 @@ class Engine:
             self._journal.prune(self.settings.history_events)
 
     def _forget(self, record: Record) -> None:
-        self.records.remove(record)
         self.approvals.forget(record)
         self.approvals.explained.pop(record.id, None)
         self.work.forget(record)
