@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Callable, Iterator
 
@@ -151,8 +152,14 @@ def test_failed_question_is_no_lasting_trouble(journal: Journal, clock: Clock, p
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to become another user needs root")
 @pytest.mark.parametrize("shared_memory", [True, False], ids=["with -shm", "without -shm"])
-def test_journal_that_was_read_only_at_the_start_is_written_after_that(path: str, clock: Clock, shared_memory: bool, tmp_path: Path) -> None:
+def test_journal_that_was_read_only_at_the_start_is_written_after_that(clock: Clock, shared_memory: bool) -> None:
     """A crash left the log, which has the only copy of what was done; nobody can write there when the daemon starts again."""
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own is closed to other users
+        os.chmod(folder, 0o755)
+        start_after_a_crash(folder + "/state/journal.db", clock, shared_memory)
+
+
+def start_after_a_crash(path: str, clock: Clock, shared_memory: bool) -> None:
     records = [make_record(1, "E-1"), make_record(10, "E-2")]
 
     def crash() -> None:
@@ -188,10 +195,6 @@ def test_journal_that_was_read_only_at_the_start_is_written_after_that(path: str
         assert [each.id for each in journal.open_records()] == [new.id] and journal.late_records() == []
         die()
 
-    for folder in tmp_path.parents:
-        if not folder.stat().st_mode & 0o001:
-            folder.chmod(folder.stat().st_mode | 0o055)
-    tmp_path.chmod(0o755)
     assert in_child(crash) == -9
     assert os.path.getsize(path + "-wal")
     if not shared_memory:

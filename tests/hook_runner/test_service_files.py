@@ -97,11 +97,14 @@ def test_run_directory_that_was_removed_is_made_anew(what: str, azure: Azure, ma
 
 
 def test_service_ends_when_another_one_took_its_lock(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon().start(first=SOON + "\nservice.WHILE_IDLE = 2.0")
+    me = make_daemon().start(first=SOON)
     first = me.process
     assert first is not None
+    first.send_signal(signal.SIGSTOP)  # else it would have made its lock anew before the other one begins
+    os.waitid(os.P_PID, first.pid, os.WSTOPPED | os.WNOWAIT)
     shutil.rmtree(me.rig.folder / "run")
     me.start()
+    first.send_signal(signal.SIGCONT)
     assert first.wait(30) == 1 and me.said("another azure-scheduled-events holds") == 1
     assert me.data("status")[0] == 0
 
