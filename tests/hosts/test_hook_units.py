@@ -98,6 +98,8 @@ def test_hook_that_ends_by_itself_leaves_no_process(site: Site, azure: Azure) ->
     event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)
     assert not runs(site, "sleep 9003")
+    until(lambda: units(site) == [], "the unit is gone", site.said)
+    assert site.host.run(["find", "/run/systemd", "-name", "*azure-scheduled-events-hook*"]).stdout == ""
 
 
 def test_end_of_the_unit_by_hand_is_the_end_of_the_hook(site: Site, azure: Azure) -> None:

@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
     Attributes:
         stage, hook: the hook; they become a part of the unit's name.
         step_id: number of the run.
-        event_id: of the event, for the log.
+        event_id: of the event, for the unit's description.
         limit, kill_after: seconds.
         limits: properties of LIMITS with their values.
         log: descriptor that gets the hook's output; None for the journal.
@@ -71,7 +71,6 @@ def properties(folder: str, wanted: Wanted) -> list[Property]:
     # systemd expands variables in arguments
     command = [word.replace("$", "$$") for word in (sys.executable, "-I", "-S", KEEPER, folder, "unit")]
     stop = wanted.kill_after + KEEPER_MAY_TAKE
-    fields = ["OBJECT_SYSTEMD_UNIT=%s.service" % IDENTIFIER] + (["AZURE_EVENT_ID=" + wanted.event_id] if wanted.event_id else [])
     found = [
         Property("Description", "s", "Hook %s/%s for event %s" % (wanted.stage, wanted.hook, wanted.event_id[:_LONGEST_NAME])),
         Property("Type", "s", "simple"),
@@ -81,8 +80,9 @@ def properties(folder: str, wanted: Wanted) -> list[Property]:
         # where both lead to the journal, systemd makes standard error a copy of standard output, which is the pipe here
         Property("StandardOutput", "s", "null"),
         Property("StandardError", "s", "journal") if wanted.log is None else Property("StandardErrorFileDescriptor", "h", 2),
+        # for what the keeper itself says; it hands over the hook's lines with fields of their own: systemd 247 to 257 leave a file behind
+        # in /run for each unit that has LogExtraFields
         Property("SyslogIdentifier", "s", IDENTIFIER),
-        Property("LogExtraFields", "aay", [field.encode("utf-8", "replace") for field in fields]),
         # a unit that failed is not kept
         Property("CollectMode", "s", "inactive-or-failed"),
         # the keeper is asked to end, and asks the hook in turn; what is left after its end is killed

@@ -16,6 +16,11 @@ import os
 import sys
 import time
 
+# as in typing, whose import takes longer than all others
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LOCK, REQUESTS = 3, 4
 # the same two where systemd started this process in a unit of its own
 OF_A_UNIT = (0, 1)
@@ -24,6 +29,9 @@ CGROUPS = "/sys/fs/cgroup"
 CHUNK = 65536
 # what of a hook's output goes on to the log: a hook that floods must not push the service's own lines out of it
 LINES_PER_SECOND = 200
+JOURNAL = "/run/systemd/journal/socket"
+# the last one lets `journalctl --unit azure-scheduled-events` find the lines of hooks too
+FIELDS = b"PRIORITY=6\nSYSLOG_IDENTIFIER=azure-scheduled-events\nOBJECT_SYSTEMD_UNIT=azure-scheduled-events.service\n"
 # bytes of an event's id that stand in front of each line
 LONGEST_ID = 64
 # three times that, as replaced bytes take, still goes into a pipe in one piece
@@ -256,7 +264,9 @@ class Output:
 
     def __init__(self, path: bytes, tail: int, event_id: bytes = b"") -> None:
         self.descriptor = -1
-        self.label = b"/".join(path.split(b"/")[-2:]) + (b" " + event_id[:LONGEST_ID] if event_id else b"") + b": "
+        self.event_id = event_id[:LONGEST_ID]
+        self.label = b"/".join(path.split(b"/")[-2:]) + (b" " + self.event_id if event_id else b"") + b": "
+        self.log = Log()
         self.tail = tail
         self.kept = b""
         self.line = b""
@@ -302,18 +312,58 @@ class Output:
 
     def say(self, line: bytes) -> None:
         self.lines += 1
-        if self.lines > LINES_PER_SECOND or not log_listens():
-            self.dropped += 1
-            return
         text = clean((self.label + line)[:LONGEST_LINE].decode("utf-8", "replace")).replace("\n", "?")
-        try:
-            os.write(2, text.encode("utf-8") + b"\n")
-        except OSError:
-            pass  # whoever listened has gone; the hook's output is still in its result
+        if self.lines > LINES_PER_SECOND or not self.log.takes(text.encode("utf-8"), self.event_id):
+            self.dropped += 1
 
     def text(self) -> str:
         """The kept part, without anything that could steer a terminal."""
         return clean(self.kept.decode("utf-8", "replace")).lstrip("\ufffd")
+
+
+class Log:
+    """Where lines go, which waits for no reader: journald with the event as a field of its own, or standard error."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.journal: Any = None
+
+    def takes(self, text: bytes, event_id: bytes) -> bool:
+        """Hand over a line; False where the reader does not take it now."""
+        if not self.is_open:
+            self.is_open, self.journal = True, journal_of_standard_error()
+        if self.journal is not None:
+            event = b"AZURE_EVENT_ID=%s\n" % event_id if event_id else b""
+            try:
+                self.journal.send(b"MESSAGE=%s\n%s%s" % (text, event, FIELDS))
+                return True
+            except BlockingIOError:
+                return False
+            except OSError:
+                pass  # journald restarts: standard error reaches it all the same
+        if not log_listens():
+            return False
+        try:
+            os.write(2, text + b"\n")
+        except OSError:
+            pass  # the reader has gone; the hook's output is still in its result
+        return True
+
+
+def journal_of_standard_error() -> Any:
+    """Return a socket to journald where standard error leads there; else None."""
+    found = os.fstat(2)
+    if os.environ.get("JOURNAL_STREAM") != "%d:%d" % (found.st_dev, found.st_ino):
+        return None
+    import socket
+
+    try:
+        journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        journal.setblocking(False)
+        journal.connect(JOURNAL)
+    except OSError:
+        return None
+    return journal
 
 
 def log_listens() -> bool:
