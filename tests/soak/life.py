@@ -186,7 +186,8 @@ def _rests(event: dict[str, Any], leader: str) -> bool:
     if event["stage"] == "recover":
         # for other events, or for the next attempt
         return bool(event["waiting"]) or any(hook["stage"] == "recover" and hook["state"] not in ("ok", "skipped") for hook in event["hooks"])
-    if not event["concerns_me"] or event["status"] != "Scheduled" or event["seconds_left"] <= 1:
+    # an id that had started before it came back counts as started, whatever its status says now
+    if not event["concerns_me"] or event["stage"] != "prepare" or event["status"] != "Scheduled" or event["seconds_left"] <= 1:
         return True
     if event["prepared"] in ("none", "running"):
         return False
