@@ -198,17 +198,17 @@ class Poller(threading.Thread):
         self._alive(self._longest if answered else self._longest_first)
         try:
             document = self._pacer.call(self._imds.events)
+            now = self._clock()
+            dates: tuple[Date, ...] = ((document.server_time, now),)
+            if self._last is None:
+                document, dates = confirmed(document, now, self._ask_again, self._doubts)
         except ImdsError as error:
             self._missed(error)
             return
         except Exception as error:  # pylint: disable=broad-exception-caught  # whatever it is, the next event must not be missed for it
             self._missed(ImdsError("the answer of IMDS led to an error of this program: %r" % error))
             return
-        now = self.last_good = self._clock()
-        dates: tuple[Date, ...] = ((document.server_time, now),)
-        if self._last is None:
-            document, dates = confirmed(document, now, self._ask_again, self._doubts)
-            now = dates[-1][1]
+        now = self.last_good = dates[-1][1]
         last = self._last
         is_news = last is None or _differs(document.events, last.events) or _differs(document.warnings, last.warnings)
         self._last, self._sees = document, True
@@ -217,6 +217,7 @@ class Poller(threading.Thread):
             self._deliver(Looked(document, now, dates))
 
     def _ask_again(self) -> Looked:
+        self._alive(self._longest)
         return Looked(self._pacer.call(self._imds.events), self._clock())
 
     def _has_drifted(self, document: EventDocument, at: float) -> bool:
