@@ -19,6 +19,7 @@ from hook_runner.run_identity import RunIdentity, usable
 from hook_runner.runs import Result, Runs
 from hook_runner.server_clock import ServerClock
 from hook_runner.stages import Hooks, companions, held_back_by, next_hook, prepare_ends
+from hook_runner.systemd_manager import HostEnds
 from hook_runner.trust import trusted_owners, untrusted
 from hook_runner.variables import hook_input, hook_variables
 
@@ -184,6 +185,8 @@ class Work:
 
     def _awaited(self, record: Record, hook: Hook, others: Sequence[Record]) -> Optional[str]:
         """What a hook has to wait for, so that no two undo each other's work; None where it may run."""
+        if self._runs.is_held():
+            return "the host, which goes down"
         if self._runs.has_strays():
             return "the end of hooks that the journal does not know"
         if any(step.hook == hook.name for _owner, step, _limit in self._active.values()) or self._runs.is_lost(hook.name):
@@ -207,6 +210,10 @@ class Work:
         try:
             identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
             self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), timeout + BACKSTOP, identity, hook.settings.unit)
+        except HostEnds as error:
+            step.attempt -= 1  # it has not run, and may after the boot
+            self._close(record, step, STOPPED, str(error))
+            return False
         except OSError as error:
             self._close(record, step, FAILED, "it could not be started: %s" % error)
             return True
