@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import struct
 
+from pathlib import Path
+from typing import Callable
+
 import pytest
 from documents import REFERENCE, quoted, rows
 from hook_runner import dbus_message, hook_units
+from hook_runner import runs as hook_runs
 from hook_runner.hook_limits import INFINITY, LIMITS, read_limits
+from hook_runner.systemd_manager import HostEnds, Refused
+from rig import Rig
+from simulated_azure import Azure
 
 WANTED = hook_units.Wanted("prepare", "10-drain", 7, "E-1", 60.0, 5.0, {"MemoryMax": 1 << 30}, None)
 
@@ -79,3 +86,45 @@ def test_answers_are_told_from_signals_and_errors_have_their_text() -> None:
     assert dbus_message.reply(error) == dbus_message.Reply(9, "a.b", "gone")
     with pytest.raises(ValueError):
         dbus_message.length(b"HTTP/1.1 400 Bad")
+
+
+class Systemd:
+    """Stands for systemd's manager, which would start units on the machine of the tests: it refuses."""
+
+    def __init__(self, error: OSError) -> None:
+        self.error = error
+        self.asked = 0
+
+    def start(self, folder: str, wanted: hook_units.Wanted) -> None:
+        self.asked += 1
+        raise self.error
+
+
+def refused_by(systemd: Systemd, me: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the rig's next starts go to this systemd."""
+    monkeypatch.setattr(hook_runs, "start_unit", systemd.start)
+    monkeypatch.setattr(me.runs, "_in_units", True)
+
+
+def test_hook_that_the_end_of_the_host_kept_from_running_runs_after_the_boot(azure: Azure, make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+    me = make_rig(hooks={"10-a": {"rerun": False}})
+    me.hook("prepare/10-a")
+    me.start()
+    systemd = Systemd(HostEnds("the host is going down"))
+    refused_by(systemd, me, monkeypatch)
+    event = azure.schedule("Reboot")
+    me.look()
+    me.look(after=1)
+    assert (systemd.asked, me.steps(event)) == (1, [("prepare/10-a", "stopped")])
+    assert list(Path(me.settings.run_directory, "runs").iterdir()) == []
+    me.restart("reboot")
+    me.look(after=30)
+    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+
+
+def test_hook_whose_unit_systemd_refuses_has_failed(azure: Azure, me: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    me.start()
+    refused_by(Systemd(Refused("no")), me, monkeypatch)
+    event = azure.schedule("Reboot")
+    me.look()
+    assert me.steps(event) == [("prepare/10-a", "failed")] and azure.approvals() == []

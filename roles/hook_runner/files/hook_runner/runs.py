@@ -23,6 +23,7 @@ from hook_runner import run_identity, sessions
 from hook_runner.hook_units import Wanted, start_unit
 from hook_runner.run_identity import RunIdentity
 from hook_runner.spawning import spawn_keeper
+from hook_runner.systemd_manager import HostEnds
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -35,6 +36,8 @@ ATTEMPTS = 20
 WRITING_MAY_TAKE = 600.0
 # seconds between two looks at a run whose end is near, and at one that does not announce its end
 LOOK_SOON, LOOK = 0.1, 1.0
+# seconds without another start after systemd has said that the host goes down; the daemon's own end usually comes before
+HOLD = 30.0
 # bytes that are reserved for a result with little output (keeper.LITTLE_OUTPUT), so that a full file system does not lose it
 RESERVED = 4096
 
@@ -115,6 +118,7 @@ class Runs:
         self._lost: dict[int, RunIdentity] = {}
         self._children: set[int] = set()
         self._ends = select.epoll()
+        self._held_until = float("-inf")
 
     def start(
         self,
@@ -126,7 +130,9 @@ class Runs:
         identity: Optional[RunIdentity] = None,
         limits: Mapping[str, int] = {},
     ) -> None:
-        """Run a hook that gets `input` on stdin and `variables`. Raises OSError where it cannot be tried at all.
+        """Run a hook that gets `input` on stdin and `variables`.
+
+        Raises HostEnds where the host goes down, so that it has not run; another OSError where it cannot be tried at all.
 
         Args:
             step_id: number of the run.
@@ -152,8 +158,10 @@ class Runs:
             os.mkfifo(os.path.join(folder, "alive"), 0o600)
             self._watch(step_id, _Run())
             self._launch(folder, step_id, path, variables.get("EVENT_ID", ""), limit, limits)
-        except OSError:
+        except OSError as error:
             self.forget(step_id)
+            if isinstance(error, HostEnds):
+                self._held_until = self._clock() + HOLD
             raise
 
     def adopt(self, step_id: int) -> bool:
@@ -209,6 +217,10 @@ class Runs:
                 ended.append((step_id, result))
         return ended
 
+    def is_held(self) -> bool:
+        """Return True if no hook should be started now, since the host goes down."""
+        return self._clock() < self._held_until
+
     def has_strays(self) -> bool:
         """Whether a run that belongs to nobody is still being ended."""
         return any(run.stray for run in self._active.values())
@@ -225,7 +237,10 @@ class Runs:
     def next_look(self) -> Optional[float]:
         """Return the monotonic seconds at which `poll` is worth a call though `fileno` is not readable; None for never."""
         now = self._clock()
-        return min((at for at in (self._look(step_id, run, now) for step_id, run in self._active.items()) if at is not None), default=None)
+        looks = [self._look(step_id, run, now) for step_id, run in self._active.items()]
+        if self.is_held():
+            looks.append(self._held_until)
+        return min((at for at in looks if at is not None), default=None)
 
     def clean(self, known_ids: set[int]) -> None:
         """Look at the folders of unknown runs: those that say what they are for become `lost`, all others are ended and removed."""

@@ -24,6 +24,8 @@ ANSWER_MAY_TAKE = 10.0
 # how often, and after what pause, a connection is tried that systemd ended, which it does when it executes itself anew
 ATTEMPTS, PAUSE = 3, 0.2
 EXISTS = "org.freedesktop.systemd1.UnitExists"
+# a job that the end of the host, or of all services, has made impossible
+ENDING = ("org.freedesktop.systemd1.TransactionIsDestructive", "org.freedesktop.systemd1.ShuttingDown")
 LONGEST = 1 << 20
 
 
@@ -43,6 +45,10 @@ class Refused(OSError):
     """systemd does not start the unit; the text says why."""
 
 
+class HostEnds(Refused):
+    """systemd does not start the unit now, because it is ending all services."""
+
+
 def is_there() -> bool:
     """Return True if systemd runs this host and lets this process start units."""
     return os.geteuid() == 0 and os.path.isdir(BOOTED) and os.path.exists(SOCKET)
@@ -57,7 +63,7 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
         descriptors: open files that systemd duplicates and keeps for as long as the unit lives.
 
     Raises:
-        Refused: there will be no such unit.
+        Refused: there will be no such unit; HostEnds where that is for the end of the host only.
         NoAnswer: nothing is known.
         OSError: systemd cannot be reached.
     """
@@ -76,6 +82,8 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
                 raise
             time.sleep(PAUSE)
             continue
+        if reply.error in ENDING:
+            raise HostEnds("the host is going down")
         if reply.error and not (reply.error == EXISTS and attempt > 1):  # a call before this one may have had its effect
             raise Refused("systemd does not start the unit %s: %s" % (name, reply.text or reply.error))
         return

@@ -32,6 +32,7 @@ from hook_runner.stages import (
     prepare_ends,
     urgency,
 )
+from hook_runner.systemd_manager import HostEnds
 from hook_runner.trust import trusted_owners, untrusted
 from hook_runner.variables import hook_input, hook_variables
 
@@ -273,12 +274,13 @@ class Work:
 
     def _awaited(self, record: Record, hook: Hook, others: Sequence[Record]) -> Optional[str]:
         """What a hook has to wait for, so that no two undo each other's work; None where it may run."""
+        if self._runs.is_held():
+            return "the host, which goes down"
         if self._runs.has_strays():
             return "the end of hooks that the journal does not know"
         same = [(owner, step) for owner, step, _limit in self._active.values() if step.hook == hook.name]
-        if same:
-            self._claim(record, hook, same)
-        if any(step.hook == hook.name for _owner, step, _limit in self._active.values()) or self._runs.is_lost(hook.name):
+        self._claim(record, hook, same)
+        if same or self._runs.is_lost(hook.name):
             return "the hook of the same name that runs for another event"
         if hook.stage == PREPARE and self.recovers():
             self._claim(record, hook, [(owner, step) for owner, step, _limit in self._active.values() if step.stage == RECOVER])
@@ -369,6 +371,10 @@ class Work:
         try:
             identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
             self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP, identity, hook.settings.unit)
+        except HostEnds as error:
+            step.attempt -= 1  # it has not run, and may after the boot
+            self._close(record, step, STOPPED, str(error))
+            return False
         except OSError as error:
             self._close(record, step, FAILED, "it could not be started: %s" % error)
             return True
