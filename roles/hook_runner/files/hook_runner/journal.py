@@ -67,6 +67,7 @@ class Journal:
         # the file and those beside it as this process left them; None where the next use has to open them anew
         self._left: Optional[journal_file.Fingerprint] = None
         self._is_changed = False
+        self._since_checkpoint = 0
         self._attached_at = float("-inf")
         self._tried_at = float("-inf")
         self._failed_at = float("-inf")
@@ -466,8 +467,18 @@ class Journal:
         return not self._is_changed or self._clock() - self._attached_at < PAUSE
 
     def _leave(self) -> None:
-        """Remember how the files are now."""
-        if self._left is not None:
+        """Remember how the files are after a transaction, unless something else has changed them in the meantime.
+
+        A transaction changes the log only; the file itself changes when `checkpoint` copies the log into it.
+        """
+        if self._left is None:
+            return
+        found = journal_file.fingerprint(self._path)
+        if found.identities == self._left.identities and found.contents[0] == self._left.contents[0]:
+            self._since_checkpoint += 1
+            if self._connection is not None and self._since_checkpoint >= journal_file.CHECKPOINT_EVERY:
+                self._since_checkpoint = 0
+                journal_file.checkpoint(self._connection)
             self._left = journal_file.fingerprint(self._path)
 
     def _ready(self, at_once: bool) -> Optional[sqlite3.Connection]:
@@ -503,6 +514,7 @@ class Journal:
             except (OSError, sqlite3.Error, Unusable) as reason:
                 self.is_known = self.is_known or journal_file.holds_nothing(reason)
                 return
+        self._left = journal_file.fingerprint(self._path)
         try:
             self._last_id = max(self._last_id, rows.last_id(self._connection))
             self._take_in(self._connection)
@@ -513,7 +525,6 @@ class Journal:
             if record.id not in self._pending:
                 self._pending.add(record)
         self._notes_pending = dict(self._notes)
-        self._left = journal_file.fingerprint(self._path)
 
     def _take_in(self, connection: sqlite3.Connection) -> None:
         """Learn the file's open records and notes. Raises sqlite3.Error."""

@@ -20,8 +20,8 @@ BESIDE = ("-wal", "-shm", "-journal")
 
 # what a disk that fills up leaves to us: this much in the log, and as much in the tables
 RESERVE = 256 * 1024
-# the log is emptied early, so that it and one more transaction stay within the reserve
-CHECKPOINT_PAGES = 32
+# the log is copied into the file so often, in transactions, so that it and one more transaction stay within the reserve
+CHECKPOINT_EVERY = 4
 
 # a disk that breaks the journal again and again must not be filled with the pieces
 KEPT_ASIDE = 5
@@ -82,6 +82,17 @@ def try_to_write(connection: sqlite3.Connection) -> None:
     SQLite opens a file that it may not write for reading, without an error, and even BEGIN IMMEDIATE succeeds there.
     """
     connection.execute("DELETE FROM reserve WHERE 0")
+
+
+def checkpoint(connection: sqlite3.Connection) -> None:
+    """Copy the log into the file; what cannot be copied now stays in the log.
+
+    SQLite could do this within a transaction, but then a change of the file would not show that another program made it.
+    """
+    try:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    except sqlite3.Error:
+        pass  # the log has it all
 
 
 def holds_nothing(error: Exception) -> bool:
@@ -195,7 +206,7 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA wal_autocheckpoint = %d" % CHECKPOINT_PAGES)
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoint
         migrate(connection, lambda: commit(connection))
         for record_id in rows.open_ids(connection):
             try:
