@@ -45,7 +45,7 @@ class Stage:
         path = self.folder / "config.yml"
         path.write_text(yaml.safe_dump({**self.config, **config}))
         before = sorted(self.folder.rglob("*"))
-        report = check(str(path), hooks_directory, offline)
+        report = check(str(path), hooks_directory, offline, root=str(self.folder / "root"))
         assert sorted(self.folder.rglob("*")) == before
         # both can always be printed
         json.dumps(report.as_data())

@@ -106,7 +106,9 @@ def refused_by(systemd: Systemd, me: Rig, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(me.runs, "_in_units", True)
 
 
-def test_hook_that_the_end_of_the_host_kept_from_running_runs_after_the_boot(azure: Azure, make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hook_that_the_end_of_the_host_kept_from_running_runs_after_the_boot(
+    azure: Azure, make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
     me = make_rig(hooks={"10-a": {"rerun": False}})
     me.hook("prepare/10-a")
     me.start()

@@ -250,7 +250,8 @@ def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: Site, az
     assert tight.changed_tasks[-4:] == ["Tell the service besides", made, "Describe the units of hooks", RESTART], tight.text
     until(site.watches, "it watches", site.said)
     assert site.unit("Nice") == "5"
-    site.host.run(["sh", "-c", f"printf '#!/bin/sh\\ncat /proc/self/status; nice\\n' >{HOOKS_FOLDER}/prepare/50-asks; chmod 755 {HOOKS_FOLDER}/prepare/50-asks"])
+    hook = f"{HOOKS_FOLDER}/prepare/50-asks"
+    site.host.run(["sh", "-c", f"printf '#!/bin/sh\\ncat /proc/self/status; nice\\n' >{hook}; chmod 755 {hook}"])
     asked = site.ask("try", "50-asks")
     assert asked.returncode == 0 and "NoNewPrivs:\t1" in asked.stdout, asked
     assert asked.stdout.splitlines()[-2].endswith(": 0"), asked.stdout

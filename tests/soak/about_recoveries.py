@@ -46,7 +46,8 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
                     cut_short -= 1
                     continue
                 assert first.ended is not None
-                yield Violation("3 recovered once", "%s recovered from event %s again, %.1f s after its success" % (hook.path, key[:8], second.began - first.ended))
+                text = "%s recovered from event %s again, %.1f s after its success"
+                yield Violation("3 recovered once", text % (hook.path, key[:8], second.began - first.ended))
 
 
 def wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
@@ -74,7 +75,8 @@ def wait_for_others(evidence: Evidence) -> Iterator[Violation]:
             # a recovery that had begun before the other event was known is finished
             if key == run.key or not _is_waiting(evidence, key, began) or not _is_waiting(evidence, key, run.began):
                 continue
-            prepared = [each for each in evidence.runs if each.hook.startswith(PREPARE) and each.key == key and name in (each.hook.split("/")[1], *({name} - names))]
+            of_event = [each for each in evidence.runs if each.hook.startswith(PREPARE) and each.key == key]
+            prepared = [each for each in of_event if name in (each.hook.split("/")[1], *({name} - names))]
             if prepared:
                 text = "%s for event %s began while event %s was listed, for which %s ran"
                 yield Violation("3 recovery waits for others", text % (run.hook, run.key[:8], key[:8], prepared[0].hook))

@@ -10,7 +10,7 @@ import random
 from soak.plan import EMERGENCY, PREPARE, RECOVER, STARTED, VM, Action, Hook, Plan, Setup
 
 TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
-RESOURCES = (VM,) * 7 + ( "vm1,vm2", "vm2,vm1", "vm2")
+RESOURCES = (VM,) * 7 + ("vm1,vm2", "vm2,vm1", "vm2")
 NOTICES = (900, 900, 600, 600, 60, 30, 30, 15, 8, 4)
 PREPARES = ("works",) * 14 + ("slow", "slow", "fails", "hangs", "ignores-term", "leaves-a-child", "kills-itself", "fails-first", "hangs-first")
 RECOVERS = ("works",) * 10 + ("slow", "slow", "fails-first", "fails-until-healed", "leaves-a-child", "hangs-first")
@@ -44,7 +44,8 @@ def _setup(chance: random.Random) -> Setup:
     if chance.random() < 0.15:
         hooks.append(Hook(RECOVER, "90-all", chance.choice(RECOVERS)))
     hooks += [Hook(stage, "10-a", chance.choice(PREPARES)) for stage in (EMERGENCY, STARTED) if chance.random() < 0.5]
-    return Setup(tuple(hooks), chance.choice(("self-only", "self-only", "first")), chance.choice(("stop", "finish")), chance.choice(SKEWS), chance.random() < 0.5)
+    leader, when_started = chance.choice(("self-only", "self-only", "first")), chance.choice(("stop", "finish"))
+    return Setup(tuple(hooks), leader, when_started, chance.choice(SKEWS), chance.random() < 0.5)
 
 
 def _long(seed: int, chance: random.Random) -> Plan:

@@ -159,7 +159,12 @@ class _Life:
         return Evidence(
             plan=self.plan,
             runs=hook_runs(self.site.marks()),
-            approvals=[Approval(unix(line["time"]), key.casefold(), line["status"]) for line in lines if line["what"] == "approval" and line["vm"] == VM for key in line["ids"]],
+            approvals=[
+                Approval(unix(line["time"]), key.casefold(), line["status"])
+                for line in lines
+                if line["what"] == "approval" and line["vm"] == VM
+                for key in line["ids"]
+            ],
             listed=listed,
             looks=looks,
             named_at=min(names, default=time.time()),

@@ -64,6 +64,7 @@ class Plan(NamedTuple):
         """For people."""
         setup = self.setup
         lines = ["seed %d%s" % (self.seed, ", long" if self.is_long else "")]
-        lines.append("  leader %s, when_started %s, clock wrong by %d s%s" % (setup.leader, setup.when_started, setup.skew, ", an operator recovers" * setup.operator))
+        operator = ", an operator recovers" * setup.operator
+        lines.append("  leader %s, when_started %s, clock wrong by %d s%s" % (setup.leader, setup.when_started, setup.skew, operator))
         lines += ["  %s %s%s" % (hook.path, hook.does, ", persists" if hook.persists else "") for hook in setup.hooks]
         return "\n".join(lines + ["    " + str(action) for action in self.actions])

@@ -123,5 +123,6 @@ def test_documents_are_known_from_the_simulators_log_and_requests() -> None:
     listed = listed_from(lines)
     assert listed == {A: [Listed(1.0, ("vm1",)), Listed(5.0, ())]}
     request = {"method": "GET", "route": "scheduledevents", "status": 200, "fault": ""}
-    asked = [{**request, "moment": 0.5}, {**request, "moment": 2.0}, {**request, "moment": 3.0, "status": 503, "fault": "unavailable"}, {**request, "moment": 6.0}]
+    sick = {**request, "moment": 3.0, "status": 503, "fault": "unavailable"}
+    asked = [{**request, "moment": 0.5}, {**request, "moment": 2.0}, sick, {**request, "moment": 6.0}]
     assert [look.keys for look in looks_from(asked, listed, [])] == [frozenset(), {A}, frozenset()]

@@ -18,6 +18,7 @@ from hook_runner.check_host import check_host
 from hook_runner.configuration import DEFAULT_PATH, ConfigError, Settings, load_settings
 from hook_runner.findings import ERROR, INFO, WARNING, Report
 from hook_runner.hooks import Hook
+from hook_runner.other_handlers import check_other_handlers
 from hook_runner.records import PREPARE
 from hook_runner.trust import trusted_owners
 
@@ -30,6 +31,7 @@ def check(
     hooks_directory: Optional[str] = None,
     offline: bool = False,
     owners: Optional[frozenset[int]] = None,
+    root: str = "/",
 ) -> Report:
     """Look at configuration, hooks, permissions and IMDS.
 
@@ -38,6 +40,7 @@ def check(
         hooks_directory: hooks of another place than the configuration says.
         offline: do not ask IMDS. Asking switches its Scheduled Events on for this VM, as any watching does.
         owners: whose files are believed; by default root's and those of whoever runs this.
+        root: folder below which the files of other programs are.
     """
     report = Report()
     owners = trusted_owners() if owners is None else owners
@@ -47,6 +50,7 @@ def check(
     hooks = check_hooks(hooks_directory or settings.hooks_directory, settings, owners, report)
     _check_policy(settings, hooks, report)
     check_host(settings, owners, report)
+    check_other_handlers(report, root)
     if not offline:
         _check_imds(settings, report)
     return report

@@ -9,7 +9,6 @@ of the call until the unit has ended; therefore a run is locked even while the u
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -28,6 +27,7 @@ KEEPER_MAY_TAKE = 4.0
 BACKSTOP = 30.0
 _UNUSUAL = re.compile(r"[^A-Za-z0-9:_.\\-]")
 _LONGEST_NAME = 100
+
 
 class Wanted(NamedTuple):
     """A unit for one run.

@@ -128,7 +128,7 @@ class Runs:
         variables: Mapping[str, str],
         limit: float,
         identity: Optional[RunIdentity] = None,
-        limits: Mapping[str, int] = {},
+        limits: Optional[Mapping[str, int]] = None,
     ) -> None:
         """Run a hook that gets `input` on stdin and `variables`.
 
@@ -157,7 +157,7 @@ class Runs:
             os.mkfifo(os.path.join(folder, "requests"), 0o600)
             os.mkfifo(os.path.join(folder, "alive"), 0o600)
             self._watch(step_id, _Run())
-            self._launch(folder, step_id, path, variables.get("EVENT_ID", ""), limit, limits)
+            self._launch(folder, step_id, path, variables.get("EVENT_ID", ""), limit, limits or {})
         except OSError as error:
             self.forget(step_id)
             if isinstance(error, HostEnds):

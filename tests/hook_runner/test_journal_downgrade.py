@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A journal that this version has written is read and written by version 0.1.0, and read by this one afterwards."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from hook_runner.journal import Journal
+from journal_values import add_step, make_record
+
+# what version 0.1.0 asks and writes, to the letter of its column lists
+VERSION = 1
+RECORD = (
+    "id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval, approval_reason,"
+    " approval_attempts, approval_asked_by, approval_forced, closed_at, event"
+)
+STEP = "id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output"
+
+
+def test_journal_is_read_and_written_by_the_version_before_and_read_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.db")
+    journal = Journal.open(path, print)
+    record = make_record(journal.next_id(), "E-1", approval_error="refused")
+    add_step(record, journal.next_id()).boot = "boot 1"
+    assert journal.save(record)
+    journal.note("resource_name", "vm1")
+    journal.close()
+
+    older = sqlite3.connect(path)
+    assert older.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    (row,) = older.execute(f"SELECT {RECORD} FROM records WHERE closed_at IS NULL").fetchall()
+    (step,) = older.execute(f"SELECT {STEP} FROM steps WHERE record = ?", row[:1]).fetchall()
+    for table, columns, values in (("records", RECORD, (row[0] + 10, "e-2", *row[2:])), ("steps", STEP, (step[0] + 10, row[0] + 10, *step[2:]))):
+        older.execute(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(values))})", values)
+    older.commit()
+    older.close()
+
+    said: list[str] = []
+    journal = Journal.open(path, said.append)
+    kept, added = journal.open_records()
+    assert said == [] and journal.noted("resource_name") == "vm1"
+    assert (kept.approval_error, [each.boot for each in kept.steps]) == ("refused", ["boot 1"])
+    assert (added.key, added.approval_error, [(each.boot, each.void) for each in added.steps]) == ("e-2", "", [("", "")])
+    journal.close()
