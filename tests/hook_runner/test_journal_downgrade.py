@@ -23,7 +23,8 @@ STEP = "id, record, stage, hook, attempt, state, reason, started_at, ended_at, e
 def test_journal_is_read_and_written_by_the_version_before_and_read_again(tmp_path: Path) -> None:
     path = str(tmp_path / "journal.db")
     journal = Journal.open(path, print)
-    record = make_record(journal.next_id(), "E-1", approval_error="refused")
+    record = make_record(journal.next_id(), "E-1")
+    record.approval_error = "refused"
     add_step(record, journal.next_id()).boot = "boot 1"
     assert journal.save(record)
     journal.note("resource_name", "vm1")
