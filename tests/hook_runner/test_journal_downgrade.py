@@ -34,7 +34,8 @@ def test_journal_is_read_and_written_by_the_version_before_and_read_again(tmp_pa
     assert older.execute("PRAGMA user_version").fetchone() == (VERSION,)
     (row,) = older.execute(f"SELECT {RECORD} FROM records WHERE closed_at IS NULL").fetchall()
     (step,) = older.execute(f"SELECT {STEP} FROM steps WHERE record = ?", row[:1]).fetchall()
-    for table, columns, values in (("records", RECORD, (row[0] + 10, "e-2", *row[2:])), ("steps", STEP, (step[0] + 10, row[0] + 10, *step[2:]))):
+    other = (row[0] + 10, "e-2", *row[2:-1], row[-1].replace("E-1", "E-2"))
+    for table, columns, values in (("records", RECORD, other), ("steps", STEP, (step[0] + 10, other[0], *step[2:]))):
         older.execute(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(values))})", values)
     older.commit()
     older.close()
