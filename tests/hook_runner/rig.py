@@ -47,6 +47,7 @@ class Rig(Told):
     Attributes:
         wall_is_off: how wrong the host's own clock is.
         delivers: whether approvals get as far as the client; off, they are lost as in a crash.
+        boot_number: which boot of the host this is.
     """
 
     def __init__(self, folder: Path, azure: Azure, name: str = "vm1", **config: Any) -> None:
@@ -59,7 +60,7 @@ class Rig(Told):
         self._began = azure.now()
         self.delivers = True
         self._elapsed = self._booted = 0.0
-        self._boots = 1
+        self.boot_number = 1
         self._engine: Optional[Engine] = None
         self.config: dict[str, Any] = {}
         self.configure(**{"policy": AFTER_PREPARE, **config})
@@ -103,7 +104,7 @@ class Rig(Told):
         self._engine = Engine(
             settings, self._hooks(), self.journal, self.runs, self.clock,
             lambda record, event: self._queue.append((record, event)), self._say, lambda record, step: self.ended.append((record, step)),
-            "boot %d" % self._boots,
+            "boot %d" % self.boot_number,
         )  # fmt: skip
         return self._engine
 
@@ -119,7 +120,7 @@ class Rig(Told):
             self.end_processes()
             shutil.rmtree(self.settings.run_directory)
             self._booted = self._elapsed - 1.0
-            self._boots += 1
+            self.boot_number += 1
         # a killed process closes nothing, so neither may the garbage collector
         _ABANDONED.append((self._engine, self.journal, self.runs))
         self.start()

@@ -289,3 +289,12 @@ def test_a_folder_of_metrics_that_others_can_write_is_a_warning(stage: Stage) ->
         folder.chmod(mode)
         report = stage.check(metrics_file=str(folder / "our.prom"))
         assert warning in said(report, WARNING) and ("others can" in said(report, WARNING)) == bool(warning)
+
+
+@pytest.mark.parametrize("hooks, warns", [(["prepare/10-a"], True), (["recover/10-a"], False)])
+def test_approval_that_does_not_wait_for_prepare_hooks_is_a_warning(stage: Stage, hooks: list[str], warns: bool) -> None:
+    for hook in hooks:
+        stage.hook(hook)
+    report = stage.check(policy={"rules": [{"when": {}, "do": [{"approve": "now"}]}]})
+    assert any(finding.what == "policy" and "approve: now" in finding.text for finding in report.findings) == warns
+    assert not any(finding.what == "policy" and "approve: now" in finding.text for finding in stage.check(policy="documented").findings)

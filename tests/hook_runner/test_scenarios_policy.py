@@ -33,6 +33,15 @@ def test_the_documented_policy_approves_what_microsofts_sample_does(azure: Azure
     assert bool(azure.approvals()) == approved
 
 
+@pytest.mark.parametrize("body, approved", [(HANGS, False), (FAILS, False), (":", True)])
+def test_documented_policy_approves_after_the_prepare_hooks(azure: Azure, make_rig: MakeRig, body: str, approved: bool) -> None:
+    me = make_rig(policy="documented")
+    me.hook("prepare/10-a", body)
+    azure.schedule("Reboot", source="User", hold=True)
+    me.look()
+    assert bool(azure.approvals()) == approved
+
+
 def test_approved_at_once_is_approved_before_the_preparation_ends(azure: Azure, make_rig: MakeRig) -> None:
     me = make_rig(policy={"rules": [{"when": {}, "do": ["prepare", "approve"]}]})
     me.hook("prepare/10-a", HANGS)

@@ -116,3 +116,32 @@ def test_the_deadline_of_a_hook_that_was_adopted_holds_before_imds_answers(azure
     assert me.steps(event) == [("prepare/10-a", "running")]
     me.look(after=7)
     assert me.steps(event) == [("prepare/10-a", "timeout")] and azure.approvals() == []
+
+
+def test_preparation_whose_effect_persists_is_not_repeated_after_a_reboot(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(hooks={"10-a": {"persists": True}})
+    me.delivers = False
+    me.hook("prepare/10-a")
+    me.hook("prepare/20-b")
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    me.restart("reboot")
+    me.delivers = True
+    me.look(after=1)
+    assert me.ran() == ["prepare/10-a", "prepare/20-b", "prepare/20-b"] and azure.approvals() == [("vm1", event)]
+
+
+def test_event_is_not_approved_after_a_reboot_before_it_is_prepared_again(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig()
+    me.delivers = False
+    me.hook("prepare/10-a")
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    me.restart("reboot")
+    me.delivers = True
+    me.hook("prepare/10-a", HANGS)
+    me.look(after=1)
+    assert azure.approvals() == [] and me.engine.prepared(me.record(event)) == "running"
+    me.release("prepare/10-a")
+    me.settle()
+    assert azure.approvals() == [("vm1", event)]
