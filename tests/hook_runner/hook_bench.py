@@ -18,7 +18,7 @@ from hook_runner.spawning import KEEPER
 T = TypeVar("T")
 
 LONG = 30.0
-SOURCES = [str(Path(KEEPER).parents[1]), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
+SOURCES = [str(Path(KEEPER).parents[1]), str(Path(KEEPER).parents[4] / "plugins" / "module_utils")]
 
 
 def until(condition: Callable[[], T], what: str = "it", seconds: float = 20.0) -> T:
