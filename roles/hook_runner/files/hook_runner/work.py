@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
-from typing import Callable, NamedTuple, Optional, Sequence
+from typing import Callable, Optional, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 
+from hook_runner.claims import Claim, Claims, end_of_claim
 from hook_runner.configuration import Settings
 from hook_runner.deadlines import hook_ends
 from hook_runner.hooks import Hook
@@ -49,20 +50,6 @@ NEAR = "the event may start"
 AGAIN = "; NotBefore has moved, so that it is run again"
 
 
-class _Claim(NamedTuple):
-    """A more urgent event waits for a hook that runs for another one.
-
-    Attributes:
-        record: the event that waits.
-        end: when the hook has to have ended for it.
-        inherits: whether a success of the hook is a success for the waiting event, too.
-    """
-
-    record: Record
-    end: datetime
-    inherits: bool
-
-
 class Work:
     """The hook runs of all events.
 
@@ -98,8 +85,7 @@ class Work:
         self._boot = boot
         self._active: dict[int, tuple[Record, Step, Optional[float]]] = {}
         self._stopping: dict[int, tuple[str, str]] = {}
-        # by the id of the step that runs, and the id of the record that waits for it
-        self._claims: dict[int, dict[int, _Claim]] = {}
+        self._claims = Claims()
         self._collected: set[int] = set()
         self.waiting: dict[int, str] = {}
         # whether all that was saved is on disk: until then a run's result has to stay where the next daemon finds it
@@ -147,7 +133,7 @@ class Work:
         found = [self._runs.next_look()]
         for record, step, limit in self._active.values():
             if step.id not in self._stopping:
-                ends = [self._own_end(record, step), *(claim.end for claim in self._claims.get(step.id, {}).values())]
+                ends = [self._own_end(record, step), *(claim.end for claim in self._claims.of(step.id))]
                 end = min((at for at in ends if at is not None), default=None)
                 found.append(hook_ends(limit, end, self._clock.now(), self._clock.monotonic()))
         return min((at for at in found if at is not None), default=None)
@@ -161,13 +147,13 @@ class Work:
         for step_id, result in self._runs.poll():
             if step_id in self._active:
                 record, step, _limit = self._active.pop(step_id)
-                claims = self._claims.pop(step_id, {})
+                claims = self._claims.take(step_id)
                 self._note(record, step, result)
                 if step.stage == RECOVER and step.state != INTERRUPTED:
                     for other in companions(record, step, self.hooks, others):
                         self._share(record, step, other)
                 elif step.stage == PREPARE and step.state == OK:
-                    for claim in claims.values():
+                    for claim in claims:
                         if claim.inherits and claim.record.gone_at is None:
                             self._share(record, step, claim.record)
             self._collected.add(step_id)
@@ -190,12 +176,12 @@ class Work:
     def forget(self, record: Record) -> None:
         """Drop what is only needed while the event is open."""
         self.waiting.pop(record.id, None)
-        self._drop_claims(record)
+        self._claims.drop(record)
 
     def is_claimed(self, record: Record) -> bool:
         """Return True if another event inherits from a prepare hook that runs for this one, so that the hook has to go on."""
         steps = (step for owner, step, _limit in self._active.values() if owner is record and step.stage == PREPARE)
-        return any(claim.inherits for step in steps for claim in self._claims.get(step.id, {}).values())
+        return any(claim.inherits for step in steps for claim in self._claims.of(step.id))
 
     def void(self, record: Record, stages: Sequence[str], reason: str) -> None:
         """Let the hooks of these stages count as not run for the event, because what they did does not hold any more."""
@@ -256,7 +242,7 @@ class Work:
         if awaited is not None:
             self.waiting[record.id] = "%s/%s waits for %s" % (hook.stage, hook.name, awaited)
             return False
-        self._drop_claims(record)
+        self._claims.drop(record)
         now = self._clock.now()
         budget = self._budget(record, hook, now)
         if hook.stage == PREPARE and budget < max(hook.settings.needs, min(1.0, hook.settings.timeout)):
@@ -293,36 +279,21 @@ class Work:
         return None if holder is None else "the end of event %s, for which this VM is prepared as well" % holder.event.event_id
 
     def _claim(self, record: Record, hook: Hook, running: Sequence[tuple[Record, Step]]) -> None:
-        """Limit hooks that run for less urgent events, or for ones that are over, to what this event leaves them.
-
-        A prepare hook that does the same job may use all of that time, since its success counts for this event. Any other hook gets half of
-        it, and the hook that waits has the other half.
-        """
+        """Limit hooks that run for less urgent events, or for ones that are over, to what this event leaves them."""
         now = self._clock.now()
         for owner, step in running:
             if hook.stage != PREPARE or (owner.gone_at is None and urgency(record) >= urgency(owner)):
                 continue
-            before = self._claims.get(step.id, {}).get(record.id)
+            before = self._claims.earlier(step.id, record)
             inherits = step.stage == PREPARE
-            end = self._end_of_claim(record, hook, now, inherits, before)
+            end = end_of_claim(record, hook, self._times(), now, inherits, before)
             own_end = self._end_of(owner, step)
             if inherits or end < own_end:
-                self._claims.setdefault(step.id, {})[record.id] = _Claim(record, end, inherits)
+                self._claims.put(step.id, Claim(record, end, inherits))
             if before is None and end < own_end:
                 who = "event %s (%s), which is more urgent," % (record.event.event_id, record.event.event_type)
                 left = max(0.0, (end - now).total_seconds())
                 self._keep(owner, "shortened", "%s waits for %s/%s: %.0f s are left for it" % (who, step.stage, step.hook, left), "warning")
-
-    def _end_of_claim(self, record: Record, hook: Hook, now: datetime, inherits: bool, before: Optional[_Claim]) -> datetime:
-        budget = prepare_budget(record, self._times(), now)
-        is_open = budget is None or is_late(record, now)
-        end = now + timedelta(seconds=max(0.0, self.settings.minimum_budget if budget is None else budget))
-        if before is not None and (is_open or not inherits):
-            return min(before.end, end)
-        if not inherits:
-            half = max(hook.settings.needs, (end - now).total_seconds() / 2)
-            end -= timedelta(seconds=min(hook.settings.timeout, half))
-        return end
 
     def _end_of(self, owner: Record, step: Step) -> datetime:
         """When a hook that runs has to have ended for its own event."""
@@ -344,10 +315,6 @@ class Work:
         timeout = self.settings.hook(step.stage, step.hook).timeout
         late = step.stage == PREPARE and step.started_at is not None and is_late(record, step.started_at)
         return min(timeout, self.settings.minimum_budget) if late else timeout
-
-    def _drop_claims(self, record: Record) -> None:
-        for claims in self._claims.values():
-            claims.pop(record.id, None)
 
     def _void_after_reboot(self, record: Record) -> None:
         """A reboot undoes what was prepared, unless the configuration says that the effect persists."""
@@ -405,7 +372,7 @@ class Work:
             if end is not None and now >= end:
                 left = record.event.seconds_left(now)
                 self._stop(step, TIMEOUT, "%s in %.0f s" % (NEAR, left), min(self.settings.kill_after, left / 2))
-            claim = min(self._claims.get(step.id, {}).values(), key=lambda claim: claim.end, default=None)
+            claim = min(self._claims.of(step.id), key=lambda claim: claim.end, default=None)
             if claim is not None and now >= claim.end:
                 left = claim.record.event.seconds_left(now)
                 why = "event %s (%s) needs the time that is left" % (claim.record.event.event_id, claim.record.event.event_type)
