@@ -29,7 +29,7 @@ def test_deadline_of_the_service_is_that_of_the_hook_that_runs(azure: Azure, mak
     me.hook("prepare/10-a", HANGS)
     me.start()
     assert me.engine.work.next_deadline() is None
-    event = azure.schedule("Reboot", notice=600, hold=True)
+    azure.schedule("Reboot", notice=600, hold=True)
     me.look()
     assert me.engine.work.next_deadline() == me.monotonic() + 100
     me.release("prepare/10-a")
