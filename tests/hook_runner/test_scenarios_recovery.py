@@ -176,6 +176,8 @@ def test_failed_recovery_waits_for_the_next_event_and_serves_both(azure: Azure, 
     me.hook("recover/10-a")
     me.look(after=30)
     assert me.ran("recover") == ["recover/10-a"] and me.ran("prepare") == ["prepare/10-a"] * 2
+    due_in = me.engine.due_in()
+    assert due_in is not None and due_in >= 1
     me.look(after=31)
     me.look(after=1)
     assert me.ran("recover") == ["recover/10-a"] * 2

@@ -227,7 +227,7 @@ class Engine:
         if record.gone_at is not None:
             times = [retry_at(hook, record.latest(RECOVER, hook.name)) for hook in applicable(self.work.hooks, record, RECOVER)]
             seconds = [(at - now).total_seconds() for at in times if at is not None and at != NEVER_AGAIN]
-            return max(0.0, min(seconds)) if seconds else None
+            return max(WHILE_UNDECIDED, min(seconds)) if seconds else None  # one that is due may have to wait for another event
         if record.seen_started or record.approval == ACCEPTED:
             return None
         # what the policy says depends on the time, and on files
