@@ -91,6 +91,22 @@ def test_event_that_is_not_approved_yet_is_not_approved_after_its_recovery(azure
     assert me.ran("prepare") == ["prepare/10-a"] * 2 and len(azure.approvals()) == 1
 
 
+def test_event_whose_recovery_another_one_served_is_not_approved_when_it_comes_back(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig()
+    for stage in ("prepare", "recover"):
+        me.hook(stage + "/10-a")
+    me.delivers = False
+    for kind in ("Freeze", "Redeploy"):
+        azure.schedule(kind, hold=True)
+    _show_by_turns(azure, me, True, False, False)
+    me.delivers = True
+    assert me.ran("recover") == ["recover/10-a"]
+    _show_by_turns(azure, me, *[True] * 20)
+    assert azure.requests("POST") == [] and len(me.ran("prepare")) == 2
+    me.look(after=61)
+    assert len(azure.approvals()) == 2 and len(me.ran("prepare")) == 4
+
+
 def test_one_document_without_this_vm_ends_nothing(azure: Azure, me: Rig) -> None:
     azure.show(azure.entry())
     me.look()

@@ -158,8 +158,9 @@ def is_undone(record: Record) -> bool:
     """Return True if recover hooks ran after the last prepare hook of an event that has come back."""
     if record.gone_at is not None:
         return False
-    last = {stage: max((step.id for step in record.of_stage(stage) if step.state != SKIPPED), default=0) for stage in (PREPARE, RECOVER)}
-    return last[RECOVER] > last[PREPARE]
+    prepared = max((step.id for step in record.of_stage(PREPARE) if step.state != SKIPPED), default=0)
+    # a recover hook that was left out was served by the run for another event
+    return max((step.id for step in record.of_stage(RECOVER)), default=0) > prepared
 
 
 def urgency(record: Record) -> tuple[float, int]:
