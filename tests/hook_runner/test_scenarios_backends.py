@@ -15,6 +15,7 @@ from scripts import HANGS
 from simulated_azure import Azure
 
 MakeRig = Callable[..., Rig]
+LATE = {"rules": [{"when": {"first_seen_age": {"min": 10}}, "do": [{"approve": "after_prepare"}]}, {"do": ["prepare"]}]}
 
 
 def _alternate(azure: Azure, me: Rig, listed: Iterator[bool], polls: int = 20) -> None:
@@ -78,7 +79,7 @@ def test_event_that_comes_back_shortly_before_not_before_is_prepared_again_at_on
 
 
 def test_event_that_is_not_approved_yet_is_not_approved_after_its_recovery(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy={"rules": [{"name": "late", "when": {"first_seen_age": {"min": 10}}, "do": [{"approve": "after_prepare"}]}, {"do": ["prepare"]}]})
+    me = make_rig(policy=LATE)
     for stage in ("prepare", "recover"):
         me.hook(stage + "/10-a")
     azure.schedule("Freeze", hold=True)
@@ -92,14 +93,12 @@ def test_event_that_is_not_approved_yet_is_not_approved_after_its_recovery(azure
 
 
 def test_event_whose_recovery_another_one_served_is_not_approved_when_it_comes_back(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig()
+    me = make_rig(policy=LATE)
     for stage in ("prepare", "recover"):
         me.hook(stage + "/10-a")
-    me.delivers = False
     for kind in ("Freeze", "Redeploy"):
         azure.schedule(kind, hold=True)
     _show_by_turns(azure, me, True, False, False)
-    me.delivers = True
     assert me.ran("recover") == ["recover/10-a"]
     _show_by_turns(azure, me, *[True] * 20)
     assert azure.requests("POST") == [] and len(me.ran("prepare")) == 2
