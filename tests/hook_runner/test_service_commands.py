@@ -14,6 +14,7 @@ from typing import Callable
 
 import pytest
 from daemon_process import Daemon
+from hook_runner import cli
 from hook_runner.control import ask
 from journal_children import in_child
 from scripts import FAILS, TALKS
@@ -271,3 +272,22 @@ def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: A
     assert table[5].split("  ") and table[5].startswith(event) and "cancelled-or-missed" in table[5] and "accepted" in table[5]
     assert "speaking of %s" % event in told[3][1]
     assert me.command("history", "--all", "--limit", "3").returncode == 2
+
+
+@pytest.mark.parametrize("words", [["run"], ["run", "--dry-run"], ["run", "--config", "/x"], ["run", "--config", "/x", "--dry-run"]])
+def test_options_of_run_are_read_as_argparse_reads_them(words: list[str]) -> None:
+    plain, full = cli.options_of_run(words), cli.parser().parse_args(words)
+    assert plain is not None and (plain.config, plain.dry_run) == (full.config, full.dry_run)
+
+
+@pytest.mark.parametrize("words", [[], ["status"], ["run", "--help"], ["run", "--config"], ["run", "--config=/x"], ["run", "more"]])
+def test_other_words_are_left_to_argparse(words: list[str]) -> None:
+    assert cli.options_of_run(words) is None
+
+
+def test_daemon_does_not_have_argparse_in_memory(make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    check = "import threading, sys, time\nthreading.Timer(1, lambda: print('argparse', 'argparse' in sys.modules, file=sys.stderr, flush=True)).start()"
+    me.start(first=check)
+    me.wait(lambda: me.said("argparse True") + me.said("argparse False"))
+    assert me.said("argparse False") == 1
