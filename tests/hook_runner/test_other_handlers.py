@@ -14,10 +14,12 @@ from azure_scheduled_events.receipts import DEFAULT_FOLDER, Receipts
 from hook_runner.findings import WARNING, Report
 from hook_runner.other_handlers import RECENT, check_other_handlers
 
+ENDPOINT = "http://169.254.169.254"
+
 
 def findings(root: Path) -> list[tuple[str, str]]:
     report = Report()
-    check_other_handlers(report, str(root))
+    check_other_handlers(ENDPOINT, report, str(root))
     assert all(finding.what == "other handlers" for finding in report.findings)
     return [(finding.severity, finding.where) for finding in report.findings]
 
@@ -43,7 +45,9 @@ def test_beacon_of_salt_is_a_warning(tmp_path: Path, name: str, text: str) -> No
 
 def test_recent_approval_by_a_module_is_a_warning(tmp_path: Path) -> None:
     folder = str(tmp_path / DEFAULT_FOLDER.lstrip("/"))
-    Receipts(folder, "http://169.254.169.254").write("E-1", "2026-11-21T12:00:00Z", None)
+    Receipts(folder, "http://127.0.0.1:8080").write("E-2", "2026-11-21T12:00:00Z", None)
+    assert findings(tmp_path) == []
+    Receipts(folder, ENDPOINT).write("E-1", "2026-11-21T12:00:00Z", None)
     assert findings(tmp_path) == [(WARNING, folder)]
     old = time.time() - RECENT - 60
     for entry in os.scandir(folder):

@@ -106,6 +106,24 @@ def test_event_whose_recovery_another_one_served_is_not_approved_when_it_comes_b
     assert len(azure.approvals()) == 2 and len(me.ran("prepare")) == 4
 
 
+def test_event_that_comes_back_during_the_recovery_of_another_one_is_not_approved(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy=LATE)
+    me.hook("prepare/10-a")
+    me.hook("recover/10-a", HANGS)
+    for kind in ("Freeze", "Redeploy"):
+        azure.schedule(kind, hold=True)
+    _show_by_turns(azure, me, True, False, False, True)
+    me.look_once(after=10)
+    assert azure.requests("POST") == []
+    me.restart("kill")
+    me.look_once(after=1)
+    me.release("recover/10-a")
+    me.look_once(after=1)
+    assert azure.requests("POST") == [] and me.ran("recover") == ["recover/10-a"]
+    me.look(after=61)
+    assert len(azure.approvals()) == 2 and len(me.ran("prepare")) == 4
+
+
 def test_one_document_without_this_vm_ends_nothing(azure: Azure, me: Rig) -> None:
     azure.show(azure.entry())
     me.look()

@@ -50,7 +50,7 @@ def check(
     hooks = check_hooks(hooks_directory or settings.hooks_directory, settings, owners, report)
     _check_policy(settings, hooks, report)
     check_host(settings, owners, report)
-    check_other_handlers(report, root)
+    check_other_handlers(settings.endpoint, report, root)
     if not offline:
         _check_imds(settings, report)
     return report

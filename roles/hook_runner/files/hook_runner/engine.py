@@ -268,7 +268,7 @@ class Engine:
         state = outcome(self.work.hooks, record, PREPARE)
         if state == "running" and (record.seen_started or record.gone_at) and not self.work.runs_for(record, PREPARE):
             return "failed"  # it was cut short, and what is left of it will not run any more
-        if state == "ok" and (self.work.recovers() or self.work.runs_for(record, RECOVER) or is_undone(record)):
+        if state == "ok" and (self.work.recovers() or self.work.is_being_undone(record) or is_undone(record)):
             return "running"  # what recovers may undo what was prepared, or has undone it
         return state
 
@@ -426,11 +426,13 @@ class Engine:
         The recovery is finished first. Then the preparation, which it has undone, is repeated, but only when the event has been listed for
         longer than a stale document explains, or when NotBefore is too near to wait for that.
         """
-        if self.work.runs_for(record, RECOVER):
+        if self.work.runs_for(record, RECOVER) or self.work.is_being_undone(record):
             self.work.keep_time(record, RECOVER)
             return False
-        if record.came_back_at is None or not is_undone(record):
+        if not is_undone(record):
             return True
+        if record.came_back_at is None:
+            record.came_back_at = self._clock.now()  # before this start of the daemon, which begins the time anew
         now, window = self._clock.now(), timedelta(seconds=self.settings.reappear_within)
         end = prepare_ends(record, self.settings.margin)
         if now < record.came_back_at + window and (end is None or end - now > window):

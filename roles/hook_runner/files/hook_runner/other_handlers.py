@@ -22,10 +22,11 @@ RECENT = 7 * 86400.0
 _ADVICE = "one component has to own a host, see \"One owner for each host\" in docs/hook-runner.md"
 
 
-def check_other_handlers(report: Report, root: str = "/") -> None:
+def check_other_handlers(endpoint: str, report: Report, root: str = "/") -> None:
     """Look for a Salt beacon and for approvals by playbooks.
 
     Args:
+        endpoint: base URL of IMDS; approvals that another one took do not count.
         report: gets a warning for each.
         root: folder below which the files of the host are.
     """
@@ -35,7 +36,8 @@ def check_other_handlers(report: Report, root: str = "/") -> None:
                 text = "Salt's beacon azure_events is configured here, and its reactions may prepare or approve as well; %s" % _ADVICE
                 report.add(WARNING, "other handlers", path, text)
     folder = os.path.join(root, DEFAULT_FOLDER.lstrip("/"))
-    receipts = [path for path in glob.glob(os.path.join(folder, "*.json")) if time.time() - _changed_at(path) < RECENT]
+    recent = [path for path in glob.glob(os.path.join(folder, "*.json")) if time.time() - _changed_at(path) < RECENT]
+    receipts = [path for path in recent if '"%s"' % endpoint in _text(path)]
     if receipts:
         text = "%d approvals of event_approve or of Salt were given on this host within a week; %s" % (len(receipts), _ADVICE)
         report.add(WARNING, "other handlers", folder, text)

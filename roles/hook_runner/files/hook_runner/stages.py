@@ -213,3 +213,12 @@ def companions(record: Record, step: Step, hooks: Hooks, others: Sequence[Record
         for hook in applicable(hooks, other, RECOVER):
             if hook.name == step.hook and not is_done(hook, other.latest(RECOVER, hook.name)):
                 yield other
+
+
+def undone_by(step: Step, hooks: Hooks, others: Sequence[Record]) -> Iterator[Record]:
+    """The present events whose preparation a recover hook undoes: they were over when it began, and have come back since."""
+    partner = step.hook if any(hook.name == step.hook for hook in hooks.get(PREPARE, ())) else None
+    for other in others:
+        before = (done for done in other.of_stage(PREPARE) if done.id < step.id and done.state != SKIPPED)
+        if other.gone_at is None and other.concerned and any(partner in (None, done.hook) for done in before):
+            yield other

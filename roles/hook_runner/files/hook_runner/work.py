@@ -31,6 +31,7 @@ from hook_runner.stages import (
     next_hook,
     prepare_budget,
     prepare_ends,
+    undone_by,
     urgency,
 )
 from hook_runner.systemd_manager import HostEnds
@@ -100,6 +101,11 @@ class Work:
         partners = {hook.name for hook in self.hooks.get(PREPARE, ())}
         return any(step.stage == RECOVER and step.hook not in partners for _owner, step, _limit in self._active.values())
 
+    def is_being_undone(self, record: Record) -> bool:
+        """Return True if a recover hook runs that undoes what was prepared for this event, which has come back since it began."""
+        running = (step for _owner, step, _limit in self._active.values() if step.stage == RECOVER)
+        return any(list(undone_by(step, self.hooks, [record])) for step in running)
+
     def runs_for(self, record: Record, *stages: str) -> bool:
         """Whether a hook of one of these stages runs for the event."""
         return any(owner is record and step.stage in stages for owner, step, _limit in self._active.values())
@@ -149,8 +155,10 @@ class Work:
                 record, step, _limit = self._active.pop(step_id)
                 claims = self._claims.take(step_id)
                 self._note(record, step, result)
-                if step.stage == RECOVER and step.state != INTERRUPTED:
-                    for other in companions(record, step, self.hooks, others):
+                if step.stage == RECOVER:
+                    served = companions(record, step, self.hooks, others) if step.state != INTERRUPTED else ()
+                    undone = (other for other in undone_by(step, self.hooks, others) if other is not record)
+                    for other in (*served, *undone):
                         self._share(record, step, other)
                 elif step.stage == PREPARE and step.state == OK:
                     for claim in claims:
