@@ -15,6 +15,8 @@ from soak.violations import Violation
 # an approval that was on its way when the event changed is nobody's fault
 ON_ITS_WAY = 1.0
 CHANGES = ("move", "retype", "hit", "announce")
+# seconds between the end of a hook and the moment at which a daemon on a busy machine notices it
+TO_NOTICE = 1.0
 
 
 def follow_preparation(evidence: Evidence) -> Iterator[Violation]:
@@ -66,8 +68,11 @@ def _unprepared(evidence: Evidence, approval: Approval, hook: Hook) -> str:
 
 
 def _inherited(evidence: Evidence, approval: Approval, hook: Hook, own: Optional[HookRun]) -> Optional[HookRun]:
-    """A success for a less urgent event, which counts for one that was waiting for the same hook."""
-    seen = next((look.at for look in evidence.looks if approval.key in look.keys), approval.at)
+    """A success for a less urgent event, which counts for one that was waiting for the same hook.
+
+    The daemon notices the end of a hook a moment after it, and may see the event in between.
+    """
+    seen = next((look.at for look in evidence.looks if approval.key in look.keys), approval.at) - TO_NOTICE
     since = seen if own is None else max(seen, own.began)
     others = [run for run in evidence.runs_of(hook.path) if run.key != approval.key and run.how == "ok"]
     return next((run for run in reversed(others) if run.ended is not None and since <= run.ended <= approval.at), None)

@@ -20,6 +20,10 @@ TRUE_BEHIND = ("", "date-skew", "bom", "close-idle", "delay", "lost-request")
 ABOUT = 0.02
 
 
+# seconds that a process of the daemon may take on a busy machine until it has opened the journal
+TO_OPEN = 3.0
+
+
 class Listed(NamedTuple):
     """An event was in the true document from then on with these resources; none: it was gone."""
 
@@ -84,8 +88,15 @@ class Evidence(NamedTuple):
         return next((each.resources for each in reversed(self.listed.get(key, ())) if each.at <= at), ())
 
     def forgotten(self, key: str, hook: str, since: float, until: float) -> bool:
-        """Whether a process of the daemon began in that time that could not know of the run: the journal did not have it."""
-        return any(since <= restart.ended and restart.began <= until and (key, hook) not in restart.known for restart in self.restarts)
+        """Whether a process of the daemon began in that time that could not know of the run.
+
+        The journal did not have it then, or was destroyed before the process had opened it.
+        """
+        began = [restart for restart in self.restarts if since <= restart.ended and restart.began <= until]
+        if any((key, hook) not in restart.known for restart in began):
+            return True
+        faults = [deed.began for deed in self.deeds if deed.action.verb.startswith("journal-") and deed.action.verb != "journal-locked"]
+        return any(restart.ended <= at <= restart.began + TO_OPEN for restart in began for at in faults)
 
     def rebooted(self, since: float, until: float) -> bool:
         return any(restart.how == "reboot" and since <= restart.ended <= until for restart in self.restarts)
