@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
+from azure_scheduled_events import ImdsRefused
+from hook_runner.metrics import Metrics
 from hook_runner.status import as_text, is_good
 from rig import Rig
 from scripts import FAILS, HANGS
@@ -219,3 +221,18 @@ def test_a_run_whose_keeper_is_killed_is_run_again_but_not_for_ever(azure: Azure
         me.look(after=1)
     assert [state for _hook, state in me.steps(event)] == ["interrupted"] * 3
     assert me.engine.prepared(me.record(event)) == "failed" and azure.requests("POST") == []
+
+
+def test_metrics_count_refused_approvals_and_events_that_are_not_recovered_from(azure: Azure, me: Rig) -> None:
+    me.hook("recover/10-a", FAILS)
+    azure.schedule("Reboot", cancel_after=60)
+    me.look()
+    me.look(after=61)
+    metrics = Metrics(str(me.folder / "metrics.prom"))
+    metrics.approval_answered(None)
+    metrics.approval_answered(ImdsRefused("no", "", 403, retryable=False))
+    metrics.write(me.engine, me.health, False)
+    lines = (me.folder / "metrics.prom").read_text().splitlines()
+    assert "azure_scheduled_events_not_recovered 1.0" in lines
+    for result in ("accepted", "status-403"):
+        assert 'azure_scheduled_events_approval_answers_total{result="%s"} 1.0' % result in lines

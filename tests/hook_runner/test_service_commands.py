@@ -291,3 +291,25 @@ def test_daemon_does_not_have_argparse_in_memory(make_daemon: MakeDaemon) -> Non
     me.start(first=check)
     me.wait(lambda: me.said("argparse True") + me.said("argparse False"))
     assert me.said("argparse False") == 1
+
+
+@pytest.mark.parametrize("give_up", [False, True])
+def test_recover_is_tried_again_or_given_up_by_hand(azure: Azure, make_daemon: MakeDaemon, give_up: bool) -> None:
+    me = make_daemon()
+    me.rig.hook("prepare/10-a")
+    me.rig.hook("recover/10-a", FAILS)
+    me.start()
+    event = azure.schedule("Freeze", hold=True)
+    me.wait(azure.approvals)
+    assert me.command("recover", event).returncode == 1
+    azure.cancel(event)
+    me.wait(lambda: me.times("STATUS=watching as vm1: Freeze Scheduled, NOT RECOVERED"))
+    code, data = me.data("status")
+    assert code == 1 and data["events"][0]["not_recovered"] == ["10-a"]
+    if not give_up:
+        me.rig.hook("recover/10-a")
+    done = me.command("recover", event[:8].lower(), *["--give-up"] * give_up)
+    assert done.returncode == 0, done.stderr
+    me.wait(lambda: me.data("status")[1]["events"] == [])
+    assert me.said("not recovered, as an operator gave it up") == give_up
+    assert me.command("recover", event).returncode == 4

@@ -240,7 +240,7 @@ def show_history(options: argparse.Namespace) -> int:
 
 
 def history_of(settings: Settings, event_id: Optional[str], limit: int) -> HistoryFound:
-    """The history from the daemon, or from the file where no daemon tells it."""
+    """The history from the daemon, or from the file where no daemon runs."""
     from hook_runner import history_source
 
     try:

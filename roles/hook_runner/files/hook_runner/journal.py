@@ -373,7 +373,7 @@ class Journal:
         """Write all that is pending; returns what was wrong with single ones, raises sqlite3.Error where it is the file."""
         problem: Optional[Exception] = None
         if self.degraded is not None:
-            self._begin(connection)  # there may be nothing to write, and then this tells whether something could be
+            self._begin(connection)  # there may be nothing to write, and then this shows whether something could be
             journal_file.try_to_write(connection)
             connection.execute("ROLLBACK")
         for name, value in list(self._notes_pending.items()):

@@ -103,7 +103,7 @@ def holds_nothing(error: Exception) -> bool:
 
 
 class Fingerprint(NamedTuple):
-    """What tells the journal's files from others that took their place, or their content from another one.
+    """What distinguishes the journal's files from others that took their place, or their content from another one.
 
     Attributes:
         identities: device and inode of the file and of those beside it; None for each that is not there.
@@ -175,7 +175,7 @@ def _examined(uri: str, patience: float) -> sqlite3.Connection:
 
 
 def _copied(path: str, patience: float) -> sqlite3.Connection:
-    """Open a copy, where SQLite cannot read the log beside the journal: without it the journal tells what is not true any more."""
+    """Open a copy, where SQLite cannot read the log beside the journal: without it the journal shows an older state."""
     import shutil
     import tempfile
     from urllib.parse import quote

@@ -100,7 +100,7 @@ def members(cgroup: str) -> list[int]:
 
 
 def hold_open(home: int) -> None:
-    """Open the pipe whose end of file tells the daemon that this process has ended. It stays open until then."""
+    """Open the pipe whose end of file shows the daemon that this process has ended. It stays open until then."""
     try:
         # read and write: this does not wait for a reader
         os.open("alive", os.O_RDWR | os.O_NONBLOCK, dir_fd=home)
