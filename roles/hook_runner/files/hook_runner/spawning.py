@@ -9,6 +9,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -38,7 +39,8 @@ def opened(folder: str) -> Iterator[tuple[int, int]]:
 def spawn_keeper(folder: str, log: int = 2) -> int:
     """Start the keeper of the run in this folder as a child: its process id. Raises OSError.
 
-    The lock is taken here, so that there is no moment without it. log: descriptor that gets the hook's output.
+    The lock is taken here, so that there is no moment without it. TERM is blocked until the keeper can handle it, so that a keeper that
+    gets it at its start ends its hook, too. log: descriptor that gets the hook's output.
     """
     with opened(folder) as (lock, requests):
         has_log = _is_open(log)
@@ -46,7 +48,9 @@ def spawn_keeper(folder: str, log: int = 2) -> int:
         given += [(os.POSIX_SPAWN_DUP2, lock, 3), (os.POSIX_SPAWN_DUP2, requests, 4)]
         nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in ((0, 1) if has_log else (0, 1, 2))]
         command = [sys.executable, "-I", "-S", KEEPER, folder]
-        return os.posix_spawn(sys.executable, command, {"LANG": "C.UTF-8"}, file_actions=[*given, *nowhere], setsigmask=())
+        return os.posix_spawn(
+            sys.executable, command, {"LANG": "C.UTF-8"}, file_actions=[*given, *nowhere], setsigmask=(signal.SIGTERM,)
+        )
 
 
 def _high(descriptor: int) -> int:
