@@ -398,6 +398,7 @@ class Work:
             state, reason = OK, ""
         elif not state:
             state, reason = _judged(result)
+        record.forget_outputs(step.stage, step.hook)
         self._close(record, step, state, reason)
 
     def _share(self, record: Record, step: Step, other: Record) -> None:
