@@ -9,8 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
-from azure_scheduled_events.imds import API_VERSION
-from azure_scheduled_events.discovery import DEFAULT_ENDPOINT
+from azure_scheduled_events.imds import API_VERSION, DEFAULT_ENDPOINT
 from azure_scheduled_events.policy import Places, Policy, PolicyError
 from azure_scheduled_events.policy_file import load_policy
 from azure_scheduled_events.predicates import nearest

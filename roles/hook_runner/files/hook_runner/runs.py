@@ -20,10 +20,8 @@ from collections.abc import Mapping
 from typing import Callable, NamedTuple, Optional
 
 from hook_runner import run_identity, sessions
-from hook_runner.hook_units import Wanted, start_unit
 from hook_runner.run_identity import RunIdentity
-from hook_runner.spawning import spawn_keeper
-from hook_runner.systemd_manager import HostEnds
+from hook_runner.spawning import HostEnds, spawn_keeper
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -274,6 +272,8 @@ class Runs:
         if not self._in_units:
             self._children.add(spawn_keeper(folder, 2 if self._log is None else self._log))
             return
+        from hook_runner.hook_units import Wanted, start_unit  # not in memory before the first hook
+
         stage, hook = path.split("/")[-2:]
         start_unit(folder, Wanted(stage, hook, step_id, event_id, limit, self.kill_after, limits, self._log))
 

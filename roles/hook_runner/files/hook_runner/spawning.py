@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Starts a keeper such that its lock is held from the first moment, and that it inherits nothing else of the daemon."""
+"""Starts a keeper as a child: its lock is held from the first moment, and it inherits nothing else of the daemon.
+
+And what the daemon has to know of systemd, which can start it in a unit instead, before there is a hook: see `hook_units`.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,18 @@ from collections.abc import Iterator
 from hook_runner.sessions import boot_id
 
 KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
+# sd_booted(3)
+BOOTED = "/run/systemd/system"
+SYSTEMD = "/run/systemd/private"
+
+
+class HostEnds(OSError):
+    """systemd does not start the keeper's unit now, because it is ending all services."""
+
+
+def has_units() -> bool:
+    """Return True if systemd runs this host and lets this process start units."""
+    return os.geteuid() == 0 and os.path.isdir(BOOTED) and os.path.exists(SYSTEMD)
 
 
 @contextlib.contextmanager
