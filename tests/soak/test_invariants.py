@@ -133,4 +133,4 @@ def test_documents_are_known_from_the_simulators_log_and_requests() -> None:
     asked = [{**request, "moment": 0.5}, {**request, "moment": 2.0}, sick, {**request, "moment": 6.0}]
     assert looks_from(asked, listed, []) == [Look(0.5, frozenset()), Look(2.0, frozenset({A})), Look(6.0, frozenset())]
     at_changes = looks_from([{**request, "moment": 1.0004}, {**request, "moment": 1.01}, {**request, "moment": 4.9996}], listed, [])
-    assert [(look.keys, look.doubtful) for look in at_changes] == [(set(), {A}), ({A}, set()), (set(), {A})]
+    assert [(set(look.keys), set(look.doubtful)) for look in at_changes] == [(set(), {A}), ({A}, set()), (set(), {A})]
