@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 import sys
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable, Iterator, Optional
 
 import pytest
 import requests
 from ansible_hosts import Hosts
+from other_user import USER, folder_for_user, python_for_user
 from simulator_process import Simulator
 
 EVENT_ID = "5C1D6E3A-84F2-4B7E-9A10-2F0C7B9D4E01"
-USER = 12345 if os.geteuid() == 0 else os.geteuid()
 FOLDER = Path(".local", "state", "azure-scheduled-events", "approvals")
 
 # a Python for the managed node that becomes the user before it begins
@@ -36,46 +34,33 @@ os.execve(%(python)r, [%(python)r, *sys.argv[1:]], environment)
 """
 
 
-def python_for_users() -> Optional[Path]:
-    """A Python that the user may run; that of the tests may lie in root's home directory."""
-    identity = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
-    for folder in os.environ["PATH"].split(os.pathsep):
-        for python in sorted(Path(folder).glob("python3*")):
-            if re.fullmatch(r"python3(\.\d+)?", python.name):
-                try:
-                    subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 8))"], check=True, cwd="/", **identity)
-                except (OSError, subprocess.CalledProcessError):
-                    continue
-                return python
-    return None
-
-
 @pytest.fixture
 def azure(simulate: Callable[..., Simulator]) -> Simulator:
     return simulate({"name": "one", "id": EVENT_ID, "type": "Reboot", "resources": ["vm1"], "source": "User"})
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """The user's home directory, where the user can reach it."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder.stat().st_mode & 0o077 == 0:
-            folder.chmod(0o711)
-    folder = tmp_path / "home"
-    folder.mkdir()
-    os.chown(folder, USER, -1)
-    return folder
+def folder() -> Iterator[Path]:
+    with folder_for_user() as found:
+        yield found
 
 
 @pytest.fixture
-def hosts_of(tmp_path: Path, azure: Simulator) -> Callable[[Optional[Path]], Hosts]:
+def home(folder: Path) -> Path:
+    (folder / "home").mkdir()
+    os.chown(folder / "home", USER, -1)
+    return folder / "home"
+
+
+@pytest.fixture
+def hosts_of(tmp_path: Path, folder: Path, azure: Simulator) -> Callable[[Optional[Path]], Hosts]:
     """A host on which Ansible is the user, with this home directory."""
-    python = python_for_users()
+    python = python_for_user()
     if python is None:
         pytest.skip("needs a Python that other users can run")
 
     def hosts(home: Optional[Path]) -> Hosts:
-        shim = tmp_path / "python"
+        shim = folder / "python"
         libraries = str(Path(requests.__file__).parents[1])
         words = {"own": sys.executable, "user": USER, "python": str(python), "libraries": libraries, "home": str(home or "")}
         shim.write_text(AS_USER % words)
