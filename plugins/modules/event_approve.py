@@ -20,6 +20,7 @@ notes:
   - IMDS does not show which events have been approved. So the module leaves a receipt for every approval in O(receipts)
     and reports C(changed=false) for an event that has one. Where receipts cannot be written the module warns, and
     approves again next time, which does no harm.
+  - Users do not see the receipts of each other. An event that root has approved is approved once more by another user.
   - Events that have started, or whose status is not known, are never approved. Events of an unknown type are approved only
     when their id or type is asked for.
   - Looks at the events once. So a policy that asks for the age of an event always sees a new one.
@@ -70,8 +71,11 @@ options:
     description:
       - Directory on the target for the receipts of approvals. A receipt counts for the event ID at its C(NotBefore), since
         Azure may use an ID again for another occurrence. When the time has changed the event is approved again.
+      - The default is C(/run/azure-scheduled-events/approvals) for root, and
+        C(~/.local/state/azure-scheduled-events/approvals) for other users.
+      - The directory has to belong to root or to the user who approves, and must not be writable by others. Receipts in
+        any other directory do not count, and none is written there.
     type: path
-    default: /run/azure-scheduled-events/approvals
 seealso:
   - module: azure_imds.scheduled_events.event_info
   - module: azure_imds.scheduled_events.event_wait
@@ -82,28 +86,51 @@ EXAMPLES = r"""
   azure_imds.scheduled_events.event_approve:
     policy: documented
 
-- name: Approve the restart that this play has prepared for
-  azure_imds.scheduled_events.event_approve:
-    event_ids: "{{ coming.events | map(attribute='event_id') }}"
+- name: See what is coming
+  azure_imds.scheduled_events.event_info:
+  register: coming
 
-- name: Approve for all VMs of the availability set, once, when all have prepared
-  azure_imds.scheduled_events.event_approve:
-    event_ids: "{{ coming.events | map(attribute='event_id') }}"
-    release_others: true
-  run_once: true
+- name: Prepare, with a script that lies beside the playbook
+  ansible.builtin.script: drain.sh
+  register: drained
+  ignore_errors: true
 
-- name: Approve reboots at night only, and only after this VM is ready
+- name: Approve restarts at night only, and only after this VM is ready
   azure_imds.scheduled_events.event_approve:
     prepared: "{{ 'ok' if drained is succeeded else 'failed' }}"
     policy:
       rules:
-        - name: reboots at night
+        - name: restarts at night
           when:
             type: [Reboot, Redeploy]
             only_me: true
             utc_hours: 22-5
           do:
             - approve: after_prepare
+
+- name: End hosts that are not ready, so that nothing is approved for them
+  ansible.builtin.fail:
+    msg: The preparation failed.
+  when: drained is failed
+
+- name: Approve the events of this VM, unless they hit others too
+  azure_imds.scheduled_events.event_approve:
+    event_ids: "{{ coming.events | selectattr('resources', 'equalto', [coming.resource_name]) | map(attribute='event_id') }}"
+
+# This is for the linear strategy, Ansible's default: all hosts of ansible_play_batch have come this far, and those that failed are
+# not in it. run_once would not do: it takes one host, whether the event hits it or not. Here the first VM of the event approves.
+- name: Approve once for all VMs of an event, if each of them is a host of this play that is ready
+  azure_imds.scheduled_events.event_approve:
+    event_ids: "{{ coming.events | map(attribute='event_id') }}"
+    release_others: true
+    policy:
+      rules:
+        - name: all of its VMs are ready
+          when:
+            is_leader: first
+            resources:
+              all: "{{ ansible_play_batch | map('extract', hostvars) | map(attribute='coming.resource_name') }}"
+          do: approve
 """
 
 RETURN = r"""
@@ -200,7 +227,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
     load_policy,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import DEFAULT_FOLDER
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
+    default_folder,
+)
 
 OPTIONS: dict[str, t.Any] = dict(
     policy=dict(type="raw"),
@@ -208,7 +237,7 @@ OPTIONS: dict[str, t.Any] = dict(
     prepared=dict(type="str", choices=["none", "running", "ok", "failed"], default="none"),
     gates=dict(type="dict", default={}),
     release_others=dict(type="bool", default=False),
-    receipts=dict(type="path", default=DEFAULT_FOLDER),
+    receipts=dict(type="path"),
 )
 
 
@@ -261,7 +290,7 @@ def main() -> None:
     policy, gates = asked_policy(module), asked_gates(module)
     grounds = Grounds(chosen, None, module.params["release_others"], policy, module.params["prepared"], gates)
     try:
-        done = approve(conversation(module), grounds, module.params["receipts"], send=not module.check_mode)
+        done = approve(conversation(module), grounds, module.params["receipts"] or default_folder(), send=not module.check_mode)
     except ImdsError as error:
         fail(module, error)
     warn_of(module, done.document)
