@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A user's project folder, outside the collection, with what a document prints in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from hosts.host import Host
+
+from recipes.printed import COMMAND, FILE, Printed, find
+
+# seconds; only what hangs takes so long, however busy the machine is
+LONGEST = 300.0
+
+
+class Ran:
+    """A command line that runs, or has ended."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
+        self._process, self._output = process, output
+
+    @property
+    def text(self) -> str:
+        """What it has written so far, both streams."""
+        return self._output.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def status(self) -> int:
+        """Its exit status; waits for the end."""
+        return self._process.wait(LONGEST)
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def must_succeed(self) -> Ran:
+        assert self.status == 0, self.text
+        return self
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(LONGEST)
+
+
+class Project:
+    """Takes files and command lines from documents as they are printed, and knows which it has taken.
+
+    Args:
+        folder: the project folder.
+        environment: of its command lines.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.used: set[tuple[str, str]] = set()
+        self._environment = dict(environment)
+        self._running: list[Ran] = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def take(self, document: str, *names: str) -> None:
+        """Write these files of the document into the folder."""
+        for name in names:
+            self.write(name, self._printed(document, name, FILE).text)
+
+    def run(self, document: str, command: str) -> Ran:
+        """Run this command line of the document to its end."""
+        ran = self.start(document, command)
+        try:
+            ran.status  # pylint: disable=pointless-statement  # waits
+        except subprocess.TimeoutExpired:
+            ran.kill()
+            raise AssertionError(f"{command} did not end:\n{ran.text}") from None
+        return ran
+
+    def start(self, document: str, command: str) -> Ran:
+        """Begin to run this command line of the document."""
+        line = self._printed(document, command, COMMAND).text
+        output = self.folder.parent / f"output-{len(self._running)}"
+        with output.open("wb") as sink:
+            process = subprocess.Popen(
+                ["bash", "-c", line], cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
+            )
+        self._running.append(Ran(process, output))
+        return self._running[-1]
+
+    def write(self, name: str, text: str) -> Path:
+        """A file that no document prints: what this user has besides."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def write_yaml(self, name: str, content: object) -> Path:
+        return self.write(name, yaml.safe_dump(content))
+
+    def close(self) -> None:
+        for ran in self._running:
+            if ran.runs:
+                ran.kill()
+
+    def _printed(self, document: str, name: str, kind: str) -> Printed:
+        found = find(document, name)
+        assert found.kind == kind, f"{document}: {name!r} is not a {kind}"
+        self.used.add((document, name))
+        return found
+
+
+def own_environment(home: Path) -> dict[str, str]:
+    """A user's environment with this home directory, and none of Ansible's variables."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PYTHON"))}
+    return {**kept, "HOME": str(home), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1"}
+
+
+def connect(project: Project, hosts: Mapping[str, Host]) -> None:
+    """Say beside the user's inventory how these hosts are reached."""
+    for name, host in hosts.items():
+        reached = {"ansible_connection": "nsenter", "ansible_nsenter_keeper": str(host.keeper), "ansible_user": "root"}
+        project.write_yaml(f"host_vars/{name}.yml", {**reached, "ansible_python_interpreter": "/usr/bin/python3", "ansible_pipelining": True})
