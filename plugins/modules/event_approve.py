@@ -20,6 +20,7 @@ notes:
   - IMDS does not show which events have been approved. So the module leaves a receipt for every approval in O(receipts)
     and reports C(changed=false) for an event that has one. Where receipts cannot be written the module warns, and
     approves again next time, which does no harm.
+  - Users do not see the receipts of each other. An event that root has approved is approved once more by another user.
   - Events that have started, or whose status is not known, are never approved. Events of an unknown type are approved only
     when their id or type is asked for.
   - Looks at the events once. So a policy that asks for the age of an event always sees a new one.
@@ -70,8 +71,11 @@ options:
     description:
       - Directory on the target for the receipts of approvals. A receipt counts for the event ID at its C(NotBefore), since
         Azure may use an ID again for another occurrence. When the time has changed the event is approved again.
+      - The default is C(/run/azure-scheduled-events/approvals) for root, and
+        C(~/.local/state/azure-scheduled-events/approvals) for other users.
+      - The directory has to belong to root or to the user who approves, and must not be writable by others. Receipts in
+        any other directory do not count, and none is written there.
     type: path
-    default: /run/azure-scheduled-events/approvals
 seealso:
   - module: azure_imds.scheduled_events.event_info
   - module: azure_imds.scheduled_events.event_wait
@@ -200,7 +204,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
     load_policy,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import DEFAULT_FOLDER
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
+    default_folder,
+)
 
 OPTIONS: dict[str, t.Any] = dict(
     policy=dict(type="raw"),
@@ -208,7 +214,7 @@ OPTIONS: dict[str, t.Any] = dict(
     prepared=dict(type="str", choices=["none", "running", "ok", "failed"], default="none"),
     gates=dict(type="dict", default={}),
     release_others=dict(type="bool", default=False),
-    receipts=dict(type="path", default=DEFAULT_FOLDER),
+    receipts=dict(type="path"),
 )
 
 
@@ -261,7 +267,7 @@ def main() -> None:
     policy, gates = asked_policy(module), asked_gates(module)
     grounds = Grounds(chosen, None, module.params["release_others"], policy, module.params["prepared"], gates)
     try:
-        done = approve(conversation(module), grounds, module.params["receipts"], send=not module.check_mode)
+        done = approve(conversation(module), grounds, module.params["receipts"] or default_folder(), send=not module.check_mode)
     except ImdsError as error:
         fail(module, error)
     warn_of(module, done.document)

@@ -15,6 +15,10 @@ description:
   - Made to stand in C(facts_modules), in front of every play, for hosts of any kind. It never fails a host, and never
     costs it more than O(timeout) seconds (a host without IMDS no more than 3). Where nothing can be known the fact says
     so in RV(ansible_facts.azure_scheduled_events.available) and RV(ansible_facts.azure_scheduled_events.reason).
+notes:
+  - When C(facts_modules) names two modules, set the variable C(ansible_facts_parallel) to V(false) for all hosts.
+    Otherwise Ansible runs the modules as asynchronous jobs with a time limit of 0, and fails a host where one of them,
+    also M(ansible.builtin.setup), takes longer than five seconds ("Timeout exceeded").
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
@@ -39,19 +43,24 @@ EXAMPLES = r"""
 - name: Gather the facts
   azure_imds.scheduled_events.event_facts:
 
+# default(true) treats a host of which nothing is known like one with an event, default(false) like one without
 - name: Leave hosts alone that are about to be interrupted
   ansible.builtin.meta: end_host
-  when: ansible_facts.azure_scheduled_events.pending
+  when: ansible_facts.azure_scheduled_events.pending | default(true)
 
 # ansible.cfg, to gather them in front of every play:
 #   [defaults]
 #   facts_modules = ansible.builtin.setup, azure_imds.scheduled_events.event_facts
+#
+# group_vars/all.yml, since there are two fact modules:
+#   ansible_facts_parallel: false
 #
 # An inventory file maintenance.constructed.yml, with a fact cache, to group hosts by them:
 #   plugin: ansible.builtin.constructed
 #   strict: false
 #   groups:
 #     maintenance_pending: azure_scheduled_events.pending
+#     maintenance_unknown: not azure_scheduled_events.available
 """
 
 RETURN = r"""
@@ -65,7 +74,7 @@ ansible_facts:
       type: dict
       contains:
         available:
-          description: Whether the other values can be relied on. If not, nobody knows whether there are more events.
+          description: Whether IMDS could be read. If not, there may be events that are not listed.
           type: bool
           sample: true
         reason:
@@ -81,7 +90,9 @@ ansible_facts:
           type: int
           sample: 2
         events:
-          description: The selected events, in the form that M(azure_imds.scheduled_events.event_info) documents.
+          description:
+            - The selected events, in the form that M(azure_imds.scheduled_events.event_info) documents.
+            - An empty list says nothing when RV(ansible_facts.azure_scheduled_events.available) is false.
           type: list
           elements: dict
           sample:
@@ -95,7 +106,12 @@ ansible_facts:
               source: Platform
               duration_seconds: 9
         pending:
-          description: Whether selected events are known, scheduled or started.
+          description:
+            - Whether there are selected events, scheduled or started.
+            - Missing when no event is known and RV(ansible_facts.azure_scheduled_events.available) is false. So both C(pending)
+              and C(not pending) fail on such a host, and put it into no group of M(ansible.builtin.constructed#inventory)
+              without C(strict). Add C(default(true)) or C(default(false)) to say what is to happen there.
+          returned: when events are known, or RV(ansible_facts.azure_scheduled_events.available) is true
           type: bool
           sample: true
 """
@@ -116,14 +132,17 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 
 def facts(name: str | None, document: EventDocument | None, events: list[ScheduledEvent], reason: str) -> dict[str, t.Any]:
-    return {
+    found: dict[str, t.Any] = {
         "available": not reason,
         "reason": reason,
         "resource_name": name,
         "incarnation": document.incarnation if document is not None else None,
         "events": [event.as_dict() for event in events],
-        "pending": bool(events),
     }
+    if events or not reason:
+        # absent rather than null where nothing is known: "when: not pending" would take null for "no events"
+        found["pending"] = bool(events)
+    return found
 
 
 def main() -> None:

@@ -187,6 +187,6 @@ def test_a_full_disk_leaves_no_half_receipt(tmp_path: Path) -> None:
     script, folder = tmp_path / "full.py", tmp_path / "full"
     folder.mkdir()
     script.write_text(FULL % str(REPOSITORY / "plugins/module_utils"))
-    mount = "mount -t tmpfs -o size=64k tmpfs %s && exec %s %s %s" % (folder, sys.executable, script, folder)
+    mount = "mount -t tmpfs -o size=64k,mode=755 tmpfs %s && exec %s %s %s" % (folder, sys.executable, script, folder)
     said = subprocess.run(["unshare", "--mount", "sh", "-c", mount], capture_output=True, text=True, timeout=120, check=True).stdout
     assert said.strip() == "No space left on device ['ballast'] None"

@@ -64,8 +64,8 @@ def oldest_core(job: Job) -> Core:
     """The oldest ansible-core that meta/runtime.yml promises to work with."""
     fitting = [interpreter for interpreter in job.workshop.interpreters if 10 <= interpreter.minor <= 12]
     if not fitting:
-        raise Skip("ansible-core 2.17 needs a Python from 3.10 to 3.12")
-    return other_core(job, "oldest", "ansible-core==2.17.*", fitting[0])
+        raise Skip("ansible-core 2.16 needs a Python from 3.10 to 3.12")
+    return other_core(job, "oldest", "ansible-core==2.16.*", fitting[0])
 
 
 def newest_core(job: Job) -> Core:

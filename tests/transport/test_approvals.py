@@ -121,7 +121,7 @@ def test_where_receipts_cannot_be_written_there_is_a_warning(azure: Simulator, a
     (tmp_path / "file").write_text("in the way")
     outcomes, warnings = send_approvals(approver.pacer, approver.plan(event_id), Receipts(str(tmp_path / "file"), "x"), 60)
     assert [item.outcome for item in outcomes] == ["approved"]
-    assert len(warnings) == 1 and "approved again" in warnings[0]
+    assert len(warnings) == 1 and "cannot be noted" in warnings[0]
 
 
 @pytest.mark.parametrize("change", [{"resources": ["vm1", "vm2"]}, {"type": "Redeploy"}])

@@ -223,7 +223,10 @@ def _write_receipts(receipts: Receipts, approved: Iterable[Outcome]) -> list[str
         for item in approved:
             receipts.write(item.event_id, now, item.event.not_before if item.event is not None else None)
     except OSError as error:
-        return ["the approval cannot be noted, so the same event will be approved again next time: %s" % error]
+        return [
+            "receipts: the approval cannot be noted (%s), and will be given again next time;"
+            " name a folder that belongs to this user or to root, and that others cannot write to" % error
+        ]
     return []
 
 

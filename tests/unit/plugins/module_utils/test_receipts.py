@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import Receipts
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
+    DEFAULT_FOLDER,
+    Receipts,
+    default_folder,
+)
 
 HERE = "http://169.254.169.254"
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
@@ -83,7 +88,52 @@ def test_where_nothing_can_be_written_the_error_says_so_and_nothing_is_left(tmp_
     full = tmp_path / "full"
     full.mkdir()
     receipts = Receipts(str(full), HERE)
-    (full / os.path.basename(receipts._path("A"))).mkdir()
+    receipts.write("A", "1")
+    (written,) = list(full.iterdir())
+    written.unlink()
+    written.mkdir()
     with pytest.raises(OSError):
         receipts.write("A", "1")
     assert [name for name in os.listdir(str(full)) if name.startswith(".draft")] == []
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777])
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, mode):
+    folder = tmp_path / "receipts"
+    receipts = Receipts(str(folder), HERE)
+    receipts.write("A", "1")
+    folder.chmod(mode)
+    assert receipts.find("A") is None
+    with pytest.raises(OSError) as refused:
+        receipts.write("B", "1")
+    assert refused.value.errno == errno.EPERM
+    receipts.forget_all_but([])
+    folder.chmod(0o755)
+    assert receipts.find("A") == "1" and len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_another_user_is_not_used(tmp_path):
+    folder = tmp_path / "receipts"
+    receipts = Receipts(str(folder), HERE)
+    receipts.write("A", "1")
+    os.chown(str(folder), 12345, 12345)
+    assert receipts.find("A") is None
+    with pytest.raises(OSError) as refused:
+        receipts.write("A", "2")
+    assert refused.value.errno == errno.EPERM
+
+
+@pytest.mark.parametrize(
+    "user, home, folder",
+    [
+        (0, "/home/one", DEFAULT_FOLDER),
+        (12345, "/home/one", "/home/one/.local/state/azure-scheduled-events/approvals"),
+        (2**31, None, DEFAULT_FOLDER),
+    ],
+)
+def test_each_user_has_a_folder_of_its_own(monkeypatch, user, home, folder):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    monkeypatch.delenv("HOME", raising=False) if home is None else monkeypatch.setenv("HOME", home)
+    assert default_folder() == folder
