@@ -13,7 +13,7 @@ from hosts.patience import until
 from simulator_process import Simulator
 
 # programs of the user that documents name; each notes its call on its host
-PROGRAMS = ("leave-load-balancer", "join-load-balancer", "leave-cluster", "join-cluster")
+PROGRAMS = ("leave-load-balancer", "join-load-balancer", "leave-cluster", "join-cluster", "update-site")
 CALLS = "/var/log/calls"
 # fails, as a drain that cannot succeed does, while FAILING/NAME exists
 FAILING = "/var/tmp/failing"

@@ -31,9 +31,8 @@ class Ran:
         """What it has written so far, both streams."""
         return self._output.read_text(encoding="utf-8", errors="replace")
 
-    @property
-    def status(self) -> int:
-        """Its exit status; waits for the end."""
+    def wait(self) -> int:
+        """Its exit status, at its end."""
         return self._process.wait(LONGEST)
 
     @property
@@ -41,7 +40,7 @@ class Ran:
         return self._process.poll() is None
 
     def must_succeed(self) -> Ran:
-        assert self.status == 0, self.text
+        assert self.wait() == 0, self.text
         return self
 
     def kill(self) -> None:
@@ -50,11 +49,14 @@ class Ran:
 
 
 class Project:
-    """Takes files and command lines from documents as they are printed, and knows which it has taken.
+    """A folder for what documents print and for what else the user has, and command lines that run in it.
 
     Args:
         folder: the project folder.
         environment: of its command lines.
+
+    Attributes:
+        used: what was taken and run so far: document and name of a file, or "" and a command line.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
@@ -65,33 +67,15 @@ class Project:
         folder.mkdir(parents=True, exist_ok=True)
 
     def take(self, document: str, *names: str) -> None:
-        """Write these files of the document into the folder."""
+        """Write these files of the document into the folder, as they are printed."""
         for name in names:
-            self.write(name, self._printed(document, name, FILE).text)
-
-    def run(self, document: str, command: str) -> Ran:
-        """Run this command line of the document to its end."""
-        ran = self.start(document, command)
-        try:
-            ran.status  # pylint: disable=pointless-statement  # waits
-        except subprocess.TimeoutExpired:
-            ran.kill()
-            raise AssertionError(f"{command} did not end:\n{ran.text}") from None
-        return ran
-
-    def start(self, document: str, command: str) -> Ran:
-        """Begin to run this command line of the document."""
-        line = self._printed(document, command, COMMAND).text
-        output = self.folder.parent / f"output-{len(self._running)}"
-        with output.open("wb") as sink:
-            process = subprocess.Popen(
-                ["bash", "-c", line], cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
-            )
-        self._running.append(Ran(process, output))
-        return self._running[-1]
+            found = find(document, name)
+            assert found.kind == FILE, f"{document}: {name} is not a file"
+            self.write(name, found.text)
+            self.used.add((document, name))
 
     def write(self, name: str, text: str) -> Path:
-        """A file that no document prints: what this user has besides."""
+        """A file of the user's own."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -100,22 +84,46 @@ class Project:
     def write_yaml(self, name: str, content: object) -> Path:
         return self.write(name, yaml.safe_dump(content))
 
+    def run(self, command: str) -> Ran:
+        """Run a command line to its end."""
+        ran = self.start(command)
+        try:
+            ran.wait()
+        except subprocess.TimeoutExpired:
+            ran.kill()
+            raise AssertionError(f"{command} did not end:\n{ran.text}") from None
+        return ran
+
+    def start(self, command: str) -> Ran:
+        """Begin to run a command line."""
+        self.used.add(("", command))
+        output = self.folder.parent / f"output-{len(self._running)}"
+        with output.open("wb") as sink:
+            process = subprocess.Popen(
+                ["bash", "-c", command], cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
+            )
+        self._running.append(Ran(process, output))
+        return self._running[-1]
+
+    def has_used(self, printed: Printed) -> bool:
+        return (("" if printed.kind == COMMAND else printed.document), printed.name) in self.used
+
     def close(self) -> None:
         for ran in self._running:
             if ran.runs:
                 ran.kill()
-
-    def _printed(self, document: str, name: str, kind: str) -> Printed:
-        found = find(document, name)
-        assert found.kind == kind, f"{document}: {name!r} is not a {kind}"
-        self.used.add((document, name))
-        return found
 
 
 def own_environment(home: Path) -> dict[str, str]:
     """A user's environment with this home directory, and none of Ansible's variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PYTHON"))}
     return {**kept, "HOME": str(home), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1"}
+
+
+def invent(project: Project, group: str, hosts: Mapping[str, Host]) -> None:
+    """Give the user an inventory `hosts.yml` that has these hosts in a group."""
+    project.write_yaml("hosts.yml", {group: {"hosts": dict.fromkeys(hosts)}})
+    connect(project, hosts)
 
 
 def connect(project: Project, hosts: Mapping[str, Host]) -> None:
