@@ -126,8 +126,9 @@ def invent(project: Project, group: str, hosts: Mapping[str, Host]) -> None:
     connect(project, hosts)
 
 
-def connect(project: Project, hosts: Mapping[str, Host]) -> None:
-    """Say beside the user's inventory how these hosts are reached."""
+def connect(project: Project, hosts: Mapping[str, Host], beside: str = "") -> None:
+    """Say how these hosts are reached, beside the user's inventory."""
     for name, host in hosts.items():
         reached = {"ansible_connection": "nsenter", "ansible_nsenter_keeper": str(host.keeper), "ansible_user": "root"}
-        project.write_yaml(f"host_vars/{name}.yml", {**reached, "ansible_python_interpreter": "/usr/bin/python3", "ansible_pipelining": True})
+        how = {"ansible_python_interpreter": "/usr/bin/python3", "ansible_pipelining": True}
+        project.write_yaml(f"{beside}host_vars/{name}.yml", {**reached, **how})
