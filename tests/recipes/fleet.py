@@ -44,7 +44,7 @@ class Fleet:
 
     def announce(self, kind: str, *names: str, **more: Any) -> str:
         """An event of these VMs that does not start before it is approved, and is over soon after; its id."""
-        event = {"type": kind, "resources": list(names), "notice": "4h", "started_for": "1s", **more}
+        event = {"type": kind, "resources": list(names), "notice": "25m", "started_for": "1s", **more}
         answer: dict[str, Any] = self.azure.post("/events", event)
         return str(answer["id"])
 
