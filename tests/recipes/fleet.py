@@ -12,6 +12,8 @@ from hosts.host import Host
 from hosts.patience import until
 from simulator_process import Simulator
 
+from recipes.project import LONGEST
+
 # programs of the user that documents name; each notes its call on its host
 PROGRAMS = ("leave-load-balancer", "join-load-balancer", "leave-cluster", "join-cluster", "update-site")
 CALLS = "/var/log/calls"
@@ -19,7 +21,7 @@ CALLS = "/var/log/calls"
 FAILING = "/var/tmp/failing"
 PROGRAM = f"""#!/bin/sh
 name="${{0##*/}}"
-echo "$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ) $name" >>{CALLS}
+echo "$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ) $name $*" >>{CALLS}
 ! test -e {FAILING}/"$name"
 """
 FORGOTTEN = (CALLS, FAILING, "/run/azure-scheduled-events", "/var/lib/azure-scheduled-events", "/etc/ansible")
@@ -58,8 +60,8 @@ class Fleet:
         self.hosts[name].run(["touch", f"{FAILING}/{program}"])
 
     def happened(self) -> list[str]:
-        """What happened so far, by time: `web1 leave-load-balancer`, `web1 approved`, `Freeze web1 started`, `Freeze web1 finished`."""
-        found = [(time, f"{name} {program}") for name in self.hosts for time, program in self._calls(name)]
+        """What happened so far, by time: `web1 leave-load-balancer` and its arguments, `web1 approved`, `Freeze web1 started`, `Freeze web1 finished`."""
+        found = [(time, f"{name} {call}") for name in self.hosts for time, call in self._calls(name)]
         for line in self.azure.get("/log")["lines"]:
             if line["what"] == "approval" and line["status"] == 200:
                 found.append((line["time"], f"{line['vm']} approved"))
@@ -73,9 +75,9 @@ class Fleet:
 
     def wait_until(self, text: str) -> None:
         """Return as soon as this is among what happened."""
-        until(lambda: text in self.happened(), text, self.happened)
+        until(lambda: text in self.happened(), text, self.happened, LONGEST)
 
     def _calls(self, name: str) -> list[tuple[str, str]]:
         file = self.hosts[name].file(CALLS)
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        return [(time, program) for time, program in map(str.split, lines)]
+        return [(time, call.rstrip()) for time, call in (line.split(" ", 1) for line in lines)]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILE, COMMAND, OTHER = "file", "command", "other"
 SHELLS = ("sh", "bash", "shell")
-PATH_COMMENT = re.compile(r"# ([\w.-]+(?:/[\w.-]+)*\.(?:cfg|yml|yaml|ini|service|timer|sh))$")
+PATH_COMMENT = re.compile(r"# ([\w.-]+(?:/[\w.-]+)*\.(?:cfg|ini|service|timer|ya?ml))$")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -69,10 +69,13 @@ class Project:
     def take(self, document: str, *names: str) -> None:
         """Write these files of the document into the folder, as they are printed."""
         for name in names:
-            found = find(document, name)
-            assert found.kind == FILE, f"{document}: {name} is not a file"
-            self.write(name, found.text)
-            self.used.add((document, name))
+            assert find(document, name).kind == FILE, f"{document}: {name} is not a file"
+            self.take_as(name, document, name)
+
+    def take_as(self, path: str, document: str, name: str) -> Path:
+        """Write something that the document prints to this file of the folder."""
+        self.used.add((document, name))
+        return self.write(path, find(document, name).text)
 
     def write(self, name: str, text: str) -> Path:
         """A file of the user's own."""
