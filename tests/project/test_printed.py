@@ -34,7 +34,6 @@ LEFT_OUT = {
     "README.md": {
         "make rehearsal": IN_A_CHECKOUT,
         "make test": "it is what is running",
-        "ansible-galaxy collection install azure_imds.scheduled_events": "would fetch a release, not this checkout",
         "make collection": IN_A_CHECKOUT,
         "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz": IN_A_CHECKOUT,
         "ansible-doc azure_imds.scheduled_events.event_approve": IN_A_CHECKOUT,
@@ -49,19 +48,22 @@ LEFT_OUT = {
     "docs/simulator.md": {
         "export PYTHONPATH=roles/imds_simulator/files": "prepares the next line",
         "python3 -m imds_simulator --scenario live-migration": "serves until it is ended; tests/simulator/test_simulated_docs.py starts the same",
-        "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml": "TODO",
+        "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml": "the playbook is the reader's; "
+        "tests/recipes/test_guide.py runs one beside `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
     },
     "roles/hook_runner/README.md": {
-        'hook_runner_unit_overrides: "[Service]\\nReadWritePaths=/srv/journal"': "TODO",
-        "hook_runner_hook_unit_overrides: |": "TODO",
-        "hook_runner_hooks:": "TODO",
+        'hook_runner_unit_overrides: "[Service]\\nReadWritePaths=/srv/journal"': "tests/hosts/test_hook_runner_role.py gives the variable another value",
+        "hook_runner_hook_unit_overrides: |": "tests/hosts/test_hook_runner_role.py applies it",
+        "hook_runner_hooks:": "tests/hosts/test_hook_units.py sets the same limits",
         "systemctl status azure-scheduled-events": LOOKS,
         "azure-scheduled-events status": LOOKS,
         "azure-scheduled-events history": LOOKS,
         "journalctl --unit azure-scheduled-events": LOOKS,
     },
-    "roles/imds_simulator/README.md": {},
+    "roles/imds_simulator/README.md": {
+        "imds_simulator_listen: 10.77.0.1:80": "the addresses are the reader's; tests/recipes/conftest.py has one simulator for many hosts as well",
+    },
 }
 
 

@@ -22,11 +22,11 @@ README = "README.md"
 # Commands that this test leaves to others, with the reason.
 LEFT_OUT = {
     "make test": "it is what is running",
-    "ansible-galaxy collection install azure_imds.scheduled_events": "would fetch a release, not this checkout",
+    "ansible-galaxy collection install azure_imds.scheduled_events": "tests/recipes runs it against a Galaxy that has this checkout",
 }
-OF_A_PROJECT = "ansible-playbook "  # tests/recipes runs them
+IN_A_PROJECT = "ansible-playbook "  # tests/recipes runs them
 COMMANDS = [printed.name for printed in printed_in(README) if printed.kind == COMMAND]
-HERE = [command for command in COMMANDS if command not in LEFT_OUT and not command.startswith(OF_A_PROJECT)]
+HERE = [command for command in COMMANDS if command not in LEFT_OUT and not command.startswith(IN_A_PROJECT)]
 
 
 @pytest.fixture(scope="session")

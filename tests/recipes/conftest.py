@@ -26,20 +26,28 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
 
 
+def galaxy(home: Path, *words: str) -> None:
+    """Run ansible-galaxy in a copy of the checkout, as a user with this home directory."""
+    tree = copy_tree(REPOSITORY, REPOSITORY / ".cache" / "trees" / "recipes")
+    command = [str(PROGRAMS / "ansible-galaxy"), "collection", *words]
+    ran = subprocess.run(command, cwd=tree, env=own_environment(home), capture_output=True, text=True, timeout=LONGEST, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of this checkout, as it would be published."""
+    folder = tmp_path_factory.mktemp("archive")
+    galaxy(folder, "build", "--output-path", str(folder))
+    (built,) = folder.glob("*.tar.gz")
+    return built
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory, archive: Path) -> Path:
     """A home directory in which the collection is installed from its archive."""
     folder = tmp_path_factory.mktemp("home")
-    tree = copy_tree(REPOSITORY, REPOSITORY / ".cache" / "trees" / "recipes")
-
-    def galaxy(*words: str) -> None:
-        command = [str(PROGRAMS / "ansible-galaxy"), "collection", *words]
-        ran = subprocess.run(command, cwd=tree, env=own_environment(folder), capture_output=True, text=True, timeout=LONGEST, check=False)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-
-    galaxy("build", "--output-path", str(folder))
-    (archive,) = folder.glob("*.tar.gz")
-    galaxy("install", "--offline", str(archive))
+    galaxy(folder, "install", "--offline", str(archive))
     return folder
 
 

@@ -87,6 +87,10 @@ class Project:
     def write_yaml(self, name: str, content: object) -> Path:
         return self.write(name, yaml.safe_dump(content))
 
+    def set(self, variable: str, value: str) -> None:
+        """Set a variable of the environment for the command lines that follow."""
+        self._environment[variable] = value
+
     def run(self, command: str) -> Ran:
         """Run a command line to its end."""
         ran = self.start(command)
@@ -123,15 +127,15 @@ def own_environment(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1"}
 
 
-def invent(project: Project, group: str, hosts: Mapping[str, Host]) -> None:
+def invent(project: Project, group: str, hosts: Mapping[str, Host], folder: str = "") -> None:
     """Give the user an inventory `hosts.yml` that has these hosts in a group."""
-    project.write_yaml("hosts.yml", {group: {"hosts": dict.fromkeys(hosts)}})
-    connect(project, hosts)
+    project.write_yaml(f"{folder}hosts.yml", {group: {"hosts": dict.fromkeys(hosts)}})
+    connect(project, hosts, folder)
 
 
-def connect(project: Project, hosts: Mapping[str, Host], beside: str = "") -> None:
-    """Say how these hosts are reached, beside the user's inventory."""
+def connect(project: Project, hosts: Mapping[str, Host], folder: str = "") -> None:
+    """Say how these hosts are reached, in the folder of the user's inventory."""
     for name, host in hosts.items():
         reached = {"ansible_connection": "nsenter", "ansible_nsenter_keeper": str(host.keeper), "ansible_user": "root"}
         how = {"ansible_python_interpreter": "/usr/bin/python3", "ansible_pipelining": True}
-        project.write_yaml(f"{beside}host_vars/{name}.yml", {**reached, **how})
+        project.write_yaml(f"{folder}host_vars/{name}.yml", {**reached, **how})
