@@ -7,9 +7,11 @@ RUN := $(VENV)/bin/python tests/run.py
 WITH_SOURCES := PYTHONPATH=plugins/module_utils:roles/imds_simulator/files:tests
 SIMULATOR := $(WITH_SOURCES) $(VENV)/bin/python -m imds_simulator
 
-# Ansible keeps its own things below .cache, and is told nothing by the user's settings and locale.
+# Ansible keeps its own files below .cache, also those that it would put into the home directory of the user on a host: here that is the
+# same user, who may have none. It takes nothing from the user's settings and locale.
 unexport $(filter ANSIBLE_%,$(.VARIABLES))
 export ANSIBLE_HOME := $(CURDIR)/.cache/home/.ansible
+export ANSIBLE_REMOTE_TEMP := $(CURDIR)/.cache/home/.ansible/tmp
 export LC_ALL := C.UTF-8
 
 # The collection as it is published: built, and installed.

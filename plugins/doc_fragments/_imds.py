@@ -32,8 +32,14 @@ options:
         the VMs of a scale set, for instance.
     type: str
 requirements:
+  - python >= 3.9
   - requests
 notes:
+  - The library C(requests) has to be there for the Python that Ansible uses on the host. Its package is
+    C(python3-requests) on Debian, Ubuntu, Fedora, RHEL 9 and later, and openSUSE Tumbleweed.
+  - On RHEL 8, and on SLES 15 and openSUSE Leap 15, the system's own Python 3.6 is too old. Install C(python3.11-requests) on
+    RHEL 8, C(python311-requests) on SLES 15 and Leap 15, and set C(ansible_python_interpreter) to C(/usr/bin/python3.11) for the
+    tasks of these modules.
   - The first request of a VM switches Scheduled Events on for its deployment. From then on a restart or redeploy that a
     user asks for waits up to 15 minutes for an approval. After 24 hours without a request Azure switches it off again.
 """

@@ -86,28 +86,51 @@ EXAMPLES = r"""
   azure_imds.scheduled_events.event_approve:
     policy: documented
 
-- name: Approve the restart that this play has prepared for
-  azure_imds.scheduled_events.event_approve:
-    event_ids: "{{ coming.events | map(attribute='event_id') }}"
+- name: See what is coming
+  azure_imds.scheduled_events.event_info:
+  register: coming
 
-- name: Approve for all VMs of the availability set, once, when all have prepared
-  azure_imds.scheduled_events.event_approve:
-    event_ids: "{{ coming.events | map(attribute='event_id') }}"
-    release_others: true
-  run_once: true
+- name: Prepare, with a script that lies beside the playbook
+  ansible.builtin.script: drain.sh
+  register: drained
+  ignore_errors: true
 
-- name: Approve reboots at night only, and only after this VM is ready
+- name: Approve restarts at night only, and only after this VM is ready
   azure_imds.scheduled_events.event_approve:
     prepared: "{{ 'ok' if drained is succeeded else 'failed' }}"
     policy:
       rules:
-        - name: reboots at night
+        - name: restarts at night
           when:
             type: [Reboot, Redeploy]
             only_me: true
             utc_hours: 22-5
           do:
             - approve: after_prepare
+
+- name: End hosts that are not ready, so that nothing is approved for them
+  ansible.builtin.fail:
+    msg: The preparation failed.
+  when: drained is failed
+
+- name: Approve the events of this VM, unless they hit others too
+  azure_imds.scheduled_events.event_approve:
+    event_ids: "{{ coming.events | selectattr('resources', 'equalto', [coming.resource_name]) | map(attribute='event_id') }}"
+
+# This is for the linear strategy, Ansible's default: all hosts of ansible_play_batch have come this far, and those that failed are
+# not in it. run_once would not do: it takes one host, whether the event hits it or not. Here the first VM of the event approves.
+- name: Approve once for all VMs of an event, if each of them is a host of this play that is ready
+  azure_imds.scheduled_events.event_approve:
+    event_ids: "{{ coming.events | map(attribute='event_id') }}"
+    release_others: true
+    policy:
+      rules:
+        - name: all of its VMs are ready
+          when:
+            is_leader: first
+            resources:
+              all: "{{ ansible_play_batch | map('extract', hostvars) | map(attribute='coming.resource_name') }}"
+          do: approve
 """
 
 RETURN = r"""

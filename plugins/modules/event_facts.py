@@ -48,14 +48,16 @@ EXAMPLES = r"""
   ansible.builtin.meta: end_host
   when: ansible_facts.azure_scheduled_events.pending | default(true)
 
-# ansible.cfg, to gather them in front of every play:
+# To gather them in front of every play, in ansible.cfg:
 #   [defaults]
 #   facts_modules = ansible.builtin.setup, azure_imds.scheduled_events.event_facts
+#   fact_caching = ansible.builtin.jsonfile
+#   fact_caching_connection = .facts
 #
-# group_vars/all.yml, since there are two fact modules:
+# As there are two fact modules then, in inventory/group_vars/all.yml:
 #   ansible_facts_parallel: false
 #
-# An inventory file maintenance.constructed.yml, with a fact cache, to group hosts by them:
+# To group hosts by the facts in the cache, in inventory/maintenance.constructed.yml:
 #   plugin: ansible.builtin.constructed
 #   strict: false
 #   groups:
@@ -109,7 +111,7 @@ ansible_facts:
           description:
             - Whether there are selected events, scheduled or started.
             - Missing when no event is known and RV(ansible_facts.azure_scheduled_events.available) is false. So both C(pending)
-              and C(not pending) fail on such a host, and put it into no group of M(ansible.builtin.constructed#inventory)
+              and C(not pending) fail on such a host, and put it into no group of P(ansible.builtin.constructed#inventory)
               without C(strict). Add C(default(true)) or C(default(false)) to say what is to happen there.
           returned: when events are known, or RV(ansible_facts.azure_scheduled_events.available) is true
           type: bool

@@ -55,18 +55,18 @@ EXAMPLES = r"""
     timeout: 3600
   register: coming
 
-- name: Wait until these events are over
-  azure_imds.scheduled_events.event_wait:
-    state: absent
-    event_ids: "{{ coming.events | map(attribute='event_id') }}"
-    timeout: 1800
-
-- name: Wait for the start of an approved event, which may be over between two looks
+- name: Wait for the start of these events, which may be over between two looks
   azure_imds.scheduled_events.event_wait:
     state: started
     event_ids: "{{ coming.events | map(attribute='event_id') }}"
   register: start
   failed_when: start.outcome | default('') not in ['reached', 'gone', 'checked']
+
+- name: Wait until they are over
+  azure_imds.scheduled_events.event_wait:
+    state: absent
+    event_ids: "{{ coming.events | map(attribute='event_id') }}"
+    timeout: 1800
 """
 
 RETURN = r"""

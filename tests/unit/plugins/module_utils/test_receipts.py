@@ -127,8 +127,8 @@ def test_a_folder_of_another_user_is_not_used(tmp_path):
 @pytest.mark.parametrize(
     "user, home, folder",
     [
-        (0, "/home/one", DEFAULT_FOLDER),
-        (12345, "/home/one", "/home/one/.local/state/azure-scheduled-events/approvals"),
+        (0, "/srv/homes/one", DEFAULT_FOLDER),
+        (12345, "/srv/homes/one", "/srv/homes/one/.local/state/azure-scheduled-events/approvals"),
         (2**31, None, DEFAULT_FOLDER),
     ],
 )

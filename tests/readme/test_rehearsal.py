@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""`make rehearsal` where nothing can be written but the checkout: by a user without a home directory, as in many containers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+from other_user import AS_USER, USER, folder_for_user, python_for_user
+from tools.tree import copy_tree
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAMS = ("ansible-galaxy", "ansible-playbook")
+
+
+def install(checkout: Path, python: Path) -> None:
+    """What `make venv` does, with the libraries that are there already."""
+    venv = checkout / ".venv"
+    subprocess.run([python, "-m", "venv", "--without-pip", venv], check=True)
+    (library,) = venv.glob("lib/python3*/site-packages")
+    (library / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    for program in PROGRAMS:
+        text = Path(sys.executable).with_name(program).read_text().partition("\n")[2]
+        (venv / "bin" / program).write_text("#!%s\n%s" % (venv / "bin" / "python", text))
+        (venv / "bin" / program).chmod(0o755)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with folder_for_user() as found:
+        yield found
+
+
+def give(folder: Path) -> None:
+    """Let the folder and all that is in it belong to the user."""
+    for here, _folders, files in os.walk(folder):
+        for path in (here, *(os.path.join(here, name) for name in files)):
+            os.chown(path, USER, -1, follow_symlinks=False)
+
+
+def test_the_rehearsal_needs_no_home_directory(folder: Path) -> None:
+    python = python_for_user("sys.version_info[:2] == %r" % (sys.version_info[:2],))
+    if python is None:
+        pytest.skip("needs a Python of the version of .venv that other users can run")
+    checkout = copy_tree(REPOSITORY, folder)
+    install(checkout, python)
+    give(checkout)
+    path = os.pathsep.join(dict.fromkeys(str(Path(program).parent) for program in map(shutil.which, ("make", "sh", "awk")) if program))
+    command = ["make", "--old-file=.venv/for-rehearsal", "rehearsal"]
+    ran = subprocess.run(command, cwd=checkout, env={"PATH": path, "HOME": "/"}, capture_output=True, text=True, check=False, **AS_USER)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "recovered" in ran.stdout
