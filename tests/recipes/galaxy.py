@@ -39,7 +39,7 @@ def galaxy_with(archive: Path) -> Iterator[str]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         url = f"http://127.0.0.1:{server.server_port}"
-        release = {
+        release: dict[str, Any] = {
             "version": version,
             "href": f"{COLLECTION}versions/{version}/",
             "namespace": {"name": "azure_imds"},
