@@ -53,6 +53,8 @@ LEFT_OUT = {
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
     },
     "roles/hook_runner/README.md": {
+        "- name: Database servers leave their cluster before Azure touches them": "tests/hook_runner/test_documentation.py loads what it gives the role, "
+        "and tests/recipes/test_readme.py runs the README's playbook of the same kind",
         'hook_runner_unit_overrides: "[Service]\\nReadWritePaths=/srv/journal"': "tests/hosts/test_hook_runner_role.py gives the variable another value",
         "hook_runner_hook_unit_overrides: |": "tests/hosts/test_hook_runner_role.py applies it",
         "hook_runner_hooks:": "tests/hosts/test_hook_units.py sets the same limits",

@@ -15,7 +15,7 @@ from simulator_process import Simulator
 from recipes.project import LONGEST
 
 # programs of the user that documents name; each notes its call on its host
-PROGRAMS = ("leave-load-balancer", "join-load-balancer", "leave-cluster", "join-cluster", "update-site")
+PROGRAMS = ("leave-load-balancer", "join-load-balancer", "update-site")
 CALLS = "/var/log/calls"
 # fails, as a drain that cannot succeed does, while FAILING/NAME exists
 FAILING = "/var/tmp/failing"

@@ -24,6 +24,7 @@ BY_NAME = (
     ' --extra-vars "maintenance_hosts=web maintenance_prepare=drain maintenance_recover=undrain.yml"'
 )
 FOLDER = ("ansible.cfg", "inventory/hosts.yml", "inventory/group_vars/all.yml", "inventory/group_vars/web.yml", "drain.yml", "undrain.yml")
+TABLE = "host  event                                        prepared  approved  started   over      recovered  why not"
 NOTE = "/var/lib/azure-scheduled-events/maintenance/note.json"
 
 
@@ -52,6 +53,11 @@ def in_order(steps: list[str]) -> list[str]:
     words = [" ".join(step.split()[:2]) if "-load-balancer" in step else step for step in steps]
     runs = re.findall(r"((?:[^\n]*-load-balancer\n)+|[^\n]*\n)", "".join(f"{word}\n" for word in words))
     return [step for run in runs for step in sorted(run.splitlines())]
+
+
+def shape(line: str) -> str:
+    """A line of the report without what differs from run to run."""
+    return re.sub(r"[0-9A-F]{8}-[-0-9A-F]{27}|\d\d:\d\d:\d\d", lambda match: "0" * len(match[0]), line)
 
 
 @pytest.mark.follows(README, "maintenance.yml", "group_vars/web.yml", OF_README)
@@ -90,7 +96,7 @@ def test_the_next_run_recovers_what_a_killed_one_has_drained(web: Fleet, guided:
     assert not any(host.file(NOTE).exists() for host in web.hosts.values())
 
 
-@pytest.mark.follows(GUIDE, *FOLDER, "roles/drain/tasks/main.yml", BY_NAME)
+@pytest.mark.follows(GUIDE, *FOLDER, "roles/drain/tasks/main.yml", BY_NAME, TABLE)
 def test_the_playbook_by_name_with_a_role_and_a_report(web: Fleet, guided: Project) -> None:
     guided.take(GUIDE, "roles/drain/tasks/main.yml")
     group = guided.folder / "inventory/group_vars/web.yml"
@@ -99,6 +105,8 @@ def test_the_playbook_by_name_with_a_role_and_a_report(web: Fleet, guided: Proje
     shown = guided.run(BY_NAME).must_succeed().text
     assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
     assert {step for step in web.happened() if "leave" in step} == {"web1 leave-load-balancer lb7", "web2 leave-load-balancer lb7"}
+    table = guided.take_as("table", GUIDE, TABLE).read_text(encoding="utf-8").splitlines()
+    assert [shape(line) for line in re.findall(r'^ +"((?:host|web\d) .*)",?$', shown, re.MULTILINE)] == [shape(line) for line in table]
     report = json.loads(shown.split("CUSTOM STATS:")[1].split("RUN:")[1])["maintenance_report"]
     assert [(row["host"], row["event_id"], row["why_not"]) for row in report] == [("web1", event_id, ""), ("web2", event_id, "")]
     assert all(row["prepared"] <= row["approved"] <= row["over"] <= row["recovered"] for row in report)
