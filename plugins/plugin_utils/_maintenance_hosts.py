@@ -96,7 +96,7 @@ class MaintenanceHost:
             return _message(self._note) if _has_failed(self._note) else ""
         if self._prepared.get("why_not"):
             return "the preparation failed: %s" % self._prepared["why_not"]
-        return "the preparation was interrupted" if self._prepared.get("begun") else "it has no preparation"
+        return "the host was lost during the preparation" if self._prepared.get("begun") else "it has no preparation"
 
     def problem(self) -> str:
         """Return why the host has not come through its maintenance, "" if it has."""
@@ -117,7 +117,7 @@ class MaintenanceHost:
         if self._recovered.get("why_not"):
             return "the recovery failed: %s" % self._recovered["why_not"]
         if self._recovered.get("begun") and not self._recovered.get("at"):
-            return "the recovery was interrupted"
+            return "the host was lost during the recovery"
         if _has_failed(self._released):
             return "the note was not removed: %s" % _message(self._released)
         return ""
