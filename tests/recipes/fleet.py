@@ -69,9 +69,19 @@ class Fleet:
                 found.append((line["time"], f"{line['type']} {' '.join(line['resources'])} {line['what']}"))
         return [text for _time, text in sorted(found)]
 
-    def asked(self, name: str) -> bool:
-        """Whether this VM has asked for its events."""
-        return bool(self.azure.get(f"/requests?vm={name}")["requests"])
+    def let_end_when_seen(self, event_id: str) -> None:
+        """Azure starts this approved event, and ends it when each VM has read that it has started."""
+
+        def started() -> Any:
+            return next((line["time"] for line in self.azure.get("/log?what=started")["lines"] if line["id"] == event_id), None)
+
+        def is_seen(name: str) -> bool:
+            requests = self.azure.get(f"/requests?vm={name}")["requests"]
+            return sum(request["method"] == "GET" and request["time"] > started() for request in requests) > 1
+
+        until(started, "the start", self.happened, LONGEST)
+        until(lambda: all(map(is_seen, self.hosts)), "every VM reads its events again", self.happened, LONGEST)
+        self.azure.post(f"/events/{event_id}/complete")
 
     def wait_until(self, text: str) -> None:
         """Return as soon as this is among what happened."""

@@ -101,8 +101,10 @@ def test_the_playbook_by_name_with_a_role_and_a_report(web: Fleet, guided: Proje
     guided.take(GUIDE, "roles/drain/tasks/main.yml")
     group = guided.folder / "inventory/group_vars/web.yml"
     group.write_text(group.read_text() + "balancer: lb7\n")
-    event_id = web.announce("Freeze", "web1", "web2")
-    shown = guided.run(BY_NAME).must_succeed().text
+    event_id = web.announce("Freeze", "web1", "web2", started_for="1h")
+    ran = guided.start(BY_NAME)
+    web.let_end_when_seen(event_id)
+    shown = ran.must_succeed().text
     assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
     assert {step for step in web.happened() if "leave" in step} == {"web1 leave-load-balancer lb7", "web2 leave-load-balancer lb7"}
     table = guided.take_as("table", GUIDE, TABLE).read_text(encoding="utf-8").splitlines()
