@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools import ansible_test, old_requests, publishing
 from tools.core import newest_core, oldest_core, own_core
-from tools.hosts import hosts, hosts_others, hosts_role
+from tools.hosts import hosts, hosts_others, hosts_role, recipes
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
@@ -61,13 +61,14 @@ STAGES = (
     Stage("hosts", "whole lives of events on real systemd hosts, through real interruptions; the role imds_simulator", hosts),
     Stage("hosts-role", "the role hook_runner on a real systemd host, from nothing to nothing", hosts_role),
     Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts_others),
+    Stage("recipes", "every Ansible recipe that README and docs/ansible.md print, on real systemd hosts", recipes),
     Stage("salt-3006", "beacon, functions, states and orchestration with a real master and minions of Salt 3006", partial(salt, series=3006)),
     Stage("salt-3008", "the same with Salt 3008", partial(salt, series=3008)),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
     Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
     Stage("units", "tests/unit by ansible-test, on every Python that is there", units),
-    Stage("readme", "every command that the README shows", partial(pytest_folder, folder="readme")),
+    Stage("readme", "the README's commands for a checkout, and its links as Galaxy renders them", partial(pytest_folder, folder="readme")),
     Stage("namespace", "the modules against 169.254.169.254 itself, in a network namespace", namespace),
     Stage("soak", "random lives of the daemon's process, by a few seeds; `make soak` runs any number", partial(pytest_folder, folder="soak")),
     Stage("simulator", "the simulator against the description of the service", partial(pytest_folder, folder="simulator")),

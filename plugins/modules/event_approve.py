@@ -79,6 +79,12 @@ options:
 seealso:
   - module: azure_imds.scheduled_events.event_info
   - module: azure_imds.scheduled_events.event_wait
+  - name: Policies
+    description: Conditions and actions of the rules in O(policy) and O(policy_file).
+    link: https://github.com/azure-imds/scheduled_events/blob/main/docs/policies.md
+  - name: Scheduled events with Ansible
+    description: Whole playbooks, and which of them suits which hosts.
+    link: https://github.com/azure-imds/scheduled_events/blob/main/docs/ansible.md
 """
 
 EXAMPLES = r"""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What docs/ shows of the helper is true."""
+"""What docs/ shows of the helper is true, and all links of docs/ lead somewhere."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import yaml
 from azure_scheduled_events.policy import ACTIONS, PRESETS
 from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.predicates import PREDICATES
+from tools.markdown import anchors, links
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 POLICIES = (DOCS / "policies.md").read_text(encoding="utf-8")
@@ -58,6 +59,10 @@ def test_the_program_of_the_helper_runs() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
-def test_links_lead_to_files(path: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text(encoding="utf-8")):
-        assert (path.parent / target).exists(), target
+def test_links_lead_to_files_and_headings(path: Path) -> None:
+    for link in links(path.read_text(encoding="utf-8")):
+        target, _, anchor = link.partition("#")
+        if not link.startswith("https://"):
+            found = path.parent / target if target else path
+            assert found.exists(), link
+            assert not anchor or anchor in anchors(found.read_text(encoding="utf-8")), link

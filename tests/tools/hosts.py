@@ -33,6 +33,11 @@ def hosts_others(job: Job) -> Outcome:
     return pytest_folder(job, "hosts", "-k", OF_OTHER_DEBIANS, prefix=INTO_A_SPACE, results="hosts-others")
 
 
+def recipes(job: Job) -> Outcome:
+    make_ready(job, rootfs.SUITE)
+    return pytest_folder(job, "recipes", prefix=INTO_A_SPACE)
+
+
 def make_ready(job: Job, *suites: str) -> None:
     """Make the roots of these Debians, or raise Skip where hosts cannot run."""
     if reason := possible.reason_against():

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Everything that a document prints is run by a test, or stands here with a reason."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+from recipes.printed import REPOSITORY, Printed, printed_in
+
+DOCUMENTS = [path.relative_to(REPOSITORY).as_posix() for pattern in ("README.md", "docs/*.md", "roles/*/README.md") for path in REPOSITORY.glob(pattern)]
+
+# (document, language) -> the test that takes all blocks of this language from the document, and fails when it does not know one
+WHOLE = {
+    ("docs/configuration.md", "text"): "tests/hook_runner/test_documentation.py",
+    ("docs/configuration.md", "yaml"): "tests/hook_runner/test_documentation.py",
+    ("docs/helper.md", "python"): "tests/project/test_docs.py",
+    ("docs/hook-runner.md", "console"): "tests/hook_runner/test_documentation.py",
+    ("docs/hook-runner.md", "yaml"): "tests/hook_runner/test_documentation.py",
+    ("docs/policies.md", "text"): "tests/project/test_docs.py",
+    ("docs/policies.md", "yaml"): "tests/project/test_docs.py",
+    ("docs/salt.md", "sh"): "tests/salt/live/test_guide.py",
+    ("docs/salt.md", "yaml"): "tests/salt/live/test_guide.py",
+    ("docs/simulator.md", "bash"): "tests/simulator/test_simulated_docs.py",
+    ("docs/simulator.md", "yaml"): "tests/simulator/test_simulated_docs.py",
+}
+
+IN_A_CHECKOUT = "tests/readme/test_readme.py runs it in the checkout"
+LOOKS = "shows what the service has logged or does, and changes nothing"
+LEFT_OUT = {
+    "README.md": {
+        "make rehearsal": IN_A_CHECKOUT,
+        "make test": "it is what is running",
+        "make collection": IN_A_CHECKOUT,
+        "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz": IN_A_CHECKOUT,
+        "ansible-doc azure_imds.scheduled_events.event_approve": IN_A_CHECKOUT,
+    },
+    "docs/hook-runner.md": {
+        "#!/bin/sh": "tests/hook_runner/test_documentation.py installs all three hooks",
+        "azure-scheduled-events try 10-drain --type Reboot --notice 120": "tests/hook_runner/test_trying.py runs the verb",
+        "journalctl --unit azure-scheduled-events": LOOKS,
+        "journalctl --unit azure-scheduled-events --priority warning": LOOKS,
+        "journalctl AZURE_EVENT_ID=F29FDFA2-BE90-4942-94D0-E137DE9DA355": LOOKS,
+    },
+    "docs/simulator.md": {
+        "export PYTHONPATH=roles/imds_simulator/files": "prepares the next line",
+        "python3 -m imds_simulator --scenario live-migration": "serves until it is ended; tests/simulator/test_simulated_docs.py starts the same",
+        "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml": "the playbook is the reader's; "
+        "tests/recipes/test_guide.py runs one beside `exec`",
+        "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
+    },
+    "roles/hook_runner/README.md": {
+        "- name: Database servers leave their cluster before Azure touches them": "tests/hook_runner/test_documentation.py loads what it gives the role, "
+        "and tests/recipes/test_readme.py runs the README's playbook of the same kind",
+        'hook_runner_unit_overrides: "[Service]\\nReadWritePaths=/srv/journal"': "tests/hosts/test_hook_runner_role.py gives the variable another value",
+        "hook_runner_hook_unit_overrides: |": "tests/hosts/test_hook_runner_role.py applies it",
+        "hook_runner_hooks:": "tests/hosts/test_hook_units.py sets the same limits",
+        "systemctl status azure-scheduled-events": LOOKS,
+        "azure-scheduled-events status": LOOKS,
+        "azure-scheduled-events history": LOOKS,
+        "journalctl --unit azure-scheduled-events": LOOKS,
+    },
+    "roles/imds_simulator/README.md": {
+        "imds_simulator_listen: 10.77.0.1:80": "the addresses are the reader's; tests/recipes/conftest.py has one simulator for many hosts as well",
+    },
+}
+
+
+def followed() -> set[tuple[str, str]]:
+    """Document and name of all that tests/recipes follows."""
+    found = set()
+    for path in (REPOSITORY / "tests" / "recipes").glob("test_*.py"):
+        module = importlib.import_module(f"recipes.{path.stem}")
+        for test in (module, *vars(module).values()):
+            marks = getattr(test, "pytestmark", [])
+            for mark in marks if isinstance(marks, list) else [marks]:
+                if mark.name == "follows":
+                    found |= {(mark.args[0], name) for name in mark.args[1:]}
+    return found
+
+
+def is_known(printed: Printed) -> bool:
+    return (printed.document, printed.language) in WHOLE or printed.name in LEFT_OUT.get(printed.document, {}) or (printed.document, printed.name) in followed()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_all_that_a_document_prints_is_run_or_left_out_for_a_reason(document: str) -> None:
+    assert [printed.name for printed in printed_in(document) if not is_known(printed)] == []
+
+
+def test_nothing_is_listed_that_is_not_printed() -> None:
+    printed = [found for document in DOCUMENTS for found in printed_in(document)]
+    names = {(found.document, found.name) for found in printed}
+    assert {(document, name) for document, reasons in LEFT_OUT.items() for name in reasons} <= names
+    assert followed() <= names
+    assert set(WHOLE) <= {(found.document, found.language) for found in printed}
+    assert all((REPOSITORY / Path(test)).is_file() for test in WHOLE.values())

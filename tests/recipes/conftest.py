@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A user's machine: the collection installed from its archive, a project folder, and VMs that ask 169.254.169.254."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Callable
+
+import pytest
+import simulator_process
+from hosts.fabric import IMDS
+from hosts.lab import Lab, reason_against_this_process
+from tools.tree import copy_tree
+
+from recipes.fleet import Fleet
+from recipes.printed import find
+from recipes.project import LONGEST, Project, own_environment
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(sys.executable).parent
+
+
+def galaxy(home: Path, *words: str) -> None:
+    """Run ansible-galaxy in a copy of the checkout, as a user with this home directory."""
+    tree = copy_tree(REPOSITORY, REPOSITORY / ".cache" / "trees" / "recipes")
+    command = [str(PROGRAMS / "ansible-galaxy"), "collection", *words]
+    ran = subprocess.run(command, cwd=tree, env=own_environment(home), capture_output=True, text=True, timeout=LONGEST, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of this checkout, as it would be published."""
+    folder = tmp_path_factory.mktemp("archive")
+    galaxy(folder, "build", "--output-path", str(folder))
+    (built,) = folder.glob("*.tar.gz")
+    return built
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory, archive: Path) -> Path:
+    """A home directory in which the collection is installed from its archive."""
+    folder = tmp_path_factory.mktemp("home")
+    galaxy(folder, "install", "--offline", str(archive))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    if reason := reason_against_this_process():
+        pytest.skip(reason)
+    with Lab("azure-imds-recipes", tmp_path_factory.mktemp("lab") / "hosts") as made:
+        yield made
+
+
+@pytest.fixture
+def fleet(lab: Lab) -> Iterator[Callable[..., Fleet]]:
+    """Make a fleet of groups of VMs: `fleet("web1", "web2")` are two VMs that stand by themselves, `fleet("web1 web2")` is a set of two."""
+    with contextlib.ExitStack() as ends:
+
+        def make(*groups: str) -> Fleet:
+            hosts = {name: lab.host(name) for group in groups for name in group.split()}
+            scenario = {
+                "groups": {f"group{number}": {"vms": {name: {"source": hosts[name].address} for name in group.split()}} for number, group in enumerate(groups)},
+                "knobs": {"rate_limit": 0},
+            }
+            return Fleet(hosts, ends.enter_context(simulator_process.start(scenario, listen=f"{IMDS}:80")))
+
+        yield make
+
+
+@pytest.fixture
+def project(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Iterator[Project]:
+    """A project folder. At its end all that the test says it follows has been taken or run."""
+    environment = own_environment(home)
+    environment |= {
+        "PATH": f"{PROGRAMS}:{environment['PATH']}",
+        "ANSIBLE_CONNECTION_PLUGINS": str(REPOSITORY / "tests" / "hosts" / "connection"),
+        "PYTHONPATH": str(REPOSITORY / "tests"),
+    }
+    made = Project(tmp_path / "project", environment)
+    try:
+        yield made
+    finally:
+        made.close()
+    unused = [name for mark in request.node.iter_markers("follows") for name in mark.args[1:] if not made.has_used(find(mark.args[0], name))]
+    assert unused == []

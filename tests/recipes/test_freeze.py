@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The first example of the README: hosts go through a freeze, each by itself."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import pytest
+from hosts.patience import until
+
+from recipes.fleet import Fleet
+from recipes.project import Project, invent
+
+README = "README.md"
+COMMAND = "ansible-playbook --inventory hosts.yml --forks 50 freeze.yml"
+THROUGH = ["{0} leave-load-balancer", "{0} approved", "Freeze {0} started", "Freeze {0} finished", "{0} join-load-balancer"]
+
+pytestmark = pytest.mark.follows(README, "freeze.yml", COMMAND)
+
+
+def course(*names: str) -> list[str]:
+    """What happens to these hosts, one after the other."""
+    return [step.format(name) for name in names for step in THROUGH]
+
+
+@pytest.fixture
+def pair(fleet: Callable[..., Fleet], project: Project) -> Fleet:
+    made = fleet("web1", "web2")
+    project.take(README, "freeze.yml")
+    invent(project, "web", made.hosts)
+    return made
+
+
+def test_a_host_does_not_wait_for_the_other(pair: Fleet, project: Project) -> None:
+    pair.announce("Freeze", "web2")
+    ran = project.start(COMMAND)
+    pair.wait_until("web2 join-load-balancer")
+    assert pair.happened() == course("web2")
+    pair.announce("Freeze", "web1")
+    ran.must_succeed()
+    assert pair.happened() == course("web2", "web1")
+
+
+def test_a_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fleet, project: Project) -> None:
+    pair.let_fail("web1", "leave-load-balancer")
+    late = pair.announce("Freeze", "web1")
+    pair.announce("Freeze", "web2")
+    ran = project.start(COMMAND)
+    pair.wait_until("web1 leave-load-balancer")
+    pair.wait_until("web2 join-load-balancer")
+    pair.let_start(late)
+    assert ran.wait() == 2
+    assert [step for step in pair.happened() if "web2" in step] == course("web2")
+    assert [step for step in pair.happened() if "web1" in step] == [step for step in course("web1") if "approved" not in step]
+
+
+def test_a_refused_approval_leaves_no_host_drained(fleet: Callable[..., Fleet], project: Project) -> None:
+    pair = fleet("web1 web2")
+    project.take(README, "freeze.yml")
+    invent(project, "web", pair.hosts)
+    event_id = pair.announce("Freeze", "web1", "web2")
+    ran = project.start(COMMAND)
+    until(lambda: ran.text.count("fatal: [") == 2, "both refusals", lambda: ran.text)
+    pair.let_start(event_id)
+    assert ran.wait() == 2
+    for name in pair.hosts:
+        steps = [step for step in pair.happened() if name in step]
+        assert steps == [f"{name} leave-load-balancer", "Freeze web1 web2 started", "Freeze web1 web2 finished", f"{name} join-load-balancer"]
+
+
+def test_nothing_happens_to_hosts_without_an_event(pair: Fleet, project: Project) -> None:
+    """The hour of the example is made a second: its end is what is looked at."""
+    playbook = project.folder / "freeze.yml"
+    playbook.write_text(playbook.read_text().replace("timeout: 3600", "timeout: 1"))
+    pair.announce("Reboot", "web1")
+    ran = project.run(COMMAND).must_succeed()
+    assert pair.happened() == [] and "failed=0" in ran.text

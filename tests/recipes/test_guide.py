@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What else docs/ansible.md says: the settings, the rehearsal, the messages."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import Callable
+
+import pytest
+
+from recipes.fleet import Fleet
+from recipes.printed import REPOSITORY, printed_in
+from recipes.project import Project, invent
+
+GUIDE = "docs/ansible.md"
+ASK = "ansible web --module-name azure_imds.scheduled_events.event_info"
+(REHEARSE,) = (printed.name for printed in printed_in(GUIDE) if "imds_simulator exec" in printed.name)
+OF_ANSIBLE = {"Timeout exceeded"}
+
+
+@pytest.mark.follows(GUIDE, "ansible.cfg", ASK)
+def test_the_settings_are_read_and_a_host_shows_its_events(fleet: Callable[..., Fleet], project: Project) -> None:
+    web = fleet("web1")
+    event_id = web.announce("Freeze", "web1")
+    project.take(GUIDE, "ansible.cfg")
+    invent(project, "web", web.hosts, "inventory/")
+    assert event_id in project.run(ASK).must_succeed().text
+    settings = dict(re.findall(r"^(\w+)\(.*\) = (.*)$", project.run("ansible-config dump --only-changed --type all").must_succeed().text, re.MULTILINE))
+    printed = (project.folder / "ansible.cfg").read_text(encoding="utf-8")
+    assert settings["DEFAULT_FORKS"] == "50" and settings["pipelining"] == "True"
+    assert settings["ssh_args"] == re.findall(r"^ssh_args = (.*)$", printed, re.MULTILINE)[0]
+
+
+@pytest.mark.skipif(not shutil.which("ssh"), reason="needs ssh, to read the options that the guide gives it")
+def test_ssh_takes_its_options() -> None:
+    (options,) = re.findall(r"^ssh_args = (.*)$", (REPOSITORY / GUIDE).read_text(encoding="utf-8"), re.MULTILINE)
+    shown = subprocess.run(["ssh", "-G", *options.split(), "web1"], capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
+    assert {"serveraliveinterval 15", "serveralivecountmax 4"} <= set(shown)
+
+
+@pytest.mark.follows(GUIDE, REHEARSE)
+def test_the_rehearsal_comes_to_its_end(project: Project) -> None:
+    assert "prepared" in project.run(REHEARSE).must_succeed().text
+
+
+def test_every_message_of_the_table_is_one_of_the_collection() -> None:
+    table = (REPOSITORY / GUIDE).read_text(encoding="utf-8").split("## Troubleshooting")[1]
+    messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
+    parts = {part.strip() for message in messages for part in re.split("…", message) if part.strip(" ?")} - OF_ANSIBLE
+    sources = [path.read_text(encoding="utf-8") for folder in ("plugins", "roles/maintenance") for path in (REPOSITORY / folder).rglob("*.*") if path.suffix in (".py", ".yml")]
+    # adjacent literals are one text
+    code = re.sub(r'"\n\s*f?"', "", "\n".join(sources))
+    assert len(messages) > 15
+    assert [part for part in parts if part not in code] == []

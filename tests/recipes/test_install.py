@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A release of this checkout is installed by the commands of README and docs/ansible.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recipes.galaxy import galaxy_with
+from recipes.project import Project
+
+README, GUIDE = "README.md", "docs/ansible.md"
+BY_NAME = "ansible-galaxy collection install azure_imds.scheduled_events"
+BY_FILE = "ansible-galaxy collection install --requirements-file requirements.yml"
+
+
+@pytest.mark.follows(README, BY_NAME)
+@pytest.mark.follows(GUIDE, "requirements.yml", BY_FILE)
+def test_a_release_is_installed(archive: Path, project: Project) -> None:
+    project.take(GUIDE, "requirements.yml")
+    with galaxy_with(archive) as url:
+        project.set("ANSIBLE_GALAXY_SERVER", url)
+        for command in (BY_NAME, BY_FILE):
+            home = project.folder / f"home{len(command)}"
+            project.set("ANSIBLE_HOME", str(home))
+            project.run(command).must_succeed()
+            assert (home / "collections/ansible_collections/azure_imds/scheduled_events/MANIFEST.json").is_file()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The role and the playbook maintenance, as README and docs/ansible.md have them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Callable
+
+import pytest
+
+from recipes.fleet import Fleet
+from recipes.printed import find
+from recipes.project import Project, connect, invent
+
+README, GUIDE = "README.md", "docs/ansible.md"
+OF_README = "ansible-playbook --inventory hosts.yml --forks 50 maintenance.yml"
+OF_GUIDE = "ansible-playbook maintenance.yml"
+CHECK = "ansible-playbook --check --diff maintenance.yml"
+BY_NAME = (
+    "ansible-playbook azure_imds.scheduled_events.maintenance"
+    ' --extra-vars "maintenance_hosts=web maintenance_prepare=drain maintenance_recover=undrain.yml"'
+)
+FOLDER = ("ansible.cfg", "inventory/hosts.yml", "inventory/group_vars/all.yml", "inventory/group_vars/web.yml", "drain.yml", "undrain.yml")
+TABLE = "host  event                                        prepared  approved  started   over      recovered  why not"
+NOTE = "/var/lib/azure-scheduled-events/maintenance/note.json"
+
+
+@pytest.fixture
+def web(fleet: Callable[..., Fleet]) -> Fleet:
+    return fleet("web1 web2")
+
+
+@pytest.fixture
+def guided(project: Project, web: Fleet) -> Project:
+    """The project folder of the guide."""
+    project.take(GUIDE, *FOLDER)
+    connect(project, web.hosts, "inventory/")
+    return project
+
+
+def went_through(kind: str, *names: str) -> list[str]:
+    """What happens when these VMs of one event leave the load balancer, one of them approves, and they join again."""
+    event = f"{kind} {' '.join(names)}"
+    left, joined = ([f"{name} {verb}-load-balancer" for name in names] for verb in ("leave", "join"))
+    return [*left, f"{names[0]} approved", f"{event} started", f"{event} finished", *joined]
+
+
+def in_order(steps: list[str]) -> list[str]:
+    """The steps by time, those of several hosts side by side by their names; arguments left out."""
+    words = [" ".join(step.split()[:2]) if "-load-balancer" in step else step for step in steps]
+    runs = re.findall(r"((?:[^\n]*-load-balancer\n)+|[^\n]*\n)", "".join(f"{word}\n" for word in words))
+    return [step for run in runs for step in sorted(run.splitlines())]
+
+
+def shape(line: str) -> str:
+    """A line of the report without what differs from run to run."""
+    return re.sub(r"[0-9A-F]{8}-[-0-9A-F]{27}|\d\d:\d\d:\d\d", lambda match: "0" * len(match[0]), line)
+
+
+@pytest.mark.follows(README, "maintenance.yml", "group_vars/web.yml", OF_README)
+@pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
+def test_the_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[..., Fleet], project: Project) -> None:
+    web = fleet("web1 web2", "web3")
+    project.take(README, "maintenance.yml", "group_vars/web.yml")
+    project.take(GUIDE, "drain.yml", "undrain.yml")
+    invent(project, "web", web.hosts)
+    web.announce("Reboot", "web1", "web2")
+    project.run(OF_README).must_succeed()
+    assert in_order(web.happened()) == went_through("Reboot", "web1", "web2")
+
+
+@pytest.mark.follows(GUIDE, *FOLDER, "maintenance.yml", CHECK, OF_GUIDE)
+def test_the_project_folder_of_the_guide_first_in_check_mode(web: Fleet, guided: Project) -> None:
+    guided.take(GUIDE, "maintenance.yml")
+    web.announce("Freeze", "web1", "web2")
+    shown = guided.run(CHECK).must_succeed().text
+    assert re.search(r'^-.*"not approved"\n\+.*"approved"$', shown, re.MULTILINE), shown
+    assert web.happened() == [] and not any(host.file(NOTE).exists() for host in web.hosts.values())
+    guided.run(OF_GUIDE).must_succeed()
+    assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
+
+
+@pytest.mark.follows(GUIDE, *FOLDER, "maintenance.yml", OF_GUIDE)
+def test_the_next_run_recovers_what_a_killed_one_has_drained(web: Fleet, guided: Project) -> None:
+    guided.take(GUIDE, "maintenance.yml")
+    event_id = web.announce("Freeze", "web1", "web2", started_for="1h")
+    ran = guided.start(OF_GUIDE)
+    web.wait_until("Freeze web1 web2 started")
+    ran.kill()
+    web.azure.post(f"/events/{event_id}/complete")
+    guided.run(OF_GUIDE).must_succeed()
+    assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
+    assert not any(host.file(NOTE).exists() for host in web.hosts.values())
+
+
+@pytest.mark.follows(GUIDE, *FOLDER, "roles/drain/tasks/main.yml", BY_NAME, TABLE)
+def test_the_playbook_by_name_with_a_role_and_a_report(web: Fleet, guided: Project) -> None:
+    guided.take(GUIDE, "roles/drain/tasks/main.yml")
+    group = guided.folder / "inventory/group_vars/web.yml"
+    group.write_text(group.read_text() + "balancer: lb7\n")
+    event_id = web.announce("Freeze", "web1", "web2", started_for="1h")
+    ran = guided.start(BY_NAME)
+    web.let_end_when_seen(event_id)
+    shown = ran.must_succeed().text
+    assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
+    assert {step for step in web.happened() if "leave" in step} == {"web1 leave-load-balancer lb7", "web2 leave-load-balancer lb7"}
+    table = guided.take_as("table", GUIDE, TABLE).read_text(encoding="utf-8").splitlines()
+    assert [shape(line) for line in re.findall(r'^ +"((?:host|web\d) .*)",?$', shown, re.MULTILINE)] == [shape(line) for line in table]
+    report = json.loads(shown.split("CUSTOM STATS:")[1].split("RUN:")[1])["maintenance_report"]
+    assert [(row["host"], row["event_id"], row["why_not"]) for row in report] == [("web1", event_id, ""), ("web2", event_id, "")]
+    assert all(row["prepared"] <= row["approved"] <= row["over"] <= row["recovered"] for row in report)
+
+
+@pytest.mark.follows(GUIDE, *FOLDER, "site.yml")
+def test_the_playbook_imported_by_one_of_the_users(web: Fleet, guided: Project) -> None:
+    guided.take(GUIDE, "site.yml")
+    web.announce("Freeze", "web1", "web2")
+    guided.run("ansible-playbook site.yml").must_succeed()
+    assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
+
+
+def test_readme_and_guide_print_the_same_playbook() -> None:
+    assert find(README, "maintenance.yml").text == find(GUIDE, "maintenance.yml").text

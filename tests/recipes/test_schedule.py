@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The service and the timer of docs/ansible.md start a run, and never a second one beside it."""
+
+from __future__ import annotations
+
+import configparser
+import sys
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from hosts.lab import Lab
+from hosts.patience import until
+
+from recipes.fleet import Fleet
+from recipes.printed import find
+from recipes.project import LONGEST, Project, invent
+
+GUIDE = "docs/ansible.md"
+SERVICE, TIMER = "azure-maintenance.service", "azure-maintenance.timer"
+TASKS = ("maintenance.yml", "drain.yml", "undrain.yml")
+UNITS = "/etc/systemd/system"
+# in the place of ansible-playbook, on a host that has none
+STAND_IN = '#!/bin/sh\necho "$PWD $*" >>/var/log/runs\n'
+
+
+@pytest.mark.follows(GUIDE, SERVICE, TIMER)
+def test_systemd_starts_a_run(lab: Lab, project: Project) -> None:
+    host = lab.host("controller1")
+    program = host.file("/srv/maintenance/.venv/bin/ansible-playbook")
+    program.parent.mkdir(parents=True)
+    program.write_text(STAND_IN, encoding="utf-8")
+    program.chmod(0o755)
+    for unit in (SERVICE, TIMER):
+        host.file(f"{UNITS}/{unit}").write_bytes(project.take_as(unit, GUIDE, unit).read_bytes())
+    host.run(["systemd-analyze", "verify", f"{UNITS}/{SERVICE}", f"{UNITS}/{TIMER}"])
+    host.run(["systemctl", "daemon-reload"])
+    host.run(["systemctl", "enable", "--now", TIMER])
+    host.run(["systemctl", "start", SERVICE])
+    assert set(host.file("/var/log/runs").read_text(encoding="utf-8").splitlines()) == {"/srv/maintenance maintenance.yml"}
+    assert SERVICE in host.run(["systemctl", "list-timers", "--no-pager"]).stdout
+
+
+@pytest.mark.follows(GUIDE, *TASKS, "inventory/group_vars/web.yml")
+def test_the_command_of_the_service_does_nothing_while_a_run_is_at_work(fleet: Callable[..., Fleet], project: Project) -> None:
+    web = fleet("web1")
+    project.take(GUIDE, *TASKS, "inventory/group_vars/web.yml")
+    invent(project, "web", web.hosts, "inventory/")
+    project.write("ansible.cfg", "[defaults]\ninventory = inventory\n")
+    (project.folder / ".venv").symlink_to(Path(sys.executable).parents[1])
+    unit = configparser.ConfigParser()
+    unit.read_string(find(GUIDE, SERVICE).text)
+    event_id = web.announce("Freeze", "web1", started_for="1h")
+    first = project.start(unit["Service"]["ExecStart"])
+    web.wait_until("Freeze web1 started")
+    assert project.run(unit["Service"]["ExecStart"]).must_succeed().text == ""
+    assert first.runs
+    web.azure.post(f"/events/{event_id}/complete")
+    first.must_succeed()
+    expected = ["web1 leave-load-balancer", "web1 approved", "Freeze web1 started", "Freeze web1 finished", "web1 join-load-balancer"]
+    until(lambda: web.happened() == expected, "all steps", web.happened, LONGEST)

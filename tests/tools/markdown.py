@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Links and headings of a Markdown text."""
+
+from __future__ import annotations
+
+import re
+
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def links(text: str) -> list[str]:
+    """The targets of all inline links."""
+    return LINK.findall(FENCED.sub("", text))
+
+
+def anchors(text: str) -> set[str]:
+    """The names by which a link leads to a heading."""
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(FENCED.sub("", text))}
