@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What must hold, judged by evidence from outside of what is tested."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from soak.violations import Violation
+
+from chaos.evidence import Evidence, Run
+from chaos.plan import PREPARE, SETTLE, WARM
+
+# seconds within which a controller cannot have known of a change in Azure
+UNKNOWN_FOR = 3.0
+# seconds of notice that an undisturbed run needs to prepare and approve, on a busy machine too
+ENOUGH_NOTICE = 15.0
+# exit statuses of ansible-playbook that are a plain answer: good, a host failed, a host was unreachable
+PLAIN = (0, 2, 4)
+UNREACHABLE = 4
+NONSENSE = re.compile(r"Traceback|Unexpected Exception|is undefined|has no attribute|[Tt]emplate error|Error while resolving|did not find expected|no attribute")
+
+
+def judge(evidence: Evidence) -> list[Violation]:
+    """What the evidence shows that must not be."""
+    return [violation for rule in RULES for violation in rule(evidence)]
+
+
+def no_host_stays_drained(evidence: Evidence) -> Iterator[Violation]:
+    """After an undisturbed run no VM is drained without an event."""
+    for run in undisturbed(evidence):
+        for vm in sorted(run.drained - run.down):
+            if not evidence.events_of(vm, run.ended):
+                yield Violation("drained without an event", "%s after %s" % (vm, run.name))
+
+
+def no_recovery_is_lost(evidence: Evidence) -> Iterator[Violation]:
+    """At the end of all, every VM that a step began to prepare has been brought back."""
+    for vm in sorted(evidence.runs[-1].drained if evidence.runs else ()):
+        yield Violation("lost recovery", "%s is drained at the end of all" % vm)
+
+
+def approvals_follow_preparations(evidence: Evidence) -> Iterator[Violation]:
+    """At an approval all VMs of the event are prepared."""
+    events = {event.event_id: event for event in evidence.events}
+    for approval in evidence.approvals:
+        event = events[approval.event_id]
+        # those that it has just come to hit may not have been in the document that the approval was for
+        known = set(event.resources_at(approval.at)) & set(event.resources_at(approval.at - UNKNOWN_FOR) or event.resources_at(approval.at))
+        for vm in sorted(known):
+            state = evidence.preparation(vm, approval.at)
+            if state != "prepared":
+                rule = "approval after a failed preparation" if "failed" in state else "approval without preparation"
+                yield Violation(rule, "%s approved %s when %s was %s" % (approval.vm, approval.event_id[:8], vm, state))
+
+
+def recoveries_wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
+    """No VM is brought back while its event is approved or under way."""
+    for mark in evidence.marks:
+        if (mark.step, mark.what) != (WARM, "begin"):
+            continue
+        for event in evidence.events_of(mark.vm, mark.at):
+            since = [each.at for each in evidence.approvals if each.event_id == event.event_id and each.at <= mark.at]
+            since += [event.started] if event.started is not None and event.started <= mark.at else []
+            if since and min(since) < mark.at - UNKNOWN_FOR and mark.vm in event.resources_at(mark.at - UNKNOWN_FOR):
+                yield Violation("recovery during the event", "%s of %s" % (mark.vm, event.event_id[:8]))
+
+
+def undisturbed_runs_handle_events(evidence: Evidence) -> Iterator[Violation]:
+    """An undisturbed run that begins with notice enough prepares the VMs of an event before it starts."""
+    for run in undisturbed(evidence):
+        for event in evidence.events:
+            resources = event.resources_at(run.began)
+            is_late = event.started is not None and event.started <= run.began
+            if not resources or is_late or event.not_before < run.began + ENOUGH_NOTICE or run.down & set(resources):
+                continue
+            end = min(filter(None, (event.started, event.over, run.ended)))
+            for vm in resources:
+                if evidence.preparation(vm, end) != "prepared":
+                    text = "%s was %s when %s started or was over" % (vm, evidence.preparation(vm, end), event.event_id[:8])
+                    yield Violation("event ignored", "%s: %s" % (run.name, text))
+
+
+def runs_end(evidence: Evidence) -> Iterator[Violation]:
+    """No run hangs."""
+    for run in evidence.runs:
+        if run.hung:
+            yield Violation("hang", "%s did not end within %.0f s" % (run.name, run.ended - run.began))
+
+
+def exit_statuses_are_right(evidence: Evidence) -> Iterator[Violation]:
+    """A run that ends by itself says by its exit status whether all is well."""
+    for run in (run for run in evidence.runs if not run.killed):
+        left = sorted(vm for vm in run.drained if vm in run.down or not evidence.events_of(vm, run.ended))
+        if run.status not in PLAIN:
+            yield Violation("exit status", "%s ended with %d" % (run.name, run.status))
+        elif run.status == 0 and left:
+            yield Violation("exit status", "%s ended with 0 although %s stayed drained" % (run.name, ", ".join(left)))
+        elif run.status == 0 and (failed := failed_preparations(evidence, run)):
+            yield Violation("exit status", "%s ended with 0 although a preparation failed on %s" % (run.name, ", ".join(failed)))
+        elif not run.is_disturbed and run.status != (UNREACHABLE if run.down else 0) and not started_unprepared(evidence, run):
+            yield Violation("exit status", "%s ended with %d" % (run.name, run.status))
+
+
+def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
+    """No run prints what only its makers understand."""
+    for run in evidence.runs:
+        for line in run.output.splitlines():
+            if NONSENSE.search(line) and not run.killed:
+                yield Violation("message", "%s: %s" % (run.name, line.strip()[:300]))
+                break
+
+
+def undisturbed(evidence: Evidence) -> list[Run]:
+    return [run for run in evidence.runs if not run.is_disturbed]
+
+
+def failed_preparations(evidence: Evidence, run: Run) -> list[str]:
+    """VMs on which a step of the preparation failed in a run, and none was ok later in it."""
+    marks = [mark for mark in evidence.marks if run.began <= mark.at <= run.ended and mark.step in PREPARE]
+    failed = {mark.vm: mark.at for mark in marks if mark.what == "failed"}
+    return sorted(vm for vm, at in failed.items() if not any((mark.vm, mark.step, mark.what) == (vm, SETTLE, "ok") and mark.at > at for mark in marks))
+
+
+def started_unprepared(evidence: Evidence, run: Run) -> bool:
+    """Whether an event interrupted a VM in that run that was not prepared, so that the run could fail on it."""
+    return any(
+        event.started is not None and run.began <= event.started <= run.ended and evidence.preparation(vm, event.started) != "prepared"
+        for event in evidence.events
+        for vm in event.resources_at(event.started)
+    )
+
+
+RULES = (
+    no_host_stays_drained,
+    no_recovery_is_lost,
+    approvals_follow_preparations,
+    recoveries_wait_for_the_end,
+    undisturbed_runs_handle_events,
+    runs_end,
+    exit_statuses_are_right,
+    messages_are_sane,
+)
