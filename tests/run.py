@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools import ansible_test, old_requests, publishing
 from tools.core import newest_core, oldest_core, own_core
-from tools.hosts import hosts, hosts_others, hosts_role
+from tools.hosts import chaos, hosts, hosts_others, hosts_role
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
@@ -61,6 +61,7 @@ STAGES = (
     Stage("hosts", "whole lives of events on real systemd hosts, through real interruptions; the role imds_simulator", hosts),
     Stage("hosts-role", "the role hook_runner on a real systemd host, from nothing to nothing", hosts_role),
     Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts_others),
+    Stage("chaos", "the maintenance playbook over real sshd, disturbed, by a few seeds; `make chaos` runs any number", chaos),
     Stage("salt-3006", "beacon, functions, states and orchestration with a real master and minions of Salt 3006", partial(salt, series=3006)),
     Stage("salt-3008", "the same with Salt 3008", partial(salt, series=3008)),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),

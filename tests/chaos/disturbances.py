@@ -138,8 +138,9 @@ class Disturbances:
         return {} if vm == "all" else {"vm": vm}
 
     def do_announce(self, *event: Any) -> None:
-        self._note("announced: %s" % Event(*event))
-        self._site.announce(Event(*event))
+        announced = Event(*event)
+        self._note("announced: " + str(announced))
+        self._site.announce(announced)
 
     def do_change_event(self, way: str) -> None:
         events = self._site.living()

@@ -29,8 +29,8 @@ AZURE = ("approval", "started", "finished")
 def draw(seed: int) -> Plan:
     """The plan of a seed. The seeds take turns with the causes; some have further disturbances."""
     chance = random.Random(seed)
-    causes = tuple(_Story.CAUSES)
-    story = _Story(chance)
+    causes = tuple(Story.CAUSES)
+    story = Story(chance)
     cause = causes[seed % len(causes)]
     story.add(cause)
     for likelihood in (0.35, 0.3):
@@ -42,7 +42,9 @@ def draw(seed: int) -> Plan:
     )  # fmt: skip
 
 
-class _Story:
+class Story:
+    """What a seed draws, one thing after the other."""
+
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self.vms = ("vm1", "vm2", "vm3")[: chance.choice((2, 3, 3))]
@@ -133,7 +135,7 @@ class _Story:
     def _second_run(self) -> None:
         self.disturbances.append(Disturbance("second-run", self._moment()))
 
-    CAUSES: dict[str, Callable[["_Story"], None]] = {
+    CAUSES: dict[str, Callable[["Story"], None]] = {
         "controller killed": _controller,
         "host killed": _host,
         "sshd killed": _sshd,

@@ -126,11 +126,8 @@ def failed_preparations(evidence: Evidence, run: Run) -> list[str]:
 
 def started_unprepared(evidence: Evidence, run: Run) -> bool:
     """Whether an event interrupted a VM in that run that was not prepared, so that the run could fail on it."""
-    return any(
-        event.started is not None and run.began <= event.started <= run.ended and evidence.preparation(vm, event.started) != "prepared"
-        for event in evidence.events
-        for vm in event.resources_at(event.started)
-    )
+    starts = [(event, event.started) for event in evidence.events if event.started is not None and run.began <= event.started <= run.ended]
+    return any(evidence.preparation(vm, at) != "prepared" for event, at in starts for vm in event.resources_at(at))
 
 
 RULES = (

@@ -24,7 +24,7 @@ def main() -> None:
     plan = draw(seed)
     lived = live(plan, folder, Path(sys.argv[3]), Path(sys.argv[4]))
     found = [*(Violation("harness", error) for error in lived.errors), *judge(lived.evidence)]
-    lines = [plan.as_text(), "timeline:", *("  " + line for line in lived.evidence.timeline()), "violations:", *("  %s" % each for each in found)]
+    lines = [plan.as_text(), "timeline:", *("  " + line for line in lived.evidence.timeline()), "violations:", *("  " + str(each) for each in found)]
     counts = counts_of(lived.evidence, lived.done)
     Outcome(seed, plan.cause, tuple((each.invariant, each.text) for each in found), "\n".join(lines), counts, 0.0).write(folder / "outcome")
 

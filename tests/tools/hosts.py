@@ -33,6 +33,12 @@ def hosts_others(job: Job) -> Outcome:
     return pytest_folder(job, "hosts", "-k", OF_OTHER_DEBIANS, prefix=INTO_A_SPACE, results="hosts-others")
 
 
+def chaos(job: Job) -> Outcome:
+    """Its seeds make namespaces for themselves."""
+    make_ready(job, rootfs.SUITE)
+    return pytest_folder(job, "chaos")
+
+
 def make_ready(job: Job, *suites: str) -> None:
     """Make the roots of these Debians, or raise Skip where hosts cannot run."""
     if reason := possible.reason_against():
