@@ -66,7 +66,7 @@ class Hosts:
                 try:
                     for line in process.stdout or ():
                         said.append(line)
-                        begins = re.match(r"TASK \[(.*)\] \*", line)
+                        begins = re.match(r"TASK \[(?:\S+ : )?(.*)\] \*", line)
                         if begins and begins[1] in due:
                             due.pop(begins[1])()
                 except BaseException:

@@ -1,0 +1,95 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Validates what a caller of the role maintenance gives it, before anything is asked of a host."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible.errors import AnsibleError
+from ansible.playbook.role.include import RoleInclude
+from ansible.plugins.action import ActionBase
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._caller_files import (
+    caller_folders,
+    find_file,
+    find_role,
+    names_a_file,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._misspelt import misspelt
+
+# strategies under which no host begins a task before all others have ended the one before
+_LOCKSTEP = ("linear", "debug")
+_PREPARE = "prepare_and_approve"
+
+
+class ActionModule(ActionBase):
+    _supports_check_mode = True
+    _requires_connection = False
+    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover"))
+
+    def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result: dict[str, t.Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        entry_point = self._task.args["entry_point"]
+        problems = self._misspelt(variables) + self._strategy(entry_point)
+        found: dict[str, dict[str, str]] = {}
+        for option in ("prepare", "recover"):
+            found[option], missing = self._find("maintenance_" + option, self._task.args.get(option) or "", variables)
+            problems += missing
+        result.update(changed=False, **found)
+        if problems:
+            result.update(failed=True, msg="; ".join(problems))
+        elif entry_point != _PREPARE:
+            result["warnings"] = self._forks(variables)
+        return result
+
+    def _misspelt(self, variables: t.Mapping[str, t.Any]) -> list[str]:
+        specs = self._loader.load_from_file(os.path.join(variables["role_path"], "meta", "argument_specs.yml"))["argument_specs"]
+        options = {"maintenance_hosts"}.union(*(spec["options"] for spec in specs.values()))
+        return ["%s: no such option; did you mean %s?" % pair for pair in sorted(misspelt(map(str, variables), options).items())]
+
+    def _strategy(self, entry_point: str) -> list[str]:
+        strategy = str(self._task.get_play().strategy)
+        if entry_point != _PREPARE or strategy.rpartition(".")[2] in _LOCKSTEP:
+            return []
+        return [
+            "strategy: under %s one host could approve before the others have prepared; set strategy to ansible.builtin.linear" % strategy
+        ]
+
+    def _forks(self, variables: t.Mapping[str, t.Any]) -> list[str]:
+        """Return a warning if hosts wait for hosts."""
+        hosts, forks = len(variables["ansible_play_hosts"]), int(variables["ansible_forks"])
+        if hosts <= forks:
+            return []
+        return ["forks: %d hosts, but %d forks; a host whose event lasts long delays the recovery of others; set forks to %d" % (hosts, forks, hosts)]
+
+    def _find(self, option: str, name: str, variables: t.Mapping[str, t.Any]) -> tuple[dict[str, str], list[str]]:
+        """Return what to include, ``tasks`` or ``role``, each "" if it is not that, and what is wrong."""
+        folders = caller_folders(variables["playbook_dir"])
+        nothing = {"tasks": "", "role": ""}
+        if not name:
+            return nothing, []
+        if names_a_file(name):
+            path, places = find_file(name, folders)
+            return dict(nothing, tasks=path), [] if path else ["%s: no file %s; looked for %s" % (option, name, ", ".join(places))]
+        error = self._role_error(name)
+        if error is None:
+            return dict(nothing, role=name), []
+        path, places = find_role(name, folders)
+        return dict(nothing, role=path), [] if path else ["%s: %s; looked for %s, too" % (option, error, ", ".join(places))]
+
+    def _role_error(self, name: str) -> str | None:
+        """Return why Ansible itself does not find the role, or None."""
+        try:
+            RoleInclude.load(
+                name,
+                play=self._task.get_play(),
+                variable_manager=self._task.get_variable_manager(),
+                loader=self._loader,
+                collection_list=self._task.collections,
+            )
+        except AnsibleError as error:
+            return str(error.message)
+        return None

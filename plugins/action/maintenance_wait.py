@@ -1,0 +1,87 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's part of module maintenance_wait: it goes on when the host reboots, is lost, or does not answer any more."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import typing as t
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import this_run
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
+    TimeLimitExceeded,
+    kill_children,
+    time_limit,
+)
+
+# seconds that the module waits at a time: so long a host that has died without closing its connection may go unnoticed
+_SLICE = 60.0
+# seconds that one run of the module may take beyond that, to connect and to start Python
+_GRACE = 30.0
+# seconds between attempts to reach the host
+_PAUSE = 2.0
+
+Result = t.Dict[str, t.Any]
+
+
+class ActionModule(ActionBase):
+    _supports_check_mode = True
+
+    def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> Result:
+        result: Result = super().run(tmp, task_vars)
+        options = dict(self._task.args, run_id=this_run()["id"])
+        started = time.monotonic()
+        deadline = started + float(options.get("timeout", 3600))
+        known: dict[str, Result] = {}
+        while True:
+            left = max(deadline - time.monotonic(), 1.0)
+            seen = self._attempt(dict(options, timeout=min(left, _SLICE)), task_vars)
+            _add(known, seen.get("events", ()))
+            is_last = time.monotonic() >= deadline
+            if is_last or seen["outcome"] not in ("timeout", "unreachable"):
+                break
+            if seen["outcome"] == "unreachable":
+                self._reset()
+                time.sleep(min(_PAUSE, max(deadline - time.monotonic(), 0)))
+        result.update(seen, events=list(known.values()), elapsed=round(time.monotonic() - started, 1))
+        if seen["outcome"] == "unreachable":
+            result["msg"] = "the host could not be reached for the last time %s: %s" % (result["elapsed"], seen["msg"])
+        return result
+
+    def _attempt(self, options: Result, task_vars: dict[str, t.Any] | None) -> Result:
+        """Run the module once. The result has an outcome in any case."""
+        name = "azure_imds.scheduled_events.maintenance_wait"
+        # what a connection that was lost has left behind may not be there any more
+        self._connection._shell.tmpdir = None
+        try:
+            with time_limit(options["timeout"] + _GRACE):
+                seen: Result = self._execute_module(module_name=name, module_args=options, task_vars=task_vars)
+        except TimeLimitExceeded:
+            kill_children()
+            return _unreachable("the connection does not answer")
+        except AnsibleError as error:
+            return _unreachable(str(error))
+        if seen.get("unreachable") or "outcome" not in seen:
+            # the module was killed with its connection, or could not begin
+            return _unreachable("%s %s" % (seen.get("msg", ""), seen.get("module_stderr", "")))
+        return seen
+
+    def _reset(self) -> None:
+        with contextlib.suppress(AnsibleError, AttributeError, TimeLimitExceeded), time_limit(_GRACE):
+            self._connection.reset()
+
+
+def _unreachable(reason: str) -> Result:
+    return {"failed": True, "outcome": "unreachable", "msg": reason.strip()}
+
+
+def _add(known: dict[str, Result], events: t.Iterable[Result]) -> None:
+    """Take over what one run of the module saw, and keep when an event was first seen started."""
+    for event in events:
+        key = event["event_id"].casefold()
+        started = known.get(key, {}).get("started")
+        known[key] = dict(event, started=started or event["started"])

@@ -1,0 +1,58 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: maintenance_report
+short_description: Report what a maintenance run did with each host and event
+version_added: 0.2.0
+author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
+description:
+  - Part of the role P(azure_imds.scheduled_events.maintenance#role), whose variables it reads.
+options:
+  _input:
+    description: Names of the hosts.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: The variables of the hosts.
+    type: dict
+    required: true
+positional: hostvars
+"""
+
+EXAMPLES = r"""
+- name: Show the report
+  ansible.builtin.debug:
+    msg: "{{ (ansible_play_hosts_all | azure_imds.scheduled_events.maintenance_report(hostvars)).table }}"
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - C(rows) is a list of dictionaries, one for each host and event, as the README of the role describes them.
+    - C(table) is the same as a list of lines.
+    - C(problems) has, for each host that has not come through its maintenance, the reason.
+  type: dict
+"""
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_report import compose_report, table_of
+
+
+def maintenance_report(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    known = hosts_of(hosts, hostvars)
+    decisions = [decision for host in hosts for decision in hostvars[host].get("maintenance__decisions") or ()]
+    rows = compose_report(known, decisions)
+    return {"rows": rows, "table": table_of(rows), "problems": {host.name: host.problem() for host in known if host.problem()}}
+
+
+class FilterModule:
+    def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        return {"maintenance_report": maintenance_report}

@@ -1,0 +1,259 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The note that a maintenance run keeps on a host from before the first prepare task until after the last recover task.
+
+A note is written whole or not at all, under a lock, and survives a reboot. It says which run is responsible for the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import time
+import typing as t
+from datetime import datetime, timezone
+
+# of root
+DEFAULT_FOLDER = "/var/lib/azure-scheduled-events/maintenance"
+# of each other user
+USER_FOLDER = "~/.local/state/azure-scheduled-events/maintenance"
+FILE_NAME = "note.json"
+
+_DRAFT = ".draft-"
+_WRITABLE_BY_OTHERS = 0o022
+# seconds; a lock is held for milliseconds
+_LOCK_TIMEOUT = 10.0
+# an id that no run has: of a note that cannot be read
+UNKNOWN_RUN = ""
+
+Note = t.Dict[str, t.Any]
+
+
+class NoteHeld(Exception):
+    """Another run is responsible for the host. ``note`` is its note."""
+
+    def __init__(self, path: str, note: Note) -> None:
+        super().__init__(described(path, note))
+        self.note = note
+
+
+def default_folder() -> str:
+    """Return the folder for notes of the user that runs this program."""
+    return DEFAULT_FOLDER if os.geteuid() == 0 else os.path.expanduser(USER_FOLDER)
+
+
+def described(path: str, note: Note) -> str:
+    """Return one sentence that says whose the note is."""
+    if "damaged" in note:
+        return "%s: the note cannot be read (%s)" % (path, note["damaged"])
+    run = note["run"]
+    return "%s: the note of run %s, process %s of %s on %s, updated %s" % (
+        path,
+        run["id"],
+        run.get("pid"),
+        run.get("user"),
+        run.get("host"),
+        note["updated"],
+    )
+
+
+def utc_text(moment: datetime) -> str:
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class NoteFile:
+    """The note of one host.
+
+    Args:
+        folder: where it is; made when a note is written.
+        now: the current time as an aware datetime.
+    All methods raise OSError where the folder or the file cannot be used.
+    """
+
+    def __init__(self, folder: str, now: t.Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> None:
+        self._folder = folder
+        self._now = now
+        self.path = os.path.join(folder, FILE_NAME)
+
+    def read(self) -> t.Optional[Note]:
+        """Return the note, with its ``age`` in seconds, or None. One that cannot be read has ``damaged`` and belongs to no run."""
+        try:
+            with self._opened() as folder:
+                return self._found(folder)
+        except FileNotFoundError:
+            return None
+
+    def claim(
+        self,
+        run: t.Mapping[str, t.Any],
+        events: t.Sequence[t.Mapping[str, t.Any]],
+        expires: float,
+        replaces: t.Optional[str] = None,
+        take_over: bool = False,
+        write: bool = True,
+    ) -> Note:
+        """Make the run responsible for the host, and return the note. Raises NoteHeld if another run is.
+
+        Args:
+            run: who writes; ``id`` identifies it.
+            events: what the host is prepared for. Events of the note that was there before are kept.
+            expires: seconds without an update after which the note of another run counts as abandoned.
+            replaces: id of a run that is known to have ended.
+            take_over: whether to replace the note of any run.
+            write: whether to write the note, or only to find out what would be written.
+        """
+        if not write:
+            return self._next(self.read(), run, events, expires, replaces, take_over)
+        os.makedirs(self._folder, mode=0o755, exist_ok=True)
+        with self._locked() as folder:
+            note = self._next(self._found(folder), run, events, expires, replaces, take_over)
+            self._write(folder, note)
+            return note
+
+    def add_events(self, run_id: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> None:
+        """Add events to the note of the run. Does nothing if the note is not of that run."""
+        with self._locked() as folder:
+            found = self._found(folder)
+            if found is not None and run_of(found) == run_id:
+                self._write(folder, dict(found, events=merged(found["events"], events), updated=utc_text(self._now())))
+
+    def leave(self, run_id: str, reason: str) -> t.Optional[Note]:
+        """Let any other run have the host. Returns the note of another run, which stays as it is, or None."""
+        return self._end(run_id, lambda folder, note: self._write(folder, dict(note, held=False, left_because=reason)))
+
+    def remove(self, run_id: str) -> t.Optional[Note]:
+        """Remove the note. Returns the note of another run, which stays, or None."""
+
+        def remove(folder: int, _: Note) -> None:
+            os.unlink(FILE_NAME, dir_fd=folder)
+            os.fsync(folder)
+
+        return self._end(run_id, remove)
+
+    def _end(self, run_id: str, end: t.Callable[[int, Note], None]) -> t.Optional[Note]:
+        try:
+            with self._locked() as folder:
+                found = self._found(folder)
+                if found is None or run_of(found) != run_id:
+                    return found
+                end(folder, found)
+                return None
+        except FileNotFoundError:
+            return None
+
+    def _next(
+        self,
+        found: t.Optional[Note],
+        run: t.Mapping[str, t.Any],
+        events: t.Sequence[t.Mapping[str, t.Any]],
+        expires: float,
+        replaces: t.Optional[str],
+        take_over: bool,
+    ) -> Note:
+        now = utc_text(self._now())
+        note: Note = {"version": 1, "run": dict(run), "earlier_runs": [], "written": now, "updated": now, "held": True}
+        if found is None:
+            return dict(note, events=merged((), events))
+        earlier = run_of(found)
+        if earlier == run["id"]:
+            note["written"] = found["written"]
+        elif found["held"] and not (take_over or replaces == earlier != UNKNOWN_RUN or abs(found["age"]) > expires):
+            raise NoteHeld(self.path, found)
+        # commands of these runs may still work on the host
+        ended = [*found["earlier_runs"], earlier]
+        note["earlier_runs"] = [name for name in dict.fromkeys(ended) if name not in (UNKNOWN_RUN, run["id"])]
+        return dict(note, events=merged(found["events"], events))
+
+    def _found(self, folder: int) -> t.Optional[Note]:
+        try:
+            with open(os.open(FILE_NAME, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder), encoding="utf-8") as file:
+                modified = os.fstat(file.fileno()).st_mtime
+                text = file.read()
+        except FileNotFoundError:
+            return None
+        except UnicodeDecodeError as error:
+            modified, text = os.stat(FILE_NAME, dir_fd=folder).st_mtime, "not UTF-8: %s" % error
+        try:
+            note = _checked(json.loads(text))
+            updated = datetime.strptime(note["updated"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+        except (ValueError, RecursionError) as error:
+            updated = datetime.fromtimestamp(modified, timezone.utc)
+            note = {"damaged": str(error), "held": True, "earlier_runs": [], "events": [], "updated": utc_text(updated)}
+            note["written"] = note["updated"]
+        note["age"] = round((self._now() - updated).total_seconds(), 1)
+        return note
+
+    def _write(self, folder: int, note: Note) -> None:
+        self._remove_drafts(folder)
+        draft = _DRAFT + os.urandom(8).hex()
+        kept = {key: value for key, value in note.items() if key != "age"}
+        try:
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "w", encoding="utf-8") as file:
+                json.dump(kept, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, FILE_NAME, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError:
+            self._remove_drafts(folder)
+            raise
+        os.fsync(folder)
+
+    def _remove_drafts(self, folder: int) -> None:
+        """Remove what a killed process left. Other drafts do not exist while the folder is locked."""
+        for name in os.listdir(folder):
+            if name.startswith(_DRAFT):
+                os.unlink(name, dir_fd=folder)
+
+    @contextlib.contextmanager
+    def _locked(self) -> t.Iterator[int]:
+        end = time.monotonic() + _LOCK_TIMEOUT
+        with self._opened() as folder:
+            while True:
+                try:
+                    # goes with the descriptor, also when this process is killed
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > end:
+                        raise OSError(errno.EBUSY, "another process has kept the lock for %d seconds" % _LOCK_TIMEOUT, self._folder) from None
+                    time.sleep(0.05)
+            yield folder
+
+    @contextlib.contextmanager
+    def _opened(self) -> t.Iterator[int]:
+        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            found = os.fstat(folder)
+            if found.st_uid not in (0, os.geteuid()) or found.st_mode & _WRITABLE_BY_OTHERS:
+                raise PermissionError(errno.EPERM, "another user can write to the folder", self._folder)
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def run_of(note: Note) -> str:
+    """Return the id of the run that wrote the note, UNKNOWN_RUN if the note cannot be read."""
+    return UNKNOWN_RUN if "damaged" in note else str(note["run"]["id"])
+
+
+def merged(known: t.Iterable[t.Mapping[str, t.Any]], newer: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Return the events of both lists, one for each id in any letter case, as the newer list has them."""
+    events = {str(event["event_id"]).casefold(): dict(event) for event in [*known, *newer]}
+    return list(events.values())
+
+
+def _checked(note: t.Any) -> Note:
+    """Return what was read if it is a note. Raises ValueError."""
+    shape = {"run": dict, "earlier_runs": list, "written": str, "updated": str, "held": bool, "events": list}
+    if not isinstance(note, dict):
+        raise ValueError("not a JSON object")
+    for key, kind in shape.items():
+        if not isinstance(note.get(key), kind):
+            raise ValueError("the member %s is missing or of another kind" % key)
+    if not note["run"].get("id") or not all(isinstance(event, dict) and "event_id" in event for event in note["events"]):
+        raise ValueError("the run or an event has no id")
+    return note

@@ -1,0 +1,131 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which events a host is prepared for, and when it may recover: the part of maintenance that is decided on the host."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+from datetime import datetime, timezone
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import utc_text
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import ABSENCES_NEEDED
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EventDocument,
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import ANY, Selection
+
+# in the environment of the tasks that prepare a host
+RUN_VARIABLE = "AZURE_MAINTENANCE_RUN"
+
+
+def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> bool:
+    """Return True if the event has started, or may start within so many seconds by the server's clock."""
+    now = document.server_time or datetime.now(timezone.utc)
+    return event.seconds_left(now) <= within
+
+
+def processes_of(runs: t.Collection[str], proc: str = "/proc") -> list[str]:
+    """Return the processes that prepare tasks of these runs have left, as far as this user may see them.
+
+    A command goes on when the connection to the host is lost, or the controller is killed. Without /proc there is nothing to see.
+    """
+    marks = ["%s=%s" % (RUN_VARIABLE, run) for run in runs]
+    found = []
+    for pid in sorted(filter(str.isdigit, _listed(proc)), key=int) if marks else ():
+        try:
+            with open(os.path.join(proc, pid, "environ"), "rb") as file:
+                environment = file.read().decode("utf-8", "replace").split("\0")
+            if any(mark in environment for mark in marks):
+                with open(os.path.join(proc, pid, "cmdline"), "rb") as file:
+                    found.append("%s (%s)" % (pid, file.read().replace(b"\0", b" ").decode("utf-8", "replace")[:60].strip()))
+        except OSError:
+            pass  # it has ended, or is another user's
+    return found
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+class MaintenanceWatch:
+    """Watches the events for which a host is prepared until they are over.
+
+    Args:
+        selection: which events of the VM are handled.
+        within: seconds; an event that may start within this time is held as well when it comes during the wait.
+        events: the events of the note.
+        own_name: returns the name of the VM, once it is known.
+        processes: returns the processes that prepare tasks have left. The events are not over before these have ended.
+        hold: called with the events that have come.
+    """
+
+    def __init__(
+        self,
+        selection: Selection,
+        within: float,
+        events: t.Iterable[t.Mapping[str, t.Any]],
+        own_name: t.Callable[[], t.Optional[str]],
+        processes: t.Callable[[], list[str]],
+        hold: t.Callable[[list[dict[str, t.Any]]], None],
+    ) -> None:
+        self._selection = selection
+        self._within = within
+        self._own_name = own_name
+        self._processes = processes
+        self._hold = hold
+        self._events = {str(event["event_id"]).casefold(): dict(event, listed=False, started=None, over=None) for event in events}
+        self._absences = 0
+        self.busy: list[str] = []
+
+    @property
+    def events(self) -> list[dict[str, t.Any]]:
+        """The events with when they were first seen started and, once they are over, since when."""
+        return list(self._events.values())
+
+    def ended(self, document: EventDocument) -> bool:
+        """Return True if the host may recover. Called once for each good document."""
+        now = utc_text(datetime.now(timezone.utc))
+        listed = [event for event in document.events if event.key in self._events]
+        come = [event for event in document.events if event.key not in self._events and self._concerns(event, document)]
+        if come:
+            self._hold([event.as_dict() for event in come])
+        for held in self._events.values():
+            held["listed"] = False
+        for event in listed + come:
+            known = self._events.setdefault(event.key, {"started": None})
+            started = known["started"] or (now if event.status == "Started" else None)
+            known.update(event.as_dict(), listed=True, started=started, over=None)
+        for held in self._events.values():
+            if not held["listed"] and document.complete:
+                held["over"] = held["over"] or now
+        self.busy = [] if listed or come else self._processes()
+        is_absent = document.complete and not (listed or come or self.busy)
+        self._absences = self._absences + 1 if is_absent else 0
+        return self._absences >= ABSENCES_NEEDED
+
+    def confirms(self) -> bool:
+        """Return True if one more document without the events would end the wait."""
+        return self._absences == ABSENCES_NEEDED - 1
+
+    def obstacle(self) -> str:
+        """Return why the host may not recover yet."""
+        pending = ["%s %s is %s" % (event["event_type"], event["event_id"], event["status"]) for event in self.events if event["listed"]]
+        if pending:
+            return ", ".join(pending)
+        if self.busy:
+            return "a command of the preparation is still running: process %s" % ", ".join(self.busy)
+        return "IMDS has not confirmed that the events are over"
+
+    def _concerns(self, event: ScheduledEvent, document: EventDocument) -> bool:
+        if not is_due(event, document, self._within):
+            return False
+        if not event.resources or event.key in document.doubtful:
+            # its VMs cannot be read: it may affect this one
+            return self._selection._replace(affects=ANY).matches(event, None)
+        return self._selection.matches(event, self._own_name())

@@ -1,0 +1,126 @@
+#!/usr/bin/python
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: maintenance_info
+short_description: Read the scheduled events of a VM and the note of a maintenance run
+version_added: 0.2.0
+author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
+description:
+  - Reads in one step what a run of the role P(azure_imds.scheduled_events.maintenance#role) has to know of a host before it
+    decides anything. The scheduled events of the VM, and the note that an earlier run, or one that is still at work, has left.
+  - Does not fail because of IMDS. RV(available) then is V(false).
+notes:
+  - Part of the role P(azure_imds.scheduled_events.maintenance#role). To look at events use
+    M(azure_imds.scheduled_events.event_info).
+extends_documentation_fragment:
+  - azure_imds.scheduled_events._imds
+  - azure_imds.scheduled_events._imds.selection
+  - azure_imds.scheduled_events._maintenance
+  - azure_imds.scheduled_events._maintenance.within
+  - azure_imds.scheduled_events._attributes
+  - azure_imds.scheduled_events._attributes.reads
+  - azure_imds.scheduled_events._attributes.actiongroup
+options:
+  timeout:
+    description: Seconds that the module may spend on IMDS in all. The first answer of a VM may take two minutes.
+    type: float
+    default: 130
+seealso:
+  - module: azure_imds.scheduled_events.event_info
+  - module: azure_imds.scheduled_events.maintenance_note
+"""
+
+EXAMPLES = r"""
+- name: Read the events of the next hour and the note
+  azure_imds.scheduled_events.maintenance_info:
+    within: 3600
+  register: found
+"""
+
+RETURN = r"""
+available:
+  description: Whether the events could be read. If not, RV(events) is empty and says nothing.
+  returned: success
+  type: bool
+  sample: true
+reason:
+  description: Why the events could not be read. Empty when RV(available) is V(true).
+  returned: success
+  type: str
+  sample: ''
+resource_name:
+  description: Name of this VM as Azure knows it, or null where unknown.
+  returned: success
+  type: str
+  sample: vm1
+events:
+  description:
+    - The selected events in the form that M(azure_imds.scheduled_events.event_info) documents, and the events of the note that
+      are still listed, whether selected or not. Each with two more members.
+    - C(key) is the ID in lower case. C(due) says whether the event has started, starts within O(within), or is one of the note.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - event_id: 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11
+      event_type: Reboot
+      status: Scheduled
+      resources: [vm1, vm2]
+      resource_type: VirtualMachine
+      not_before: '2026-11-21T10:15:00Z'
+      description: Host server is undergoing maintenance.
+      source: Platform
+      duration_seconds: 9
+      key: 2d6a9c1e-41b7-4f6b-9b0a-5e8c7f0d3a11
+      due: true
+note:
+  description: The note as M(azure_imds.scheduled_events.maintenance_note) writes it, with C(age) in seconds. Null where there is none.
+  returned: success
+  type: dict
+  sample: null
+"""
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
+    conversation,
+    event_module,
+    selection,
+    warn_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import note_file, NOTES, WITHIN
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import is_due
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+
+
+def main() -> None:
+    module = event_module(timeout=130, options=dict(notes=NOTES, within=WITHIN), needs_requests=False)
+    chosen = selection(module)
+    notes = note_file(module)
+    try:
+        note = notes.read()
+    except OSError as error:
+        module.fail_json(msg="%s: the note cannot be read: %s; use become or set maintenance_notes" % (notes.path, error.strerror))
+    held = {event["event_id"].casefold() for event in note["events"]} if note else set()
+    result = dict(changed=False, available=True, reason="", resource_name=None, events=[], note=note)
+    try:
+        imds = conversation(module)
+        document = imds.read(name_required=chosen.needs_own_name)
+    except ImdsError as error:
+        module.exit_json(**dict(result, available=False, reason=str(error)))
+    warn_of(module, document)
+    name = imds.known_name
+    if not document.complete:
+        result.update(available=False, reason="an entry of the document could not be read, so there may be more events than these")
+    events = [event for event in document.events if event.key in held or chosen.matches(event, name)]
+    shown = [
+        dict(event.as_dict(), key=event.key, due=event.key in held or is_due(event, document, module.params["within"])) for event in events
+    ]
+    module.exit_json(**dict(result, resource_name=name, events=shown))
+
+
+if __name__ == "__main__":
+    main()

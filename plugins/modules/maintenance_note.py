@@ -1,0 +1,164 @@
+#!/usr/bin/python
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: maintenance_note
+short_description: Write or remove the note of a maintenance run on a host
+version_added: 0.2.0
+author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
+description:
+  - A note on a host says which run of the role P(azure_imds.scheduled_events.maintenance#role) is responsible for it, from before
+    the first prepare task until after the last recover task. The next run finds it, whatever became of the one that wrote it.
+  - Only one of several runs at the same time can write the note, also when they are on different controllers.
+notes:
+  - Part of the role P(azure_imds.scheduled_events.maintenance#role).
+  - An action plugin adds who writes the note. A run counts as ended when it was on this controller and its process does not
+    exist any more.
+extends_documentation_fragment:
+  - azure_imds.scheduled_events._maintenance
+  - azure_imds.scheduled_events._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+    details: The note is for the next run only.
+options:
+  state:
+    description:
+      - V(present) writes the note. It fails if the host has the note of another run, unless that run has left the host, has ended
+        on this controller, or has not updated the note for O(expires) seconds.
+      - V(left) lets the next run have the host. The note stays, so that this run recovers the host.
+      - V(absent) removes the note of this run. Fails if the note is another run's.
+    type: str
+    choices: [present, left, absent]
+    default: present
+  events:
+    description: The events for which the host is prepared, in the form that M(azure_imds.scheduled_events.event_info) documents.
+    type: list
+    elements: dict
+    default: []
+  expires:
+    description: Seconds without an update after which the note of another run counts as abandoned.
+    type: float
+    default: 7200
+  take_over:
+    description: Whether to replace the note of any other run.
+    type: bool
+    default: false
+  reason:
+    description: Why the run leaves the host, for O(state=left).
+    type: str
+    default: ''
+  run:
+    description: Who writes the note. The action plugin sets it.
+    type: dict
+  replaces:
+    description: ID of a run that has ended. The action plugin sets it.
+    type: str
+seealso:
+  - module: azure_imds.scheduled_events.maintenance_info
+"""
+
+EXAMPLES = r"""
+- name: Write the note
+  azure_imds.scheduled_events.maintenance_note:
+    events: "{{ coming.events }}"
+
+- name: Remove the note
+  azure_imds.scheduled_events.maintenance_note:
+    state: absent
+"""
+
+RETURN = r"""
+path:
+  description: The file.
+  returned: always
+  type: str
+  sample: /var/lib/azure-scheduled-events/maintenance/note.json
+note:
+  description: The note as it was written, or would be in check mode.
+  returned: success and O(state=present)
+  type: dict
+  sample:
+    version: 1
+    run:
+      id: controller-4711-842342
+      host: controller
+      user: alice
+      pid: 4711
+    earlier_runs: []
+    written: '2026-11-21T10:00:00Z'
+    updated: '2026-11-21T10:00:00Z'
+    held: true
+    events: []
+found:
+  description: The note of another run.
+  returned: when there is one that is not replaced
+  type: dict
+  sample: null
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import note_file, NOTES
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
+    NoteFile,
+    NoteHeld,
+    described,
+    run_of,
+)
+
+REMEDY = "wait until it has ended, or set maintenance_take_over if it is known to have ended"
+
+
+def write(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
+    p = module.params
+    try:
+        note = notes.claim(p["run"], p["events"], p["expires"], p["replaces"], p["take_over"], write=not module.check_mode)
+    except NoteHeld as held:
+        module.fail_json(msg="%s; %s" % (held, REMEDY), path=notes.path, found=held.note)
+    return dict(changed=True, note=note)
+
+
+def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
+    p, run_id = module.params, module.params["run"]["id"]
+    found = notes.read()
+    is_own = found is not None and run_of(found) == run_id
+    other = found if found is not None and not is_own else None
+    if is_own and not module.check_mode:
+        other = notes.leave(run_id, p["reason"]) if p["state"] == "left" else notes.remove(run_id)
+    if other is not None:
+        module.fail_json(msg="%s: another run has taken over the host" % described(notes.path, other), path=notes.path, found=other)
+    return dict(changed=is_own)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=dict(
+            notes=NOTES,
+            state=dict(type="str", choices=["present", "left", "absent"], default="present"),
+            events=dict(type="list", elements="dict", default=[]),
+            expires=dict(type="float", default=7200),
+            take_over=dict(type="bool", default=False),
+            reason=dict(type="str", default=""),
+            run=dict(type="dict"),
+            replaces=dict(type="str"),
+        ),
+        supports_check_mode=True,
+    )
+    notes = note_file(module)
+    try:
+        result = write(module, notes) if module.params["state"] == "present" else end(module, notes)
+    except OSError as error:
+        module.fail_json(msg="%s: the note cannot be written: %s; use become or set maintenance_notes" % (notes.path, error.strerror))
+    module.exit_json(path=notes.path, **result)
+
+
+if __name__ == "__main__":
+    main()

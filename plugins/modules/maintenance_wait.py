@@ -1,0 +1,158 @@
+#!/usr/bin/python
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: maintenance_wait
+short_description: Wait until a host that is prepared for scheduled events may recover
+version_added: 0.2.0
+author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
+description:
+  - Waits until the events of the host's note are over, as M(azure_imds.scheduled_events.maintenance_note) has written it.
+  - Survives reboots of the host, and connections that break or hang. An action plugin runs the module for a minute at a time, gives
+    up a connection that does not answer for half a minute more, and connects again until O(timeout) has passed.
+  - An event that comes during the wait and is due is added to the note. The host then stays prepared until that is over, too.
+  - The events are not over while a command of a prepare task still runs on the host that lost its connection or its controller.
+notes:
+  - Part of the role P(azure_imds.scheduled_events.maintenance#role). To wait for events use
+    M(azure_imds.scheduled_events.event_wait).
+extends_documentation_fragment:
+  - azure_imds.scheduled_events._imds
+  - azure_imds.scheduled_events._imds.selection
+  - azure_imds.scheduled_events._maintenance
+  - azure_imds.scheduled_events._maintenance.within
+  - azure_imds.scheduled_events._attributes
+  - azure_imds.scheduled_events._attributes.actiongroup
+attributes:
+  check_mode:
+    support: full
+    details: Asks IMDS once and returns at once.
+  diff_mode:
+    support: none
+    details: The module changes at most the note, which is for the next run only.
+options:
+  timeout:
+    description: Seconds after which the module gives up and fails.
+    type: float
+    default: 3600
+  prepared:
+    description: Whether all prepare tasks of this run have come to their end. If not, their commands may still run on the host.
+    type: bool
+    default: true
+  run_id:
+    description: ID of the run. The action plugin sets it.
+    type: str
+seealso:
+  - module: azure_imds.scheduled_events.event_wait
+  - module: azure_imds.scheduled_events.maintenance_note
+"""
+
+EXAMPLES = r"""
+- name: Wait until this host may recover
+  azure_imds.scheduled_events.maintenance_wait:
+    timeout: 1800
+"""
+
+RETURN = r"""
+outcome:
+  description:
+    - V(over) when the events are over, V(timeout) when they were not after O(timeout) seconds.
+    - V(no_note) when there is no note, V(taken_over) when it is another run's. The module fails in the second case.
+    - V(unreachable) when the host could not be reached at the end.
+    - V(checked) in check mode.
+  returned: always
+  type: str
+  sample: over
+events:
+  description:
+    - The events of the note in the form that M(azure_imds.scheduled_events.event_info) documents, each with three more members.
+    - C(listed) says whether it was listed at last, C(started) when it was first seen started, C(over) since when it is not listed.
+  returned: when IMDS was asked
+  type: list
+  elements: dict
+  sample:
+    - event_id: 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11
+      event_type: Reboot
+      status: Started
+      resources: [vm1, vm2]
+      resource_type: VirtualMachine
+      not_before: null
+      description: Host server is undergoing maintenance.
+      source: Platform
+      duration_seconds: 9
+      listed: false
+      started: '2026-11-21T10:15:00Z'
+      over: '2026-11-21T10:15:20Z'
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
+    conversation,
+    event_module,
+    fail,
+    selection,
+    warn_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import NOTES, WITHIN, note_file
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note, NoteFile, described, run_of
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import MaintenanceWatch, processes_of
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
+
+
+def own_note(module: AnsibleModule, notes: NoteFile) -> Note:
+    """Return the note of this run. Ends the module where there is none."""
+    note = notes.read()
+    if module.check_mode:
+        module.exit_json(changed=False, outcome="checked", events=[])
+    if note is None:
+        module.exit_json(changed=False, outcome="no_note", events=[])
+    if run_of(note) != module.params["run_id"]:
+        module.fail_json(msg="%s: another run has taken over the host" % described(notes.path, note), outcome="taken_over", events=[])
+    return note
+
+
+def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]:
+    """Wait for the end of the events. Raises ImdsError for what no wait can mend, OSError where the note cannot be updated."""
+    run_id, timeout = module.params["run_id"], module.params["timeout"]
+    runs = note["earlier_runs"] + ([] if module.params["prepared"] else [run_id])
+    chosen = selection(module)
+    imds = conversation(module)
+    watch = MaintenanceWatch(
+        chosen,
+        module.params["within"],
+        note["events"],
+        lambda: imds.known_name,
+        lambda: processes_of(runs),
+        lambda events: notes.add_events(run_id, events),
+    )
+    waited = wait_for(imds.pacer, imds.poll(name_required=True), watch.ended, timeout, watch.confirms)
+    warn_of(module, waited.document)
+    result = dict(changed=False, events=watch.events, outcome="over" if waited.reached else "timeout")
+    if not waited.reached:
+        cause = str(waited.last_error) if waited.document is None else watch.obstacle()
+        result.update(failed=True, msg="the events are not over after %.0f seconds: %s" % (waited.elapsed, cause))
+    return result
+
+
+def main() -> None:
+    module = event_module(
+        timeout=3600, options=dict(notes=NOTES, within=WITHIN, prepared=dict(type="bool", default=True), run_id=dict(type="str"))
+    )
+    notes = note_file(module)
+    try:
+        result = wait(module, notes, own_note(module, notes))
+    except ImdsError as error:
+        fail(module, error, outcome="timeout", events=[])
+    except OSError as error:
+        module.fail_json(msg="%s: the note cannot be used: %s" % (notes.path, error.strerror), outcome="timeout", events=[])
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

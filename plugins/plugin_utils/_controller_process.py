@@ -1,0 +1,85 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which process on which controller a maintenance run is, and whether the process of another run has ended."""
+
+from __future__ import annotations
+
+import getpass
+import multiprocessing
+import os
+import re
+import socket
+import subprocess
+import typing as t
+
+# inode of the first PID namespace of a Linux machine: only there is another boot the end of all processes
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+_DEAD_STATES = ("Z", "X")
+
+
+def this_run() -> dict[str, t.Any]:
+    """Return who this run of ansible-playbook is. All tasks of the run get the same answer."""
+    parent = multiprocessing.parent_process()
+    pid = os.getpid() if parent is None or parent.pid is None else parent.pid
+    host = socket.gethostname()
+    start = _start_of(pid)
+    return {
+        "id": re.sub(r"[^\w.-]", "_", "%s-%d-%s" % (host, pid, start)),
+        "host": host,
+        "user": _user(),
+        "pid": pid,
+        "start": start,
+        "boot": _text_of("/proc/sys/kernel/random/boot_id"),
+        "machine": _text_of("/etc/machine-id"),
+        "pid_namespace": _pid_namespace(),
+    }
+
+
+def has_ended(run: t.Mapping[str, t.Any]) -> bool:
+    """Return True if the process of the run is known to have ended. That is never known of another controller."""
+    here = this_run()
+    if run.get("host") != here["host"] or run.get("pid_namespace") != here["pid_namespace"] or not isinstance(run.get("pid"), int):
+        return False
+    if run.get("boot") != here["boot"]:
+        is_same_machine = bool(here["machine"]) and run.get("machine") == here["machine"]
+        return is_same_machine and here["pid_namespace"] == _FIRST_PID_NAMESPACE
+    return bool(run.get("start")) and _start_of(run["pid"]) != run["start"]
+
+
+def _start_of(pid: int) -> str:
+    """Return when the process started, in whatever form the system has it, or "" if it has ended or is not known."""
+    stat = _text_of("/proc/%d/stat" % pid)
+    if stat:
+        # the second field is a name that may hold anything, in parentheses
+        fields = stat.rpartition(")")[2].split()
+        return "" if fields[0] in _DEAD_STATES else fields[19]
+    if os.path.exists("/proc/self/stat"):
+        return ""
+    try:
+        ps = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return ps.stdout.strip()
+
+
+def _text_of(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

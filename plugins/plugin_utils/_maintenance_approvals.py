@@ -1,0 +1,47 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which events the hosts of a maintenance run may approve, and why not the others."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import Event, MaintenanceHost
+
+
+def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any]]:
+    """Return one decision for each event for which a host is prepared.
+
+    An event is approved if each VM in its Resources is a host that is prepared for it, by the host of the first VM there.
+    """
+    events: dict[str, Event] = {}
+    for host in hosts:
+        for event in host.scheduled_events():
+            events.setdefault(event["key"], event)
+    return [_decision(event, hosts) for event in events.values()]
+
+
+def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.Any]:
+    by_vm = {host.vm.casefold(): host for host in hosts if host.vm}
+    reasons = [_obstacle(vm, event, by_vm.get(vm.casefold())) for vm in event["resources"]] or ["the event names no VM"]
+    first = by_vm.get(event["resources"][0].casefold()) if event["resources"] else None
+    return {
+        "event_id": event["event_id"],
+        "event_type": event["event_type"],
+        "resources": list(event["resources"]),
+        "by": first.name if first else "",
+        "approve": not any(reasons),
+        "why_not": "; ".join(filter(None, reasons)),
+    }
+
+
+def _obstacle(vm: str, event: Event, host: MaintenanceHost | None) -> str:
+    """Return why the event may not be approved because of this VM, "" if it may."""
+    if host is None:
+        return "%s: no host of this play, or of its batch, is known to be this VM" % vm
+    if not host.is_prepared:
+        return "%s: %s" % (vm, host.not_prepared_because() or "the host is not prepared")
+    if all(event["key"] != held["key"] for held in host.scheduled_events()):
+        return "%s: the host does not list this event as Scheduled" % vm
+    return ""

@@ -1,0 +1,139 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the variables of the hosts say about a maintenance run: which step each host has come to, and what went wrong."""
+
+from __future__ import annotations
+
+import typing as t
+
+Variables = t.Mapping[str, t.Any]
+Event = t.Mapping[str, t.Any]
+
+
+class MaintenanceHost:
+    """One host of a maintenance run.
+
+    Args:
+        name: in the inventory.
+        variables: the variables of the host.
+    """
+
+    def __init__(self, name: str, variables: Variables) -> None:
+        self.name = name
+        self._info = _result(variables, "info")
+        self._note = _result(variables, "note")
+        self._prepared: Variables = variables.get("maintenance__prepared") or {}
+        self._approvals = [item for item in _result(variables, "approvals").get("results", ()) if "item" in item]
+        self._approved_at: str = variables.get("maintenance__approved_at") or ""
+        self._wait = _result(variables, "wait")
+        self._recovered: Variables = variables.get("maintenance__recovered") or {}
+        self._released = _result(variables, "released")
+
+    @property
+    def vm(self) -> str:
+        """The name of the VM as Azure knows it, "" if unknown."""
+        return self._info.get("resource_name") or ""
+
+    @property
+    def takes_part(self) -> bool:
+        """True if the host has the note of this run."""
+        return bool(self._note) and not _has_failed(self._note) and "note" in self._note
+
+    @property
+    def is_prepared(self) -> bool:
+        return self.takes_part and bool(self._prepared.get("at"))
+
+    @property
+    def prepared_at(self) -> str | None:
+        return self._prepared.get("at") or None if self.takes_part else None
+
+    @property
+    def recovered_at(self) -> str | None:
+        return self._recovered.get("at") or None if self.takes_part else None
+
+    def events(self) -> list[Event]:
+        """Return the events that the host is prepared for, or was, as they were seen last."""
+        if not self.takes_part:
+            return [event for event in self._info.get("events", ()) if event.get("due")]
+        seen = {event["event_id"].casefold(): dict(event) for event in self._note["note"]["events"]}
+        for event in self._info.get("events", ()):
+            if event["key"] in seen:
+                seen[event["key"]].update(event, was_listed=True)
+        for event in self._wait.get("events", ()):
+            key = event["event_id"].casefold()
+            seen[key] = {**seen.get(key, {"came_later": True}), **event}
+        return list(seen.values())
+
+    def scheduled_events(self) -> list[Event]:
+        """Return the events that were Scheduled when they were read, and for which the host is prepared."""
+        return [event for event in self.events() if event.get("was_listed") and event["status"] == "Scheduled"] if self.takes_part else []
+
+    def approval_of(self, event_id: str) -> tuple[str | None, str]:
+        """Return when this host has approved the event, and why not. Both are empty if this host was not to approve it."""
+        for item in self._approvals:
+            if item["item"]["event_id"].casefold() != event_id.casefold():
+                continue
+            if _has_failed(item):
+                return None, "the approval failed: %s" % _message(item)
+            for approval in item.get("approvals", ()):
+                if approval["outcome"] in ("approved", "already_approved"):
+                    return self._approved_at, ""
+                return None, approval["reason"]
+        return None, ""
+
+    def not_prepared_because(self) -> str:
+        """Return why the host is not prepared, "" if it is, or if there was nothing to prepare for."""
+        if self.is_prepared:
+            return ""
+        if _has_failed(self._info) or not self._info.get("available", True):
+            return "its scheduled events could not be read: %s" % (self._info.get("reason") or _message(self._info))
+        if not self._info:
+            return "it failed before its scheduled events were read"
+        if not self.takes_part:
+            return _message(self._note) if _has_failed(self._note) else ""
+        if self._prepared.get("why_not"):
+            return "the preparation failed: %s" % self._prepared["why_not"]
+        return "the preparation was interrupted" if self._prepared.get("begun") else "it has no preparation"
+
+    def problem(self) -> str:
+        """Return why the host has not come through its maintenance, "" if it has."""
+        problems = []
+        if not self.takes_part or self._prepared.get("begun"):
+            problems.append(self.not_prepared_because())
+        problems += [reason for item in self._approvals if _has_failed(item) for reason in [self.approval_of(item["item"]["event_id"])[1]]]
+        if self.takes_part:
+            problems.append(self.not_recovered_because())
+        return "; ".join(filter(None, problems))
+
+    def not_recovered_because(self) -> str:
+        """Return why the host has not recovered, or why its note is still there; "" if neither."""
+        if not self._wait:
+            return "the end of its events was not awaited"
+        if _has_failed(self._wait):
+            return _message(self._wait)
+        if self._recovered.get("why_not"):
+            return "the recovery failed: %s" % self._recovered["why_not"]
+        if self._recovered.get("begun") and not self._recovered.get("at"):
+            return "the recovery was interrupted"
+        if _has_failed(self._released):
+            return "the note was not removed: %s" % _message(self._released)
+        return ""
+
+
+def hosts_of(names: t.Iterable[str], hostvars: t.Mapping[str, Variables]) -> list[MaintenanceHost]:
+    return [MaintenanceHost(name, hostvars[name]) for name in names]
+
+
+def _result(variables: Variables, name: str) -> Variables:
+    """Return what the task registered, empty if it has not run or was skipped."""
+    result: Variables = variables.get("maintenance__" + name) or {}
+    return {} if result.get("skipped") and "results" not in result else result
+
+
+def _has_failed(result: Variables) -> bool:
+    return bool(result.get("failed") or result.get("unreachable"))
+
+
+def _message(result: Variables) -> str:
+    return str(result.get("msg") or "no reason is known")

@@ -1,0 +1,43 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A limit for what may hang, such as a connection to a host that does not exist any more."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import signal
+import typing as t
+
+
+class TimeLimitExceeded(BaseException):
+    """The time is up. Not an Exception, so that code that handles its own errors does not handle this one."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> t.Iterator[None]:
+    """Raise TimeLimitExceeded in the main thread after so many seconds. Nothing else may use SIGALRM meanwhile."""
+
+    def on_alarm(*_: object) -> None:
+        raise TimeLimitExceeded()
+
+    previous = signal.signal(signal.SIGALRM, on_alarm)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+
+
+def kill_children() -> None:
+    """Kill the processes that this one has started, such as an ssh client that hangs. Where there is no /proc they stay."""
+    for path in glob.glob("/proc/self/task/*/children"):
+        with contextlib.suppress(OSError, ValueError):
+            with open(path, encoding="ascii") as file:
+                for pid in file.read().split():
+                    os.kill(int(pid), signal.SIGKILL)
