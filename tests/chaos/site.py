@@ -26,6 +26,7 @@ from chaos.vm import PROGRAM, Mark, Vm, make_key
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 PATIENCE = 60
+TASK_TIMEOUT = 20
 KNOBS = {"rate_limit": 0, "start_delay": "0.5s", "idle_disable": 0}
 
 
@@ -90,6 +91,7 @@ class Site:
             "maintenance_prepare": str(self._folder / "prepare.yml"),
             "maintenance_recover": str(self._folder / "recover.yml"),
             "maintenance_patience": PATIENCE,
+            "maintenance_task_timeout": TASK_TIMEOUT,
         }
         words = ["-i", str(self._folder / "inventory.json"), "-e", json.dumps(variables), PLAYBOOK]
         return Controller(name, words, self._environment, self._folder / (name + ".log"))
