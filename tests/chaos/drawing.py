@@ -11,7 +11,8 @@ from typing import Callable
 from chaos.plan import DRAIN, JOIN, PREPARE, RECOVER, SETTLE, WARM, Disturbance, Event, Failure, Moment, Plan, Slow
 
 KINDS = ("Freeze",) * 4 + ("Reboot",) * 4 + ("Redeploy",) * 2 + ("Preempt",)
-NOTICES = (12, 20, 20, 30)
+# the short ones are over before a run has prepared, at least where the machine is busy
+NOTICES = (12, 30, 90, 90, 90, 90)
 KILLS = ("kill-9", "kill-9", "kill-9-all", "ctrl-c", "ctrl-c")
 # (kind, options)
 FAULTS = (

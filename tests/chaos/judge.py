@@ -16,11 +16,13 @@ from chaos.plan import PREPARE, SETTLE, WARM
 # seconds within which a controller cannot have known of a change in Azure
 UNKNOWN_FOR = 3.0
 # seconds of notice that an undisturbed run needs to prepare and approve, on a busy machine too
-ENOUGH_NOTICE = 15.0
+ENOUGH_NOTICE = 60.0
 # exit statuses of ansible-playbook that are a plain answer: good, a host failed, a host was unreachable
 PLAIN = (0, 2, 4)
 UNREACHABLE = 4
-NONSENSE = re.compile(r"Traceback|Unexpected Exception|is undefined|has no attribute|[Tt]emplate error|Error while resolving|did not find expected|no attribute")
+NONSENSE = re.compile(r"Unexpected Exception|is undefined|has no attribute|[Tt]emplate error|Error while resolving")
+# of a module that a lost connection has cut short, which Ansible shows in its message about that
+CUT_SHORT = "Traceback"
 
 
 def judge(evidence: Evidence) -> list[Violation]:
@@ -108,7 +110,7 @@ def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
     """No run prints what only its makers understand."""
     for run in evidence.runs:
         for line in run.output.splitlines():
-            if NONSENSE.search(line) and not run.killed:
+            if NONSENSE.search(line) and not run.killed or CUT_SHORT in line and not run.is_disturbed and not started_unprepared(evidence, run):
                 yield Violation("message", "%s: %s" % (run.name, line.strip()[:300]))
                 break
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from chaos.controller import Controller
 from chaos.disturbances import Disturbances
 from chaos.evidence import Evidence, Run, approvals_from, events_from
+from chaos.not_before import NotBefore
 from chaos.plan import Plan
 from chaos.site import Site, site_of
 
-# seconds after which a run hangs: three times the patience
-LONGEST_RUN = 180.0
+# seconds after which a run hangs: five times the patience
+LONGEST_RUN = 300.0
 MOST_RUNS = 3
 
 
@@ -42,6 +43,7 @@ class _Life:
     def to_its_end(self) -> Lived:
         for event in self.plan.events:
             self.site.announce(event)
+        not_before = NotBefore(self.site)
         first = self.site.run("disturbed-run")
         disturbances = Disturbances(self.site, first)
         self._end(first, is_disturbed=True)
@@ -59,6 +61,7 @@ class _Life:
                 break
             self.site.heal()
             self.site.end_events()
+        not_before.stop()
         lines = self.site.azure_log()
         evidence = Evidence(
             plan=self.plan, runs=self.runs, marks=self.site.marks(), events=events_from(lines), approvals=approvals_from(lines),

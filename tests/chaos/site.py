@@ -58,7 +58,7 @@ class Site:
     def __init__(self, plan: Plan, folder: Path, sockets: Path, collections: Path, vms: Mapping[str, Vm], simulator: Simulator) -> None:
         self.plan, self.vms, self.simulator = plan, vms, simulator
         self._folder = folder
-        self._ids: set[str] = set()
+        self._announced: dict[str, float] = {}
         self._project()
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PYTHON"))},
@@ -102,7 +102,13 @@ class Site:
             "type": event.kind, "resources": list(event.resources), "notice": event.notice, "started_for": event.started_for,
             "impact_for": min(event.impact_for, event.started_for), "duration": event.impact_for,
         }  # fmt: skip
-        return str(self.simulator.post("/events", body)["id"])
+        event_id = str(self.simulator.post("/events", body)["id"])
+        self._announced[event_id] = time.time()
+        return event_id
+
+    def announced_at(self, event_id: str) -> float:
+        """When it appeared, as a Unix time."""
+        return self._announced.get(event_id, 0.0)
 
     def marks(self) -> list[Mark]:
         return sorted(mark for vm in self.vms.values() for mark in vm.marks())
