@@ -52,8 +52,8 @@ class Hosts:
 
         Args:
             words: further ones for the command line, such as --check.
-            at: name of a task -> what to do when it begins for the first time, on all hosts at once. Tasks before it are over by then,
-                so that a test needs no time to be right.
+            at: name of a play, or of a task under the strategy linear -> what to do when it begins for the first time, on all hosts at
+                once. Tasks before it are over by then. Under other strategies Ansible prints the name of a task with its first result.
         """
         given = ["-e", json.dumps(variables)] if variables else []
         command = self._command("ansible-playbook", *given, *words, playbook)
@@ -66,7 +66,7 @@ class Hosts:
                 try:
                     for line in process.stdout or ():
                         said.append(line)
-                        begins = re.match(r"TASK \[(?:\S+ : )?(.*)\] \*", line)
+                        begins = re.match(r"(?:TASK|PLAY) \[(?:\S+ : )?(.*)\] \*", line)
                         if begins and begins[1] in due:
                             due.pop(begins[1])()
                 except BaseException:

@@ -9,7 +9,6 @@ import os
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import utc_text
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import ABSENCES_NEEDED
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     EventDocument,
@@ -90,7 +89,7 @@ class MaintenanceWatch:
 
     def ended(self, document: EventDocument) -> bool:
         """Return True if the host may recover. Called once for each good document."""
-        now = utc_text(datetime.now(timezone.utc))
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         listed = [event for event in document.events if event.key in self._events]
         come = [event for event in document.events if event.key not in self._events and self._concerns(event, document)]
         if come:

@@ -75,8 +75,8 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-path:
-  description: The file.
+file:
+  description: The path of the note.
   returned: always
   type: str
   sample: /var/lib/azure-scheduled-events/maintenance/note.json
@@ -122,7 +122,7 @@ def write(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
     try:
         note = notes.claim(p["run"], p["events"], p["expires"], p["replaces"], p["take_over"], write=not module.check_mode)
     except NoteHeld as held:
-        module.fail_json(msg="%s; %s" % (held, REMEDY), path=notes.path, found=held.note)
+        module.fail_json(msg="%s; %s" % (held, REMEDY), file=notes.path, found=held.note)
     return dict(changed=True, note=note)
 
 
@@ -134,7 +134,7 @@ def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
     if is_own and not module.check_mode:
         other = notes.leave(run_id, p["reason"]) if p["state"] == "left" else notes.remove(run_id)
     if other is not None:
-        module.fail_json(msg="%s: another run has taken over the host" % described(notes.path, other), path=notes.path, found=other)
+        module.fail_json(msg="%s: another run has taken over the host" % described(notes.path, other), file=notes.path, found=other)
     return dict(changed=is_own)
 
 
@@ -157,7 +157,7 @@ def main() -> None:
         result = write(module, notes) if module.params["state"] == "present" else end(module, notes)
     except OSError as error:
         module.fail_json(msg="%s: the note cannot be written: %s; use become or set maintenance_notes" % (notes.path, error.strerror))
-    module.exit_json(path=notes.path, **result)
+    module.exit_json(file=notes.path, **result)
 
 
 if __name__ == "__main__":

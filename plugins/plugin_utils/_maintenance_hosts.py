@@ -62,7 +62,9 @@ class MaintenanceHost:
                 seen[event["key"]].update(event, was_listed=True)
         for event in self._wait.get("events", ()):
             key = event["event_id"].casefold()
-            seen[key] = {**seen.get(key, {"came_later": True}), **event}
+            known = seen.get(key, {"came_later": True})
+            # a started event has no NotBefore any more
+            seen[key] = {**known, **event, "not_before": event["not_before"] or known.get("not_before")}
         return list(seen.values())
 
     def scheduled_events(self) -> list[Event]:

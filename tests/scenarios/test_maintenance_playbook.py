@@ -5,103 +5,13 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import Any, Callable, Iterator, Optional
+from typing import Iterator
 
 import pytest
 import simulator_process
-from ansible_hosts import Hosts
+from maintenance_fleet import FREEZE, LATE, MANUAL, NOTICE, PAIR, WAIT, Fleet, failed, until
 from simulator_process import Simulator
-
-PLAYBOOK = "azure_imds.scheduled_events.maintenance"
-# Azure's clock stands still until a task of the playbook begins, so that no test is a race. NOTICE goes by when the hosts begin to wait for
-# the start: whatever may start by then has started. LIFE goes by when they begin to wait for the end.
-MANUAL = ["--clock", "manual"]
-NOTICE, LIFE = 16 * 60, 3600
-FREEZE: dict[str, Any] = {"type": "Freeze", "resources": ["vm1", "vm2"], "notice": "15m", "started_for": LIFE}
-# starts only when it is approved
-LATE = {**FREEZE, "notice": "4h"}
-PAIR: dict[str, Any] = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
-
-
-def variables(azure: Simulator, folder: Path, name: str) -> dict[str, Any]:
-    return {"maintenance_endpoint": azure.endpoints[name], "maintenance_receipts": str(folder / name)}
-
-
-class Fleet:
-    """vm1 and vm2 of one availability set, whose drain and undrain scripts note that they ran."""
-
-    def __init__(self, azure: Simulator, folder: Path, names: tuple[str, ...] = ("vm1", "vm2"), **more: dict[str, Any]) -> None:
-        self.azure = azure
-        self._folder = folder
-        self._hosts = Hosts(folder, {**{name: variables(azure, folder, name) for name in names}, **more})
-
-    @classmethod
-    def over_breaking_ssh(cls, azure: Simulator, folder: Path, down: Path) -> Fleet:
-        """A fleet whose connections break while there is a file of the host's name in the folder ``down``."""
-        ssh = folder / "ssh"
-        ssh.write_text('#!/bin/sh\nDOWN_FOLDER=%s exec %s %s "$@"\n' % (down, sys.executable, Path(__file__).with_name("breaking_ssh.py")))
-        ssh.chmod(0o755)
-        # pipelining, so that no file has to be brought over the stand-in
-        connection = {"ansible_connection": "ansible.builtin.ssh", "ansible_ssh_executable": str(ssh), "ansible_pipelining": True}
-        return cls(azure, folder, (), **{name: {**connection, **variables(azure, folder, name)} for name in azure.endpoints})
-
-    def maintain(
-        self, prepare: str, *options: str, meanwhile: Callable[[], object] = lambda: None, at: Optional[dict[str, Callable[[], object]]] = None
-    ) -> subprocess.CompletedProcess[str]:
-        """Run the playbook.
-
-        Args:
-            prepare: the shell command that prepares a host.
-            options: of ansible-playbook.
-            meanwhile: what happens while the hosts prepare; none of them is ready before it has happened.
-            at: name of a task -> what happens as it begins, see Hosts.playbook.
-        """
-        happened = self._folder / "happened"
-
-        def happens() -> None:
-            meanwhile()
-            happened.touch()
-
-        course = {
-            "Run the tasks that prepare this host": happens,
-            "Wait for the start": lambda: self.azure.advance(NOTICE),
-            "Wait for the end": lambda: self.azure.advance(LIFE),
-            **(at or {}),
-        }
-        steps: dict[str, Any] = {"maintenance_patience": 300}
-        for step, command in (("prepare", "until test -e %s; do sleep 0.05; done && %s" % (happened, prepare)), ("recover", "true")):
-            tasks = self._folder / (step + ".yml")
-            done = "%s && echo {{ inventory_hostname }} >> %s" % (command, self._folder / (step + ".done"))
-            tasks.write_text('- ansible.builtin.shell: "%s"\n  timeout: 60\n' % done)
-            steps["maintenance_" + step] = str(tasks)
-        return self._hosts.playbook(PLAYBOOK, steps, *options, at=course)
-
-    def did(self, step: str) -> set[str]:
-        done = self._folder / (step + ".done")
-        return set(done.read_text().split()) if done.exists() else set()
-
-    def approvals(self) -> list[dict[str, Any]]:
-        return [line for line in self.azure.get("/log")["lines"] if line["what"] == "approval"]
-
-    def reasons_of_starts(self) -> list[str]:
-        return [line["why"] for line in self.azure.get("/log")["lines"] if line["what"] == "started"]
-
-
-def failed(ran: subprocess.CompletedProcess[str]) -> set[str]:
-    return set(re.findall(r"^(\w+) .*failed=[1-9]", ran.stdout, re.MULTILINE))
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what comes in a moment, or fail after much longer than that."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -174,9 +84,9 @@ def test_a_sick_imds_in_the_middle_ends_nothing(azure: Simulator, tmp_path: Path
 
     def starts_unseen() -> None:
         azure.post("/faults", {"kind": "empty", "route": "scheduledevents", "requests": "1-2"})
-        azure.advance(NOTICE)
+        fleet.pass_by()
 
-    ran = fleet.maintain("true", at={"Wait for the start": starts_unseen})
+    ran = fleet.maintain("true", at={WAIT: starts_unseen})
     assert ran.returncode == 0, ran.stdout
     assert [request["vm"] for request in azure.get("/requests")["requests"] if request["fault"]].count("vm1") == 2
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
@@ -195,22 +105,13 @@ def test_hosts_that_reboot_come_back_and_recover(tmp_path: Path) -> None:
     with simulator_process.start(scenario, args=MANUAL) as azure:
         fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
 
-        def goes_down() -> None:
-            # no good answer from here on, so that nobody sees the start before the reboot has cut the connection
-            azure.post("/faults", {"kind": "empty", "route": "scheduledevents"})
+        def reboot() -> None:
             azure.advance(2)
-
-        def comes_back() -> None:
             until(lambda: {path.name for path in down.glob("*.missed")} == {"vm1.missed", "vm2.missed"})
             azure.advance(120)
+            fleet.pass_by()
 
-        course = {
-            "Wait for the start": goes_down,
-            "Note the start": lambda: azure.delete("/faults"),
-            "Wait until the host can be reached": comes_back,
-        }
-        ran = fleet.maintain("true", at=course)
-        assert ran.stdout.count("UNREACHABLE") == 2, ran.stdout
+        ran = fleet.maintain("true", at={WAIT: reboot})
         assert fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
         assert ran.returncode == 0, ran.stdout
         assert len(fleet.approvals()) == 1
