@@ -33,6 +33,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="how many seeds side by side (default: %(default)s)")
     parser.add_argument("--of", type=Path, default=REPOSITORY, metavar="CHECKOUT", help="test the playbook of another checkout")
     parser.add_argument("--folder", type=Path, default=REPOSITORY / ".cache" / "chaos", help="what failing seeds leave (default: %(default)s)")
+    parser.add_argument("--keep", action="store_true", help="keep what good seeds leave, too; --seed does")
     parser.add_argument("--plan", action="store_true", help="print the plan of --seed, and run nothing")
     options = parser.parse_args(arguments)
     if options.plan:
@@ -56,7 +57,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         print("seed %d (%s): %s, %.0f s" % (outcome.seed, outcome.cause, word, outcome.seconds), flush=True)
 
     limit = None if options.limit is None else 60 * options.limit
-    run_seeds(chosen, options.folder, collections, options.jobs, ended, limit)
+    run_seeds(chosen, options.folder, collections, options.jobs, ended, seconds=limit, keep=options.keep or options.seed is not None)
     print("\n%s\n%.0f s" % (totals.as_text(), time.monotonic() - began))
     if totals.failing:
         print("what they left is in %s/SEED; `make chaos CHAOS_SEED=N` runs one of them again" % options.folder)

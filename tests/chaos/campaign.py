@@ -27,8 +27,8 @@ PATHS = (TESTS, TESTS.parent / "roles" / "imds_simulator" / "files")
 LONGEST_SEED = 1200.0
 
 
-def run_seed(seed: int, below: Path, collections: Path) -> Outcome:
-    """One seed; what it left is kept in the folder SEED where something is wrong."""
+def run_seed(seed: int, below: Path, collections: Path, keep: bool = False) -> Outcome:
+    """One seed; what it left is kept in the folder SEED where something is wrong, or where it is wanted."""
     folder = below / str(seed)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -37,7 +37,7 @@ def run_seed(seed: int, below: Path, collections: Path) -> Outcome:
         outcome = _in_a_space(seed, folder, Path(sockets), collections)
     outcome = outcome._replace(seconds=time.monotonic() - began)
     (folder / "report").write_text(outcome.text + "\n")
-    if not outcome.violations:
+    if not outcome.violations and not keep:
         shutil.rmtree(folder, ignore_errors=True)
     return outcome
 
@@ -60,7 +60,9 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS)), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def run_seeds(seeds: Iterable[int], below: Path, collections: Path, jobs: int, ended: Callable[[Outcome], None], seconds: Optional[float] = None) -> None:
+def run_seeds(
+    seeds: Iterable[int], below: Path, collections: Path, jobs: int, ended: Callable[[Outcome], None], *, seconds: Optional[float] = None, keep: bool = False
+) -> None:
     """Run seeds in their order, several side by side, and begin none after that time; ``ended`` gets each outcome."""
     until = time.monotonic() + seconds if seconds is not None else float("inf")
     waiting, turn = iter(seeds), threading.Lock()
@@ -71,7 +73,7 @@ def run_seeds(seeds: Iterable[int], below: Path, collections: Path, jobs: int, e
                 seed = next(waiting, None)
             if seed is None:
                 return
-            outcome = run_seed(seed, below, collections)
+            outcome = run_seed(seed, below, collections, keep)
             with turn:
                 ended(outcome)
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import datetime, timezone
 from typing import Any, NamedTuple, Optional, Sequence
 
@@ -75,9 +77,15 @@ class Run(NamedTuple):
     drained: frozenset[str]
     output: str
 
+    @property
+    def report(self) -> Optional[list[dict[str, Any]]]:
+        """What it says itself of hosts and events, a row for each; None where it has printed no report."""
+        found = re.search(r"^\tRUN: (\{.*\})$", self.output, re.MULTILINE)
+        return json.loads(found[1]).get("maintenance_report") if found else None
+
 
 class Evidence(NamedTuple):
-    """All of a seed."""
+    """All of a seed; what the runs report is judged by the rest, and is evidence of nothing."""
 
     plan: Plan
     runs: Sequence[Run]
@@ -89,6 +97,10 @@ class Evidence(NamedTuple):
     def events_of(self, vm: str, at: float) -> list[AzureEvent]:
         """What is announced for a VM or under way there at a time."""
         return [event for event in self.events if vm in event.resources_at(at)]
+
+    def did(self, vm: str, step: str, run: Run) -> bool:
+        """Whether the step was ok on a VM in a run."""
+        return any((mark.vm, mark.step, mark.what) == (vm, step, "ok") and run.began <= mark.at <= run.ended for mark in self.marks)
 
     def preparation(self, vm: str, at: float) -> str:
         """How far a VM was prepared by then: `prepared`, or what it was instead, in words."""

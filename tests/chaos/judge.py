@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from soak.violations import Violation
 
 from chaos.evidence import Evidence, Run
-from chaos.plan import PREPARE, SETTLE, WARM
+from chaos.plan import JOIN, PREPARE, SETTLE, WARM
 
 # seconds within which a controller cannot have known of a change in Azure
 UNKNOWN_FOR = 3.0
@@ -115,6 +115,23 @@ def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
                 break
 
 
+def reports_are_true(evidence: Evidence) -> Iterator[Violation]:
+    """A report says of each VM and event what happened in its run, and an undisturbed one leaves nothing out."""
+    for run in evidence.runs:
+        for row in run.report or ():
+            where = "%s: %s of %s" % (run.name, row["host"], row["event_id"][:8])
+            for member, step in (("prepared", SETTLE), ("recovered", JOIN)):
+                if bool(row[member]) != evidence.did(row["host"], step, run) and (row[member] or not run.is_disturbed):
+                    yield Violation("report", "%s is reported as %s%s" % (where, "" if row[member] else "not ", member))
+            approved = any(each.event_id == row["event_id"].casefold() and each.at <= run.ended for each in evidence.approvals)
+            if row["approved"] and not approved:
+                yield Violation("report", "%s is reported as approved" % where)
+        reported = {row["host"] for row in run.report or ()}
+        if run.report is not None:
+            for vm in sorted({mark.vm for mark in evidence.marks if run.began <= mark.at <= run.ended} - reported):
+                yield Violation("report", "%s: %s is not in it" % (run.name, vm))
+
+
 def undisturbed(evidence: Evidence) -> list[Run]:
     return [run for run in evidence.runs if not run.is_disturbed]
 
@@ -141,4 +158,5 @@ RULES = (
     runs_end,
     exit_statuses_are_right,
     messages_are_sane,
+    reports_are_true,
 )

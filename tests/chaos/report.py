@@ -74,5 +74,6 @@ def counts_of(evidence: Evidence, done: list[str]) -> dict[str, int]:
     counts["VMs drained after the disturbed run"] = len(evidence.runs[0].drained)
     for run in evidence.runs:
         kind = "disturbed" if run.is_disturbed else "undisturbed"
+        counts["runs that ended by themselves without a report"] += not run.killed and run.report is None
         counts["%s runs that ended with %s" % (kind, run.killed or run.status)] += 1
     return dict(counts)

@@ -16,8 +16,12 @@ from chaos.vm import Mark
 
 STEPS = ("drain", "settle", "warm", "join")
 EVENT = AzureEvent("a", "Freeze", ((0.0, ("vm1", "vm2")),), not_before=100.0, started=30.0, over=40.0)
+REPORT = '\tRUN: { "maintenance_report": [ %s ]}' % ", ".join(
+    '{"host": "%s", "event_id": "A", "prepared": %%s, "approved": %%s, "recovered": %%s}' % vm for vm in ("vm1", "vm2")
+)
+GOOD_REPORT = REPORT % (('"11:00"', '"20:00"', '"46:00"') * 2)
 NONE: frozenset[str] = frozenset()
-RUN = Run("next-run-1", False, 1.0, 60.0, 0, "", False, NONE, NONE, "PLAY RECAP")
+RUN = Run("next-run-1", False, 1.0, 60.0, 0, "", False, NONE, NONE, GOOD_REPORT)
 
 
 def marks(**times: float) -> list[Mark]:
@@ -59,6 +63,10 @@ def test_nothing_is_found_where_all_is_well() -> None:
         ("exit status", with_run(status=2)),
         ("exit status", with_run(is_disturbed=True, drained=frozenset({"vm1"}))),
         ("exit status", failed("settle", 11)),
+        ("report", with_run(output=REPORT % (("null", '"20:00"', '"46:00"') * 2))),
+        ("report", with_run(output=REPORT % (('"11:00"', '"20:00"', "null") * 2))),
+        ("report", lambda evidence: with_run(output=GOOD_REPORT)(evidence)._replace(approvals=[])),
+        ("report", with_run(output='\tRUN: {"maintenance_report": []}')),
         ("message", with_run(output="fatal: [vm1]: 'maintenance_events' is undefined")),
     ],
 )
@@ -68,10 +76,10 @@ def test_rule_finds_what_it_is_for(rule: str, change: Callable[[Evidence], Evide
 
 def test_vm_that_an_event_still_concerns_may_be_drained() -> None:
     running = GOOD._replace(events=[EVENT._replace(over=None)], marks=marks(drain=10, settle=11))
-    found = [violation.invariant for violation in judge(with_run(drained=frozenset({"vm1", "vm2"}))(running))]
+    found = [violation.invariant for violation in judge(with_run(drained=frozenset({"vm1", "vm2"}), output="")(running))]
     assert found == ["lost recovery"] * 2  # which is for the end of a seed, when no event is left
 
 
 def test_run_that_an_unprepared_vm_failed_may_say_so() -> None:
     early = GOOD._replace(events=[EVENT._replace(not_before=12.0, started=12.0)], marks=marks(drain=13, settle=14, warm=45, join=46), approvals=[])
-    assert judge(with_run(status=4)(early)) == []
+    assert judge(with_run(status=4, output="")(early)) == []
