@@ -22,6 +22,10 @@ COLLECTION = "azure_imds.scheduled_events."
 LONGEST = 600
 
 
+class KillController(Exception):
+    """Raised by what happens at a task: ansible-playbook is killed, as by kill -9, and what it has started goes on."""
+
+
 class Hosts:
     """Hosts over local connections, with variables for each.
 
@@ -69,6 +73,8 @@ class Hosts:
                         begins = re.match(r"(?:TASK|PLAY) \[(?:\S+ : )?(.*)\] \*", line)
                         if begins and begins[1] in due:
                             due.pop(begins[1])()
+                except KillController:
+                    process.kill()
                 except BaseException:
                     process.kill()
                     raise

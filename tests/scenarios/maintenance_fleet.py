@@ -91,13 +91,18 @@ class Fleet:
             happened.touch()
 
         course: Course = {PREPARE: happens, WAIT: self.pass_by, **(at or {})}
-        steps: dict[str, Any] = {"maintenance_patience": 300, "maintenance_within": 5 * 3600}
-        for step, command in (("prepare", "until test -e %s; do sleep 0.05; done && %s" % (happened, prepare)), ("recover", recover)):
+        steps = self.steps("until test -e %s; do sleep 0.05; done && %s" % (happened, prepare), recover)
+        return self.hosts.playbook(PLAYBOOK, {**steps, **(given or {})}, *options, at=course)
+
+    def steps(self, prepare: str = "true", recover: str = "true") -> dict[str, Any]:
+        """Write the task files of these shell commands, and return the variables of the playbook."""
+        given: dict[str, Any] = {"maintenance_patience": 300, "maintenance_within": 5 * 3600}
+        for step, command in (("prepare", prepare), ("recover", recover)):
             tasks = self.folder / (step + ".yml")
             done = "%s && echo {{ inventory_hostname }} >> %s" % (command, self.folder / (step + ".done"))
             tasks.write_text('- ansible.builtin.shell: "%s"\n  timeout: 60\n' % done)
-            steps["maintenance_" + step] = str(tasks)
-        return self.hosts.playbook(PLAYBOOK, {**steps, **(given or {})}, *options, at=course)
+            given["maintenance_" + step] = str(tasks)
+        return given
 
     def pass_by(self) -> None:
         """Let events start, be seen, and end."""

@@ -14,12 +14,6 @@ from maintenance_fleet import FREEZE, LATE, MANUAL, NOTICE, PAIR, WAIT, Fleet, f
 from simulator_process import Simulator
 
 
-@pytest.fixture
-def azure() -> Iterator[Simulator]:
-    with simulator_process.start({"groups": PAIR, "knobs": {"rate_limit": 0}}, args=MANUAL) as running:
-        yield running
-
-
 def test_nobody_is_touched_when_nothing_is_planned(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true")

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A controller that is killed during maintenance: the next run leaves no host drained, and approves only what all have prepared for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from ansible_hosts import KillController
+from maintenance_fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, until
+from simulator_process import Simulator
+
+TASKS = [
+    "Read the scheduled events and the note of an earlier run",
+    "Write a note on the hosts that take part",
+    "Prepare the hosts whose events have not started",
+    PREPARE,
+    "Record that this host is prepared",
+    "Decide which events may be approved",
+    "Approve the events for which all VMs are prepared",
+    "Record the time of the approval",
+    WAIT,
+]
+
+
+def kill() -> None:
+    raise KillController
+
+
+def is_drained(fleet: Fleet, name: str) -> bool:
+    return (fleet.folder / ("drained-" + name)).exists()
+
+
+def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], prepare: str = "true", recover: str = "true") -> None:
+    drained = fleet.folder / "drained-{{ inventory_hostname }}"
+    fleet.maintain("touch %s && %s" % (drained, prepare), recover="%s && rm -f %s" % (recover, drained), at=at)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator, tmp_path: Path, task: str) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    maintain(fleet, {task: kill})
+    azure.advance(2 * 3600)
+    ran = fleet.maintain(recover="rm -f %s/drained-{{ inventory_hostname }}" % tmp_path, at={WAIT: lambda: None})
+    assert ran.returncode == 0, ran.stdout
+    assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
+    assert fleet.note("vm1") is fleet.note("vm2") is None
+
+
+@pytest.mark.parametrize("task", [TASKS[2], TASKS[5], TASKS[7], WAIT])
+def test_killed_at_a_task_and_event_still_there_then_next_run_goes_through_it(azure: Simulator, tmp_path: Path, task: str) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+    maintain(fleet, {task: kill})
+    maintain(fleet, {})
+    assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}
+    assert len(fleet.approvals()) == 1 and fleet.reasons_of_starts() == ["approved"]
+
+
+def test_killed_after_a_failed_preparation_then_nothing_is_approved(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    fails_on_vm2 = "test {{ inventory_hostname }} != vm2"
+    maintain(fleet, {"Decide which events may be approved": kill}, prepare=fails_on_vm2)
+    maintain(fleet, {}, prepare=fails_on_vm2)
+    assert fleet.approvals() == [] and fleet.reasons_of_starts() == ["NotBefore reached"]
+    assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
+
+
+def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    recovers = tmp_path / "recovers"
+
+    def kill_in_recovery() -> None:
+        fleet.pass_by()
+        until(recovers.exists)
+        kill()
+
+    maintain(fleet, {WAIT: kill_in_recovery}, recover="touch %s && sleep 600" % recovers)
+    assert is_drained(fleet, "vm1") and is_drained(fleet, "vm2")
+    maintain(fleet, {WAIT: lambda: None})
+    assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
+
+
+def test_command_of_a_killed_run_that_still_drains_is_waited_for(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "resources": ["vm1"]})
+    fleet = Fleet(azure, tmp_path)
+    drains, goes_on = tmp_path / "drains", tmp_path / "goes_on"
+
+    def kill_in_preparation() -> None:
+        (tmp_path / "happened").touch()
+        until(drains.exists)
+        kill()
+
+    drained = tmp_path / "drained-vm1"
+    slow = "touch %s && until test -e %s; do sleep 0.05; done && touch %s" % (drains, goes_on, drained)
+    fleet.maintain(slow, at={PREPARE: kill_in_preparation})
+    azure.advance(2 * 3600)
+
+    def let_it_drain() -> None:
+        fleet.seen_by_all()
+        goes_on.touch()
+
+    ran = fleet.maintain(recover="rm %s" % drained, at={WAIT: let_it_drain})
+    assert ran.returncode == 0, ran.stdout
+    assert not drained.exists() and fleet.course_of("recover") == ["vm1"]

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The note of a maintenance run: on the host from before the first prepare task until after the last recover task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from maintenance_fleet import FREEZE, LATE, WAIT, Fleet, failed, variables
+from simulator_process import Simulator
+
+
+def test_note_is_there_from_before_the_preparation_until_after_the_recovery(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+    has_note = "test -e %s/{{ inventory_hostname }}/notes/note.json" % tmp_path
+    ran = fleet.maintain(has_note, recover=has_note)
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}
+    assert fleet.note("vm1") is fleet.note("vm2") is None
+
+
+def test_note_names_the_run_and_the_events(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "type": "Reboot"})
+    fleet = Fleet(azure, tmp_path)
+    notes = []
+    fleet.maintain(meanwhile=lambda: notes.append(fleet.note("vm1")))
+    assert notes[0]["held"] and notes[0]["run"]["pid"] > 0 and notes[0]["run"]["host"] and notes[0]["run"]["user"]
+    assert [(event["event_type"], event["resources"]) for event in notes[0]["events"]] == [("Reboot", ["vm1", "vm2"])]
+
+
+def test_note_cannot_be_written_then_nothing_is_prepared(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path, ("vm1",), vm2={**variables(azure, tmp_path, "vm2"), "maintenance_notes": "/proc/no-such-folder"})
+    ran = fleet.maintain()
+    assert failed(ran) == {"vm2"} and "the note cannot be written" in ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm1"} and fleet.approvals() == []
+
+
+def test_failed_recovery_is_repeated_by_the_next_run(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain(recover="test {{ inventory_hostname }} != vm2")
+    assert failed(ran) == {"vm2"} and fleet.did("recover") == {"vm1"}
+    left = fleet.note("vm2")
+    assert fleet.note("vm1") is None and left and not left["held"]
+
+    ran = fleet.maintain()
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.course_of("recover") == ["vm1", "vm2"] and fleet.course_of("prepare").count("vm2") == 1
+    assert fleet.note("vm2") is None
+
+
+def test_event_that_is_not_over_when_patience_ends_is_taken_up_by_the_next_run(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "resources": ["vm1"]})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 2})
+    assert failed(ran) == {"vm1"} and "the events are not over after" in ran.stdout
+    assert fleet.did("prepare") == {"vm1"} and fleet.did("recover") == set()
+    assert fleet.note("vm1")
+
+    ran = fleet.maintain()
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
+
+
+def test_event_that_ended_between_two_runs_is_recovered_from_without_an_event(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "resources": ["vm1"], "name": "it"})
+    fleet = Fleet(azure, tmp_path)
+    fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 2})
+    azure.advance(7200)
+    assert fleet.did("recover") == set()
+    ran = fleet.maintain(at={WAIT: lambda: None})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"vm1"} and fleet.course_of("prepare") == ["vm1"] and fleet.note("vm1") is None
+
+
+def test_check_mode_writes_no_note(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+    assert fleet.maintain("true", "--check").returncode == 0
+    assert not (tmp_path / "vm1").exists() and not (tmp_path / "vm2").exists()
