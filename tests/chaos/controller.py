@@ -25,6 +25,7 @@ class Controller:
 
     Args:
         name: of the run.
+        command: PROGRAM with its arguments, and what is to run it.
         log: where its output goes, each line with its time.
 
     Attributes:
@@ -33,14 +34,14 @@ class Controller:
         killed: how it was killed; empty when it ended by itself.
     """
 
-    def __init__(self, name: str, words: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.name, self.log = name, log
         self.began = time.time()
         self.ended: Optional[float] = None
         self.killed = ""
         self.lines: list[tuple[float, str]] = []
         self._process = subprocess.Popen(
-            [PROGRAM, *words], env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            list(command), env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True,
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)

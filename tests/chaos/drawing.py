@@ -40,6 +40,7 @@ def draw(seed: int) -> Plan:
     return Plan(
         seed, cause, story.vms, tuple(story.events), tuple(story.failures), tuple(story.slow), tuple(story.disturbances),
         pause=round(chance.choice((0.0, chance.uniform(0, 4))), 1), events_end=chance.random() < 0.5, pipelining=chance.random() < 0.7,
+        elsewhere=chance.random() < 0.2,
     )  # fmt: skip
 
 

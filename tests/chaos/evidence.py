@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, Optional, Sequence
 from chaos.plan import JOIN, RECOVER, SETTLE, Plan
 from chaos.vm import Mark
 
+# the name of a run on another controller that may not replace the notes of the first one
+ELSEWHERE = "run-elsewhere"
 OVER = ("finished", "cancelled", "expired")
 FOREVER = float("inf")
 
@@ -100,7 +102,12 @@ class Evidence(NamedTuple):
 
     def did(self, vm: str, step: str, run: Run) -> bool:
         """Whether the step was ok on a VM in a run."""
-        return any((mark.vm, mark.step, mark.what) == (vm, step, "ok") and run.began <= mark.at <= run.ended for mark in self.marks)
+        return any((mark.vm, mark.step, mark.what) == (vm, step, "ok") and mark.run == run.name for mark in self.marks)
+
+    def held_by(self, run: Run, vm: str, at: float) -> bool:
+        """Whether a run had taken a step on a VM by then and had not yet brought it back."""
+        before = [mark for mark in self.marks if mark.vm == vm and mark.run == run.name and mark.at < at]
+        return bool(before) and (before[-1].step, before[-1].what) != (JOIN, "ok")
 
     def preparation(self, vm: str, at: float) -> str:
         """How far a VM was prepared by then: `prepared`, or what it was instead, in words."""
@@ -119,7 +126,7 @@ class Evidence(NamedTuple):
 
     def timeline(self) -> list[str]:
         """All of it in the order of time, a line each, for people."""
-        lines = [(mark.at, "        %s %s %s" % mark[1:]) for mark in self.marks]
+        lines = [(mark.at, "        %s %s %s (%s)" % mark[1:]) for mark in self.marks]
         lines += [(deed.at, "  * %s" % deed.text) for deed in self.deeds]
         for event in self.events:
             name = event.event_id[:8]

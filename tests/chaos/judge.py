@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from soak.violations import Violation
 
-from chaos.evidence import Evidence, Run
+from chaos.evidence import ELSEWHERE, Evidence, Run
 from chaos.plan import JOIN, PREPARE, SETTLE, WARM
 
 # seconds within which a controller cannot have known of a change in Azure
@@ -115,6 +115,17 @@ def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
                 break
 
 
+def runs_keep_apart(evidence: Evidence) -> Iterator[Violation]:
+    """No run takes a step on a VM that another one has begun to prepare, while that is alive, or may be: it was killed on another controller."""
+    for other in evidence.runs:
+        for mark in evidence.marks:
+            # a run that has failed may have given the VM back
+            is_alive = other.began <= mark.at <= other.ended and (other.killed or other.status == 0)
+            is_unknown = mark.run == ELSEWHERE and bool(other.killed)
+            if mark.run != other.name and (is_alive or is_unknown) and evidence.held_by(other, mark.vm, mark.at):
+                yield Violation("two runs at once", "%s: %s of %s while %s held the VM" % (mark.vm, mark.step, mark.run, other.name))
+
+
 def reports_are_true(evidence: Evidence) -> Iterator[Violation]:
     """A report says of each VM and event what happened in its run, and an undisturbed one leaves nothing out."""
     for run in evidence.runs:
@@ -128,7 +139,7 @@ def reports_are_true(evidence: Evidence) -> Iterator[Violation]:
                 yield Violation("report", "%s is reported as approved" % where)
         reported = {row["host"] for row in run.report or ()}
         if run.report is not None:
-            for vm in sorted({mark.vm for mark in evidence.marks if run.began <= mark.at <= run.ended} - reported):
+            for vm in sorted({mark.vm for mark in evidence.marks if mark.run == run.name} - reported):
                 yield Violation("report", "%s: %s is not in it" % (run.name, vm))
 
 
@@ -138,7 +149,7 @@ def undisturbed(evidence: Evidence) -> list[Run]:
 
 def failed_preparations(evidence: Evidence, run: Run) -> list[str]:
     """VMs on which a step of the preparation failed in a run, and none was ok later in it."""
-    marks = [mark for mark in evidence.marks if run.began <= mark.at <= run.ended and mark.step in PREPARE]
+    marks = [mark for mark in evidence.marks if mark.run == run.name and mark.step in PREPARE]
     failed = {mark.vm: mark.at for mark in marks if mark.what == "failed"}
     return sorted(vm for vm, at in failed.items() if not any((mark.vm, mark.step, mark.what) == (vm, SETTLE, "ok") and mark.at > at for mark in marks))
 
@@ -158,5 +169,6 @@ RULES = (
     runs_end,
     exit_statuses_are_right,
     messages_are_sane,
+    runs_keep_apart,
     reports_are_true,
 )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from chaos.controller import Controller
 from chaos.disturbances import Disturbances
-from chaos.evidence import Evidence, Run, approvals_from, events_from
+from chaos.evidence import ELSEWHERE, Evidence, Run, approvals_from, events_from
 from chaos.not_before import NotBefore
 from chaos.plan import Plan
 from chaos.site import Site, site_of
@@ -55,8 +55,11 @@ class _Life:
         if self.plan.events_end:
             self.site.end_events()
         time.sleep(self.plan.pause)
+        is_elsewhere = self.plan.elsewhere
+        if is_elsewhere and first.killed:
+            self._end(self.site.run(ELSEWHERE, elsewhere=True), is_disturbed=True)
         for number in range(1, MOST_RUNS + 1):
-            self._end(self.site.run("next-run-%d" % number), is_disturbed=False)
+            self._end(self.site.run("next-run-%d" % number, elsewhere=is_elsewhere, take_over=is_elsewhere), is_disturbed=False)
             if not self.runs[-1].down and not self.site.living():
                 break
             self.site.heal()

@@ -86,6 +86,7 @@ class Plan(NamedTuple):
         pause: seconds between the disturbed run and the next one.
         events_end: whether all events end before the next run.
         pipelining: Ansible's setting.
+        elsewhere: whether the next run is on another controller, which may replace the notes of the first one only at the second attempt.
         cause: the kind of disturbance that this seed is for.
     """
 
@@ -99,10 +100,12 @@ class Plan(NamedTuple):
     pause: float
     events_end: bool
     pipelining: bool
+    elsewhere: bool
 
     def as_text(self) -> str:
         """For people."""
         flags = ["pipelining"] * self.pipelining + ["all events end before the next run"] * self.events_end
+        flags += ["the next run is on another controller"] * self.elsewhere
         lines = ["seed %d (%s): %s; %s" % (self.seed, self.cause, ", ".join(self.vms), "; ".join([*flags, "pause of %.1f s" % self.pause]))]
         things: tuple[object, ...] = (*self.events, *self.failures, *self.slow, *self.disturbances)
         return "\n".join(lines + ["  " + str(thing) for thing in things])

@@ -20,13 +20,15 @@ from hosts.lab import Lab
 from simulator_process import ControlError, Simulator
 
 from chaos import wires
-from chaos.controller import Controller
+from chaos.controller import PROGRAM, Controller
 from chaos.plan import PREPARE, RECOVER, Event, Plan
-from chaos.vm import PROGRAM, Mark, Vm, make_key
+from chaos.vm import ROTATE, Mark, Vm, make_key
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 PATIENCE = 60
 TASK_TIMEOUT = 20
+# begins a command that runs on a machine of another name
+ON_ANOTHER_MACHINE = ("unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "elsewhere")
 KNOBS = {"rate_limit": 0, "start_delay": "0.5s", "idle_disable": 0}
 
 
@@ -72,7 +74,7 @@ class Site:
 
     def _project(self) -> None:
         for name, steps in (("prepare", PREPARE), ("recover", RECOVER)):
-            tasks = [{"name": "Step %s" % step, "ansible.builtin.command": "%s %s" % (PROGRAM, step)} for step in steps]
+            tasks = [{"name": "Step %s" % step, "ansible.builtin.command": "%s %s {{ chaos_run }}" % (ROTATE, step)} for step in steps]
             (self._folder / (name + ".yml")).write_text(json.dumps(tasks, indent=2))
         known = self._folder / "known_hosts"
         known.write_text("".join(vm.host_key for vm in self.vms.values()))
@@ -85,16 +87,18 @@ class Site:
         hosts = {name: {"ansible_host": vm.host.address} for name, vm in self.vms.items()}
         (self._folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}, indent=2))
 
-    def run(self, name: str) -> Controller:
-        """Start the playbook."""
+    def run(self, name: str, *, elsewhere: bool = False, take_over: bool = False) -> Controller:
+        """Start the playbook, on the controller or on another one, which may replace the notes of other runs."""
         variables = {
+            "chaos_run": name,
             "maintenance_prepare": str(self._folder / "prepare.yml"),
             "maintenance_recover": str(self._folder / "recover.yml"),
             "maintenance_patience": PATIENCE,
             "maintenance_task_timeout": TASK_TIMEOUT,
+            "maintenance_take_over": take_over,
         }
         words = ["-i", str(self._folder / "inventory.json"), "-e", json.dumps(variables), PLAYBOOK]
-        return Controller(name, words, self._environment, self._folder / (name + ".log"))
+        return Controller(name, [*(ON_ANOTHER_MACHINE if elsewhere else ()), PROGRAM, *words], self._environment, self._folder / (name + ".log"))
 
     def announce(self, event: Event) -> str:
         """An event appears; returns its id."""

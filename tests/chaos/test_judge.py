@@ -10,11 +10,10 @@ from typing import Any, Callable
 import pytest
 
 from chaos.drawing import draw
-from chaos.evidence import Approval, AzureEvent, Evidence, Run
+from chaos.evidence import ELSEWHERE, Approval, AzureEvent, Evidence, Run
 from chaos.judge import judge
 from chaos.vm import Mark
 
-STEPS = ("drain", "settle", "warm", "join")
 EVENT = AzureEvent("a", "Freeze", ((0.0, ("vm1", "vm2")),), not_before=100.0, started=30.0, over=40.0)
 REPORT = '\tRUN: { "maintenance_report": [ %s ]}' % ", ".join(
     '{"host": "%s", "event_id": "A", "prepared": %%s, "approved": %%s, "recovered": %%s}' % vm for vm in ("vm1", "vm2")
@@ -26,16 +25,22 @@ RUN = Run("next-run-1", False, 1.0, 60.0, 0, "", False, NONE, NONE, GOOD_REPORT)
 
 def marks(**times: float) -> list[Mark]:
     """Both VMs take the steps at these times."""
-    return sorted(Mark(at, vm, step, what) for step, at in times.items() for vm in ("vm1", "vm2") for what in ("begin", "ok"))
+    return sorted(Mark(at, vm, step, what, "next-run-1") for step, at in times.items() for vm in ("vm1", "vm2") for what in ("begin", "ok"))
 
 
+KILLED = RUN._replace(name="disturbed-run", ended=11.0, status=-9, killed="kill-9")
 GOOD = Evidence(draw(0), [RUN], marks(drain=10, settle=11, warm=45, join=46), [EVENT], [Approval(20.0, "vm1", "a")], [])
+
+
+def two_runs(second: str, first: str = "next-run-1") -> list[Mark]:
+    """One run prepares vm1, and another one brings it back."""
+    return [Mark(10.0, "vm1", "drain", "begin", first), Mark(12.0, "vm1", "warm", "begin", second)]
 
 
 def failed(step: str, at: float) -> Callable[[Evidence], Evidence]:
     def change(evidence: Evidence) -> Evidence:
         others = [mark for mark in evidence.marks if (mark.vm, mark.step) != ("vm2", step)]
-        return evidence._replace(marks=sorted([*others, Mark(at, "vm2", step, "begin"), Mark(at, "vm2", step, "failed")]))
+        return evidence._replace(marks=sorted([*others, Mark(at, "vm2", step, "begin", "next-run-1"), Mark(at, "vm2", step, "failed", "next-run-1")]))
 
     return change
 
@@ -63,6 +68,8 @@ def test_nothing_is_found_where_all_is_well() -> None:
         ("exit status", with_run(status=2)),
         ("exit status", with_run(is_disturbed=True, drained=frozenset({"vm1"}))),
         ("exit status", failed("settle", 11)),
+        ("two runs at once", lambda evidence: evidence._replace(runs=[RUN._replace(name="second-run"), RUN], marks=two_runs("second-run"))),
+        ("two runs at once", lambda evidence: evidence._replace(runs=[KILLED, RUN], marks=two_runs(ELSEWHERE, "disturbed-run"))),
         ("report", with_run(output=REPORT % (("null", '"20:00"', '"46:00"') * 2))),
         ("report", with_run(output=REPORT % (('"11:00"', '"20:00"', "null") * 2))),
         ("report", lambda evidence: with_run(output=GOOD_REPORT)(evidence)._replace(approvals=[])),

@@ -19,13 +19,13 @@ from chaos.plan import Failure, Slow
 from chaos.wires import Wire
 
 STATE = "/var/lib/chaos"
-PROGRAM = "/usr/local/sbin/rotation"
+ROTATE = "/usr/local/sbin/rotation"
 HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
 # An effect comes at the beginning of its step: a process that is left behind by a dead connection changes nothing later.
 ROTATION = f"""#!/bin/sh
-step=$1
+step=$1 run=$2
 cd {STATE} || exit 1
-mark() {{ echo "$(date +%s.%N) $step $1" >>marks; }}
+mark() {{ echo "$(date +%s.%N) $step $1 $run" >>marks; }}
 failed() {{ mark failed; echo "$step fails this once" >&2; exit 3; }}
 mark begin
 if [ -e "fail-before-$step" ]; then rm "fail-before-$step"; failed; fi
@@ -42,12 +42,13 @@ LONGEST = 60.0
 
 
 class Mark(NamedTuple):
-    """A step on a VM began, was ok or failed, at a Unix time."""
+    """A step on a VM began, was ok or failed, at a Unix time, in the run of that name."""
 
     at: float
     vm: str
     step: str
     what: str
+    run: str
 
 
 class Vm:
@@ -75,7 +76,7 @@ class Vm:
         public = made.with_suffix(".pub").read_text()
         self._install(HOST_KEY + ".pub", public, 0o644)
         self._install("/root/.ssh/authorized_keys", key, 0o600)
-        self._install(PROGRAM, ROTATION, 0o755)
+        self._install(ROTATE, ROTATION, 0o755)
         self.host_key = "%s %s" % (host.address, public)
         host.run(["systemctl", "enable", "--now", "ssh.service"])
 
@@ -95,7 +96,7 @@ class Vm:
     def marks(self) -> list[Mark]:
         file = self._state / "marks"
         lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-        return [Mark(float(line[0]), self.name, line[1], line[2]) for line in lines if len(line) == 3]
+        return [Mark(float(line[0]), self.name, *line[1:]) for line in lines if len(line) == 4]
 
     @property
     def is_drained(self) -> bool:
