@@ -19,7 +19,6 @@ UNKNOWN_FOR = 3.0
 ENOUGH_NOTICE = 60.0
 # exit statuses of ansible-playbook that are a plain answer: good, a host failed, a host was unreachable
 PLAIN = (0, 2, 4)
-UNREACHABLE = 4
 NONSENSE = re.compile(r"Unexpected Exception|is undefined|has no attribute|[Tt]emplate error|Error while resolving")
 # of a module that a lost connection has cut short, which Ansible shows in its message about that
 CUT_SHORT = "Traceback"
@@ -102,7 +101,7 @@ def exit_statuses_are_right(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("exit status", "%s ended with 0 although %s stayed drained" % (run.name, ", ".join(left)))
         elif run.status == 0 and (failed := failed_preparations(evidence, run)):
             yield Violation("exit status", "%s ended with 0 although a preparation failed on %s" % (run.name, ", ".join(failed)))
-        elif not run.is_disturbed and run.status != (UNREACHABLE if run.down else 0) and not started_unprepared(evidence, run):
+        elif not run.is_disturbed and (run.status != 0) != bool(run.down) and not started_unprepared(evidence, run):
             yield Violation("exit status", "%s ended with %d" % (run.name, run.status))
 
 
