@@ -18,10 +18,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_
     time_limit,
 )
 
-# seconds that the module waits at a time: so long a host that has died without closing its connection may go unnoticed
-_SLICE = 60.0
-# seconds that one run of the module may take beyond that, to connect and to start Python
-_GRACE = 30.0
 # seconds between attempts to reach the host
 _PAUSE = 2.0
 
@@ -34,31 +30,32 @@ class ActionModule(ActionBase):
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         options = dict(self._task.args, run_id=this_run()["id"])
+        attempt, grace = float(options.get("attempt", 60)), float(options.get("grace", 30))
         started = time.monotonic()
         deadline = started + float(options.get("timeout", 3600))
         known: dict[str, Result] = {}
         while True:
             left = max(deadline - time.monotonic(), 1.0)
-            seen = self._attempt(dict(options, timeout=min(left, _SLICE)), task_vars)
+            seen = self._attempt(dict(options, timeout=min(left, attempt)), grace, task_vars)
             _add(known, seen.get("events", ()))
             is_last = time.monotonic() >= deadline
             if is_last or seen["outcome"] not in ("timeout", "unreachable"):
                 break
             if seen["outcome"] == "unreachable":
-                self._reset()
+                self._reset(grace)
                 time.sleep(min(_PAUSE, max(deadline - time.monotonic(), 0)))
         result.update(seen, events=list(known.values()), elapsed=round(time.monotonic() - started, 1))
         if seen["outcome"] == "unreachable":
             result["msg"] = "the host could not be reached for the last time %s: %s" % (result["elapsed"], seen["msg"])
         return result
 
-    def _attempt(self, options: Result, task_vars: dict[str, t.Any] | None) -> Result:
+    def _attempt(self, options: Result, grace: float, task_vars: dict[str, t.Any] | None) -> Result:
         """Run the module once. The result has an outcome in any case."""
         name = "azure_imds.scheduled_events.maintenance_wait"
         # what a connection that was lost has left behind may not be there any more
         self._connection._shell.tmpdir = None
         try:
-            with time_limit(options["timeout"] + _GRACE):
+            with time_limit(options["timeout"] + grace):
                 seen: Result = self._execute_module(module_name=name, module_args=options, task_vars=task_vars)
         except TimeLimitExceeded:
             kill_children()
@@ -70,8 +67,8 @@ class ActionModule(ActionBase):
             return _unreachable("%s %s" % (seen.get("msg", ""), seen.get("module_stderr", "")))
         return seen
 
-    def _reset(self) -> None:
-        with contextlib.suppress(AnsibleError, AttributeError, TimeLimitExceeded), time_limit(_GRACE):
+    def _reset(self, limit: float) -> None:
+        with contextlib.suppress(AnsibleError, AttributeError, TimeLimitExceeded), time_limit(limit):
             self._connection.reset()
 
 

@@ -12,8 +12,8 @@ version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Waits until the events of the host's note are over, as M(azure_imds.scheduled_events.maintenance_note) has written it.
-  - Survives reboots of the host, and connections that break or hang. An action plugin runs the module for a minute at a time, gives
-    up a connection that does not answer for half a minute more, and connects again until O(timeout) has passed.
+  - Survives reboots of the host, and connections that break or hang. An action plugin runs the module for O(attempt) seconds at a
+    time, gives up a connection that has not answered O(grace) seconds later, and connects again until O(timeout) has passed.
   - An event that comes during the wait and is due is added to the note. The host then stays prepared until that is over, too.
   - The events are not over while a command of a prepare task still runs on the host that lost its connection or its controller.
 notes:
@@ -38,6 +38,14 @@ options:
     description: Seconds after which the module gives up and fails.
     type: float
     default: 3600
+  attempt:
+    description: Seconds that the module waits at a time. A host that dies without closing its connection goes unnoticed for so long.
+    type: float
+    default: 60
+  grace:
+    description: Seconds beyond O(attempt) that Ansible may need to connect and to run the module.
+    type: float
+    default: 30
   prepared:
     description: Whether all prepare tasks of this run have come to their end. If not, their commands may still run on the host.
     type: bool
@@ -142,7 +150,15 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
 
 def main() -> None:
     module = event_module(
-        timeout=3600, options=dict(notes=NOTES, within=WITHIN, prepared=dict(type="bool", default=True), run_id=dict(type="str"))
+        timeout=3600,
+        options=dict(
+            notes=NOTES,
+            within=WITHIN,
+            attempt=dict(type="float", default=60),
+            grace=dict(type="float", default=30),
+            prepared=dict(type="bool", default=True),
+            run_id=dict(type="str"),
+        ),
     )
     notes = note_file(module)
     try:

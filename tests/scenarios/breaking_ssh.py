@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Stands in for ssh: runs the command on this machine, and breaks off, as when the host reboots, while DOWN_FOLDER/HOST exists.
+"""Stands in for ssh: runs the command on this machine, and fails as the files in DOWN_FOLDER say.
 
-Who calls in vain leaves DOWN_FOLDER/HOST.missed.
+HOST: the connection breaks, and what it runs is killed, as when the host reboots. HOST.cut: it breaks, and the command goes on.
+HOST.hangs: it does not answer, and nothing is run, as when the host has died without closing it.
+A call that fails from the beginning leaves HOST.missed.
 """
 
 from __future__ import annotations
@@ -18,17 +20,29 @@ BROKEN = 255
 
 def main() -> int:
     host, command = sys.argv[-2:]
-    down = os.path.join(os.environ["DOWN_FOLDER"], host)
-    if os.path.exists(down):
+    down, cut, hangs = (os.path.join(os.environ["DOWN_FOLDER"], host + kind) for kind in ("", ".cut", ".hangs"))
+    if any(map(os.path.exists, (down, cut, hangs))):
         with open(down + ".missed", "w", encoding="ascii"):
-            return BROKEN
+            pass
+        wait_while(hangs)
+        return BROKEN
     with subprocess.Popen(["/bin/sh", "-c", command], start_new_session=True) as process:
         while process.poll() is None:
-            if os.path.exists(down):
+            if os.path.exists(cut):
+                os._exit(BROKEN)
+            if os.path.exists(down) or os.path.exists(hangs):
                 os.killpg(process.pid, 9)
+                wait_while(hangs)
                 return BROKEN
             time.sleep(0.02)
         return process.returncode
+
+
+def wait_while(path: str) -> None:
+    """Wait while there is the file, and the process that has called."""
+    caller = os.getppid()
+    while os.path.exists(path) and os.getppid() == caller:
+        time.sleep(0.02)
 
 
 if __name__ == "__main__":

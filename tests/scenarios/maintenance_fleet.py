@@ -57,7 +57,7 @@ class Fleet:
 
     @classmethod
     def over_breaking_ssh(cls, azure: Simulator, folder: Path, down: Path) -> Fleet:
-        """A fleet whose connections break while there is a file of the host's name in the folder ``down``."""
+        """A fleet whose connections fail as the files in the folder ``down`` say, see breaking_ssh.py."""
         ssh = folder / "ssh"
         ssh.write_text('#!/bin/sh\nDOWN_FOLDER=%s exec %s %s "$@"\n' % (down, sys.executable, Path(__file__).with_name("breaking_ssh.py")))
         ssh.chmod(0o755)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Hosts that are lost during maintenance: the others go on, and the lost one recovers when it can be reached again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+import simulator_process
+import yaml
+from maintenance_fleet import FREEZE, LATE, MANUAL, PREPARE, WAIT, Fleet, failed, until
+from simulator_process import Simulator
+
+TRIO = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}, "vm3": {}}}}
+ALL = {"vm1", "vm2", "vm3"}
+THREE = {**FREEZE, "resources": sorted(ALL)}
+
+
+@pytest.fixture
+def trio() -> Iterator[Simulator]:
+    """Azure with three VMs of one availability set, without an event."""
+    with simulator_process.start({"groups": TRIO, "knobs": {"rate_limit": 0}}, args=MANUAL) as running:
+        yield running
+
+
+@pytest.fixture
+def down(tmp_path: Path) -> Path:
+    """Files in this folder make connections fail."""
+    folder = tmp_path / "down"
+    folder.mkdir()
+    return folder
+
+
+def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tmp_path: Path, down: Path) -> None:
+    trio.post("/events", THREE)
+    fleet = Fleet.over_breaking_ssh(trio, tmp_path, down)
+
+    def loses_one() -> None:
+        (down / "vm3").touch()
+        trio.advance(3 * 3600)
+        until(lambda: fleet.did("recover") == {"vm1", "vm2"})
+        (down / "vm3").unlink()
+
+    ran = fleet.maintain(at={WAIT: loses_one})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.course_of("recover")[2:] == ["vm3"]
+
+
+def test_host_that_stays_lost_fails_when_patience_ends(trio: Simulator, tmp_path: Path, down: Path) -> None:
+    trio.post("/events", THREE)
+    fleet = Fleet.over_breaking_ssh(trio, tmp_path, down)
+
+    def loses_one() -> None:
+        (down / "vm3").touch()
+        trio.advance(3 * 3600)
+
+    ran = fleet.maintain(at={WAIT: loses_one}, given={"maintenance_patience": 20})
+    assert failed(ran) == {"vm3"} and "could not be reached" in ran.stdout
+    assert fleet.did("recover") == {"vm1", "vm2"} and fleet.note("vm3")
+
+    (down / "vm3").unlink()
+    ran = fleet.maintain(at={WAIT: lambda: None})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == ALL and fleet.note("vm3") is None
+
+
+def test_connection_that_hangs_is_given_up_and_made_anew(azure: Simulator, tmp_path: Path, down: Path) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+    role = {"name": "azure_imds.scheduled_events.maintenance"}
+    quick = {"azure_imds.scheduled_events.maintenance_wait": {"attempt": 1, "grace": 10}}
+    plays = [
+        {"hosts": "all", "gather_facts": False, "tasks": [{"import_role": {**role, "tasks_from": "prepare_and_approve"}}]},
+        {
+            "name": WAIT,
+            "hosts": "all",
+            "gather_facts": False,
+            "strategy": "host_pinned",
+            "module_defaults": quick,
+            "tasks": [{"import_role": {**role, "tasks_from": "wait_and_recover"}}],
+        },
+    ]
+    site = tmp_path / "site.yml"
+    site.write_text(yaml.safe_dump(plays))
+
+    def dies_and_comes_back() -> None:
+        azure.advance(2)
+        fleet.seen_by_all()
+        (down / "vm2.hangs").touch()
+        azure.advance(3 * 3600)
+        # the stand-in for the new connection is called while the host still does not answer
+        until((down / "vm2.missed").exists)
+        assert fleet.did("recover") <= {"vm1"}
+        (down / "vm2.hangs").unlink()
+
+    ran = fleet.hosts.playbook(str(site), fleet.steps(), at={WAIT: dies_and_comes_back})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"vm1", "vm2"}
+
+
+def test_task_of_the_preparation_that_hangs_is_ended(azure: Simulator, tmp_path: Path, down: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+    tasks = tmp_path / "hangs.yml"
+    tasks.write_text("- ansible.builtin.command: 'true'\n")
+    ran = fleet.maintain(
+        given={"maintenance_prepare": str(tasks), "maintenance_task_timeout": 10},
+        at={PREPARE: (down / "vm2.hangs").touch, WAIT: lambda: ((down / "vm2.hangs").unlink(), fleet.pass_by())},
+    )
+    assert failed(ran) == {"vm2"} and "the preparation failed" in ran.stdout
+    assert fleet.approvals() == [] and fleet.did("recover") == {"vm1", "vm2"}
+
+
+def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(azure: Simulator, tmp_path: Path, down: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+
+    def comes_back() -> None:
+        (down / "vm2").unlink()
+        fleet.pass_by()
+
+    ran = fleet.maintain(meanwhile=(down / "vm2").touch, at={WAIT: comes_back})
+    assert failed(ran) == {"vm2"} and "the preparation was interrupted" in ran.stdout
+    assert fleet.approvals() == [] and fleet.reasons_of_starts() == ["NotBefore reached"]
+    assert fleet.did("prepare") == {"vm1"} and fleet.did("recover") == {"vm1", "vm2"}
+    assert fleet.note("vm1") is fleet.note("vm2") is None
+
+
+def test_all_hosts_that_are_lost_while_they_prepare_recover_in_the_next_run(azure: Simulator, tmp_path: Path, down: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+
+    def loses_all() -> None:
+        (down / "vm1").touch()
+        (down / "vm2").touch()
+
+    ran = fleet.maintain(meanwhile=loses_all)
+    assert ran.returncode != 0 and fleet.note("vm1") and fleet.note("vm2") and fleet.approvals() == []
+    azure.advance(3 * 3600)
+    for path in (down / "vm1", down / "vm2"):
+        path.unlink()
+    ran = fleet.maintain(at={WAIT: lambda: None})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"vm1", "vm2"} and fleet.note("vm1") is fleet.note("vm2") is None
+
+
+def test_command_that_goes_on_after_its_connection_is_waited_for(azure: Simulator, tmp_path: Path, down: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+    drains, goes_on, drained = tmp_path / "drains", tmp_path / "goes_on", tmp_path / "drained"
+    slow = "touch %s && until test {{ inventory_hostname }} = vm1 -o -e %s; do sleep 0.05; done && touch %s" % (drains, goes_on, drained)
+
+    def cut_in_preparation() -> None:
+        (tmp_path / "happened").touch()
+        until(drains.exists)
+        (down / "vm2.cut").touch()
+
+    def ends_later() -> None:
+        (down / "vm2.cut").unlink()
+        azure.advance(3 * 3600)
+        until(lambda: fleet.did("recover") == {"vm1"})
+        fleet.seen_by_all()
+        assert fleet.did("recover") == {"vm1"}
+        goes_on.touch()
+
+    ran = fleet.maintain(slow, at={PREPARE: cut_in_preparation, WAIT: ends_later}, recover="rm -f %s" % drained)
+    assert failed(ran) == {"vm2"}
+    assert fleet.approvals() == [] and fleet.did("recover") == {"vm1", "vm2"} and not drained.exists()

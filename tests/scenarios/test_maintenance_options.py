@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What a caller gives to the role maintenance: validated before anything is asked of Azure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from maintenance_fleet import FREEZE, LATE, PLAYBOOK, PREPARE, WAIT, Fleet, failed
+from simulator_process import Simulator
+
+ROLE = "azure_imds.scheduled_events.maintenance"
+
+
+def has_been_asked(azure: Simulator) -> bool:
+    return bool(azure.get("/requests")["requests"])
+
+
+def own_plays(folder: Path, *plays: dict[str, Any]) -> str:
+    """Write a playbook of the user's own into a project folder."""
+    playbook = folder / "site.yml"
+    playbook.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, **play} for play in plays], sort_keys=False))
+    return str(playbook)
+
+
+def entry(name: str) -> dict[str, Any]:
+    return {"ansible.builtin.import_role": {"name": ROLE, "tasks_from": name}}
+
+
+@pytest.mark.parametrize("option", ["maintenance_prepare", "maintenance_recover"])
+def test_missing_file_is_refused_and_the_places_are_listed(azure: Simulator, tmp_path: Path, option: str) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain(given={option: "tasks/drian.yml"})
+    assert failed(ran) == {"vm1", "vm2"} and option in ran.stdout
+    assert str(Path.cwd() / "tasks" / "drian.yml") in ran.stdout
+    assert not has_been_asked(azure)
+
+
+def test_missing_role_is_refused(azure: Simulator, tmp_path: Path) -> None:
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain(given={"maintenance_prepare": "no_such_role"})
+    assert failed(ran) == {"vm1", "vm2"} and "no_such_role" in ran.stdout and "/roles/" in ran.stdout
+    assert not has_been_asked(azure)
+
+
+@pytest.mark.parametrize("name", ["maintenance_recove", "maintenance_preparee", "maintenance_prepere", "maintenance_recoevr", "maintenence_recover"])
+def test_misspelt_variable_is_refused_with_the_right_name(azure: Simulator, tmp_path: Path, name: str) -> None:
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain(given={name: "x.yml"})
+    assert failed(ran) == {"vm1", "vm2"} and "%s: no such option; did you mean maintenance_" % name in ran.stdout
+    assert not has_been_asked(azure)
+
+
+def test_other_variables_of_the_same_prefix_are_the_users_own(azure: Simulator, tmp_path: Path) -> None:
+    ran = Fleet(azure, tmp_path).maintain(given={"maintenance_window": "at night"})
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_missing_entry_point_is_named(azure: Simulator, tmp_path: Path) -> None:
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.hosts.playbook(own_plays(tmp_path, {"roles": [ROLE]}))
+    assert ran.returncode != 0 and "prepare_and_approve, wait_and_recover or report" in ran.stdout
+
+
+@pytest.mark.parametrize("strategy", ["ansible.builtin.free", "host_pinned"])
+def test_strategy_without_a_common_pace_is_refused(azure: Simulator, tmp_path: Path, strategy: str) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+    play = own_plays(tmp_path, {"strategy": strategy, "tasks": [entry("prepare_and_approve")]})
+    ran = fleet.hosts.playbook(play, fleet.steps())
+    assert failed(ran) == {"vm1", "vm2"} and "ansible.builtin.linear" in ran.stdout
+    assert not has_been_asked(azure)
+
+
+def test_batches_that_split_an_event_keep_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+    play = own_plays(tmp_path, {"serial": 1, "tasks": [entry("prepare_and_approve")]})
+    ran = fleet.hosts.playbook(play, fleet.steps())
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == {"vm1", "vm2"} and fleet.approvals() == []
+    assert "vm2: no host of this play, or of its batch, is known to be this VM" in ran.stdout
+
+
+def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Path) -> None:
+    """Names are found beside the user's playbook, and so are roles, group_vars and templates."""
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+    role = tmp_path / "roles" / "drain"
+    (role / "tasks").mkdir(parents=True)
+    (role / "handlers").mkdir()
+    (role / "tasks" / "main.yml").write_text("- ansible.builtin.command: 'true'\n  notify: Reload\n")
+    leave = "echo {{ inventory_hostname }} {{ place }} >> %s/drained" % tmp_path
+    (role / "handlers" / "main.yml").write_text("- name: Reload\n  ansible.builtin.shell: %s\n" % leave)
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars" / "all.yml").write_text("place: pool-1\n")
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "undrain.yml").write_text("- ansible.builtin.shell: echo {{ inventory_hostname }} {{ place }} >> %s/undrained\n" % tmp_path)
+    play = own_plays(
+        tmp_path,
+        {"strategy": "linear", "tasks": [entry("prepare_and_approve")]},
+        {"name": WAIT, "strategy": "host_pinned", "tasks": [entry("wait_and_recover")]},
+    )
+    given = {"maintenance_prepare": "drain", "maintenance_recover": "tasks/undrain.yml", "maintenance_within": 5 * 3600, "maintenance_patience": 300}
+    ran = fleet.hosts.playbook(play, given, at={WAIT: fleet.pass_by})
+    assert ran.returncode == 0, ran.stdout
+    # a handler that a prepare role notifies has run before the approval
+    assert sorted((tmp_path / "drained").read_text().splitlines()) == ["vm1 pool-1", "vm2 pool-1"] and len(fleet.approvals()) == 1
+    assert sorted((tmp_path / "undrained").read_text().splitlines()) == ["vm1 pool-1", "vm2 pool-1"]
+
+
+def test_imported_playbook_finds_files_and_roles_beside_the_users_playbook(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+    fleet.steps()
+    role = tmp_path / "roles" / "undrain" / "tasks"
+    role.mkdir(parents=True)
+    (role / "main.yml").write_text((tmp_path / "recover.yml").read_text())
+    site = tmp_path / "site.yml"
+    own = {"maintenance_prepare": "prepare.yml", "maintenance_recover": "undrain", "maintenance_within": 18000, "maintenance_patience": 300}
+    site.write_text(yaml.safe_dump([{"ansible.builtin.import_playbook": PLAYBOOK, "vars": own}]))
+    ran = fleet.hosts.playbook(str(site), at={PREPARE: lambda: None, WAIT: fleet.pass_by})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"} and len(fleet.approvals()) == 1
+
+
+def test_playbook_without_preparation_approves_nothing(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain(given={"maintenance_prepare": ""})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == set() and fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Which events a maintenance run handles, and events that come while it waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from maintenance_fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet, until
+from simulator_process import Simulator
+
+
+def test_event_that_is_far_ahead_is_left_to_a_later_run(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "notice": "3d"})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain(given={"maintenance_within": 1800})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == set() and fleet.approvals() == [] and fleet.note("vm1") is None
+
+
+def test_other_types_are_not_handled(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "resources": ["vm1"]})
+    azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"]})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain(given={"maintenance_types": ["Reboot", "Redeploy"]})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm2"} and [line["vm"] for line in fleet.approvals()] == ["vm2"]
+
+
+def test_event_that_comes_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+
+    def second_comes() -> None:
+        azure.advance(NOTICE)
+        azure.post("/events", {"type": "Reboot", "resources": ["vm1"], "notice": "50m", "started_for": LIFE})
+        fleet.seen_by_all()
+        azure.advance(LIFE)
+        until(lambda: fleet.did("recover") == {"vm2"})
+        fleet.seen_by_all()
+        note = fleet.note("vm1") or {"events": []}
+        assert fleet.did("recover") == {"vm2"} and {event["event_type"] for event in note["events"]} == {"Freeze", "Reboot"}
+        azure.advance(LIFE)
+
+    ran = fleet.maintain(at={WAIT: second_comes})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.course_of("recover") == ["vm2", "vm1"] and fleet.course_of("prepare").count("vm1") == 1
+    assert len(fleet.approvals()) == 1 and "it came during the wait" in ran.stdout
+
+
+def test_event_of_a_note_is_handled_although_its_type_is_not_selected(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "resources": ["vm1"]})
+    fleet = Fleet(azure, tmp_path)
+    fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})
+    ran = fleet.maintain(given={"maintenance_types": ["Reboot"]})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None

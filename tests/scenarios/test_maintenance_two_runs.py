@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Two maintenance runs at the same time: only one of them handles a host."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from maintenance_fleet import FREEZE, LATE, PLAYBOOK, WAIT, Fleet, failed
+from simulator_process import Simulator
+
+
+def change_note(fleet: Fleet, name: str, **members: Any) -> None:
+    path = fleet.folder / name / "notes" / "note.json"
+    note = json.loads(path.read_text())
+    note.update(members)
+    path.write_text(json.dumps(note))
+
+
+def left_by_another_controller(azure: Simulator, folder: Path) -> Fleet:
+    """A fleet whose vm1 has the note of a run on another controller, of which it is not known whether it is still at work."""
+    azure.post("/events", {**LATE, "resources": ["vm1"]})
+    fleet = Fleet(azure, folder)
+    fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})
+    change_note(fleet, "vm1", held=True, run={**(fleet.note("vm1") or {})["run"], "id": "other", "host": "elsewhere"})
+    return fleet
+
+
+def test_second_run_at_once_fails_and_names_the_note(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    second: list[subprocess.CompletedProcess[str]] = []
+    ran = fleet.maintain(meanwhile=lambda: second.append(fleet.hosts.playbook(PLAYBOOK, fleet.steps())))
+    assert failed(second[0]) == {"vm1", "vm2"}
+    assert str(tmp_path / "vm1" / "notes" / "note.json") in second[0].stdout and "maintenance_take_over" in second[0].stdout
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.course_of("prepare").count("vm1") == fleet.course_of("recover").count("vm1") == 1
+    assert len(fleet.approvals()) == 1
+
+
+def test_note_of_a_run_on_another_controller_is_respected_until_it_expires(azure: Simulator, tmp_path: Path) -> None:
+    fleet = left_by_another_controller(azure, tmp_path)
+    ran = fleet.maintain(at={WAIT: lambda: None})
+    assert failed(ran) == {"vm1"} and "elsewhere" in ran.stdout
+    assert fleet.course_of("prepare") == ["vm1"] and fleet.approvals()[1:] == []
+
+    change_note(fleet, "vm1", updated="2020-01-01T00:00:00Z")
+    ran = fleet.maintain()
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
+
+
+def test_note_of_another_controller_is_taken_over_when_that_is_asked_for(azure: Simulator, tmp_path: Path) -> None:
+    fleet = left_by_another_controller(azure, tmp_path)
+    ran = fleet.maintain(given={"maintenance_take_over": True})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
+
+
+def test_run_whose_host_was_taken_over_does_not_recover_it(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "resources": ["vm1"]})
+    fleet = Fleet(azure, tmp_path)
+
+    def is_taken_over() -> None:
+        change_note(fleet, "vm1", run={**(fleet.note("vm1") or {})["run"], "id": "other"})
+
+    ran = fleet.maintain(at={WAIT: is_taken_over})
+    assert failed(ran) == {"vm1"} and "another run has taken over the host" in ran.stdout
+    assert fleet.did("recover") == set() and (fleet.note("vm1") or {})["run"]["id"] == "other"
+
+
+def test_note_that_cannot_be_read_is_not_taken_for_none_and_expires(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "resources": ["vm1"]})
+    fleet = Fleet(azure, tmp_path)
+    note = tmp_path / "vm1" / "notes" / "note.json"
+    note.parent.mkdir(parents=True)
+    note.write_text('{"version": 1, "ru')
+    ran = fleet.maintain(at={WAIT: lambda: None})
+    assert failed(ran) == {"vm1"} and "the note cannot be read" in ran.stdout and fleet.did("prepare") == set()
+
+    ran = fleet.maintain(given={"maintenance_note_expires": 0})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"vm1"} and not note.exists()
