@@ -19,7 +19,7 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal test test-list soak bench changelog collection clean
+.PHONY: help venv rehearsal test test-list soak chaos bench changelog collection clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +48,11 @@ test-%: $(VENV)/for-tests
 soak: $(VENV)/for-tests  ## run random lives of the hook runner (SOAK_FOR=55m, SOAK_SEEDS=1-1000, SOAK_SEED=7)
 	@$(WITH_SOURCES):tests/hook_runner:roles/hook_runner/files $(VENV)/bin/python -m soak $(if $(SOAK_FOR),--for $(SOAK_FOR)) \
 	    $(if $(SOAK_SEEDS),--seeds $(SOAK_SEEDS)) $(if $(SOAK_SEED),--seed $(SOAK_SEED)) $(if $(SOAK_JOBS),--jobs $(SOAK_JOBS))
+
+# CHAOS_SEEDS=1-100: these; CHAOS_SEED=7: this one, with its timeline; CHAOS_OF=FOLDER: test the playbook of another checkout
+chaos: $(VENV)/for-tests  ## disturb the maintenance playbook over real sshd; needs root (CHAOS_SEEDS=1-100, CHAOS_SEED=7, CHAOS_OF=FOLDER)
+	@$(WITH_SOURCES) $(VENV)/bin/python -m chaos $(if $(CHAOS_SEEDS),--seeds $(CHAOS_SEEDS)) $(if $(CHAOS_SEED),--seed $(CHAOS_SEED)) \
+	    $(if $(CHAOS_JOBS),--jobs $(CHAOS_JOBS)) $(if $(CHAOS_OF),--of $(CHAOS_OF))
 
 bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@for bench in tests/bench/bench_*.py; do $(WITH_SOURCES) $(VENV)/bin/python "$$bench" || exit 1; done

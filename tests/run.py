@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools import ansible_test, old_requests, publishing
 from tools.core import newest_core, oldest_core, own_core
-from tools.hosts import hosts, hosts_others, hosts_role, recipes
+from tools.hosts import chaos, hosts, hosts_others, hosts_role, recipes
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
@@ -62,6 +62,7 @@ STAGES = (
     Stage("hosts-role", "the role hook_runner on a real systemd host, from nothing to nothing", hosts_role),
     Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts_others),
     Stage("recipes", "every Ansible recipe that README and docs/ansible.md print, on real systemd hosts", recipes),
+    Stage("chaos", "the maintenance playbook over real sshd, disturbed, by a few seeds; `make chaos` runs any number", chaos),
     Stage("salt-3006", "beacon, functions, states and orchestration with a real master and minions of Salt 3006", partial(salt, series=3006)),
     Stage("salt-3008", "the same with Salt 3008", partial(salt, series=3008)),
     Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),

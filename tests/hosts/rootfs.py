@@ -26,7 +26,7 @@ ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 # Hosts have no way out: what the roles would install has to be here already.
 PACKAGES = (
-    *("systemd", "systemd-sysv", "dbus", "iproute2", "nftables", "procps", "python3", "python3-apt"),
+    *("systemd", "systemd-sysv", "dbus", "iproute2", "nftables", "openssh-server", "procps", "python3", "python3-apt"),
     *("python3-aiohttp", "python3-jsonschema", "python3-prometheus-client", "python3-requests", "python3-yaml"),
 )
 # None of these means anything to a host that boots in half a second and lives for a minute.
@@ -41,6 +41,8 @@ RECIPE = (
     *("--dpkgopt=path-exclude=" + path for path in UNREAD),
     '--customize-hook=rm -f "$1/etc/hostname"; : >"$1/etc/machine-id"',
     '--customize-hook=chroot "$1" systemctl mask ' + " ".join(MASKED),
+    # keys of its own for each host: tests/chaos makes them, and starts the service
+    '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*; chroot "$1" systemctl disable ssh.service',
 )
 
 

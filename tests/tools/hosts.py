@@ -38,6 +38,12 @@ def recipes(job: Job) -> Outcome:
     return pytest_folder(job, "recipes", prefix=INTO_A_SPACE)
 
 
+def chaos(job: Job) -> Outcome:
+    """Its seeds make namespaces for themselves."""
+    make_ready(job, rootfs.SUITE)
+    return pytest_folder(job, "chaos")
+
+
 def make_ready(job: Job, *suites: str) -> None:
     """Make the roots of these Debians, or raise Skip where hosts cannot run."""
     if reason := possible.reason_against():

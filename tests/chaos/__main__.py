@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Run the maintenance playbook over real sshd, disturbed by seed, and say what must not have been.
+
+Exit status: 0 all is well, 1 a seed violated a rule, 2 wrong usage or not possible here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from pathlib import Path
+from typing import Iterable, Optional, Sequence
+
+from hosts import possible, rootfs
+from tools.tree import copy_tree
+
+from chaos.campaign import run_seeds
+from chaos.drawing import draw
+from chaos.report import Outcome, Totals
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    parser = argparse.ArgumentParser(prog="chaos", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
+    parser.add_argument("--seeds", type=seeds, default=range(1, 101), metavar="FROM-TO", help="these seeds, each once (default: 1-100)")
+    parser.add_argument("--for", type=float, default=None, dest="limit", metavar="MINUTES", help="begin no seed after so long, from 1 on")
+    parser.add_argument("--seed", type=int, help="this seed only, with its timeline")
+    parser.add_argument("--jobs", type=int, default=2, help="how many seeds side by side (default: %(default)s)")
+    parser.add_argument("--of", type=Path, default=REPOSITORY, metavar="CHECKOUT", help="test the playbook of another checkout")
+    parser.add_argument("--folder", type=Path, default=REPOSITORY / ".cache" / "chaos", help="what failing seeds leave (default: %(default)s)")
+    parser.add_argument("--keep", action="store_true", help="keep what good seeds leave, too; --seed does")
+    parser.add_argument("--plan", action="store_true", help="print the plan of --seed, and run nothing")
+    options = parser.parse_args(arguments)
+    if options.plan:
+        print(draw(options.seed or 0).as_text())
+        return 0
+    if reason := possible.reason_against() or possible.reason_against_nspawn(rootfs.ensure()):
+        print("chaos: cannot run here: %s; `make test-chaos` installs what is missing" % reason, file=sys.stderr)
+        return 2
+    collections = options.folder / "collections"
+    copy_tree(options.of.resolve(), collections)
+    chosen: Iterable[int] = itertools.count(1) if options.limit is not None else options.seeds
+    if options.seed is not None:
+        chosen = [options.seed]
+    totals, began = Totals(), time.monotonic()
+
+    def ended(outcome: Outcome) -> None:
+        totals.add(outcome)
+        if outcome.violations or options.seed is not None:
+            print(outcome.text, flush=True)
+        word = "FAILED" if outcome.violations else "good"
+        print("seed %d (%s): %s, %.0f s" % (outcome.seed, outcome.cause, word, outcome.seconds), flush=True)
+
+    limit = None if options.limit is None else 60 * options.limit
+    run_seeds(chosen, options.folder, collections, options.jobs, ended, seconds=limit, keep=options.keep or options.seed is not None)
+    print("\n%s\n%.0f s" % (totals.as_text(), time.monotonic() - began))
+    if totals.failing:
+        print("what they left is in %s/SEED; `make chaos CHAOS_SEED=N` runs one of them again" % options.folder)
+    return 1 if totals.failing else 0
+
+
+def seeds(text: str) -> range:
+    """FROM-TO, or one number."""
+    first, _dash, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Many chaos runs: each in a process with namespaces of its own; what is kept of those that fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Callable, Iterable, Optional
+
+from hosts.lab import INTO_A_SPACE
+
+from chaos.drawing import draw
+from chaos.report import Outcome
+
+TESTS = Path(__file__).resolve().parents[1]
+PATHS = (TESTS, TESTS.parent / "roles" / "imds_simulator" / "files")
+# seconds; the runs in it have limits of their own
+LONGEST_SEED = 1200.0
+
+
+def run_seed(seed: int, below: Path, collections: Path, keep: bool = False) -> Outcome:
+    """One seed; what it left is kept in the folder SEED where something is wrong, or where it is wanted."""
+    folder = below / str(seed)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="chaos-") as sockets:
+        outcome = _in_a_space(seed, folder, Path(sockets), collections)
+    outcome = outcome._replace(seconds=time.monotonic() - began)
+    (folder / "report").write_text(outcome.text + "\n")
+    if not outcome.violations and not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    return outcome
+
+
+def _in_a_space(seed: int, folder: Path, sockets: Path, collections: Path) -> Outcome:
+    command = [*INTO_A_SPACE, sys.executable, "-m", "chaos.one_seed", str(seed), str(folder), str(sockets), str(collections)]
+    with (folder / "harness").open("w") as said:
+        try:
+            subprocess.run(
+                command, env=_environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=LONGEST_SEED, check=True,
+            )  # fmt: skip
+            return Outcome.read(folder / "outcome")
+        except (subprocess.SubprocessError, OSError, ValueError) as error:
+            plan = draw(seed)
+            text = "%s\nharness: %s\n%s" % (plan.as_text(), error, (folder / "harness").read_text())
+            return Outcome(seed, plan.cause, (("harness", str(error)),), text, {"seeds": 1}, 0.0)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS)), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def run_seeds(
+    seeds: Iterable[int], below: Path, collections: Path, jobs: int, ended: Callable[[Outcome], None], *, seconds: Optional[float] = None, keep: bool = False
+) -> None:
+    """Run seeds in their order, several side by side, and begin none after that time; ``ended`` gets each outcome."""
+    until = time.monotonic() + seconds if seconds is not None else float("inf")
+    waiting, turn = iter(seeds), threading.Lock()
+
+    def work() -> None:
+        while time.monotonic() < until:
+            with turn:
+                seed = next(waiting, None)
+            if seed is None:
+                return
+            outcome = run_seed(seed, below, collections, keep)
+            with turn:
+                ended(outcome)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for worker in [pool.submit(work) for _number in range(jobs)]:
+            worker.result()

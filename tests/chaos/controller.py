@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The controller: ansible-playbook processes, what they print and when, and their deaths."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Mapping, Optional, Sequence
+
+PROGRAM = str(Path(sys.executable).with_name("ansible-playbook"))
+TASK = re.compile(r"(?:TASK|PLAY) \[(.*)\] \**")
+
+
+class Controller:
+    """One process of ansible-playbook, in a session of its own as from a terminal.
+
+    Args:
+        name: of the run.
+        command: PROGRAM with its arguments, and what is to run it.
+        log: where its output goes, each line with its time.
+
+    Attributes:
+        began, ended: Unix times.
+        status: exit status; negative for a signal.
+        killed: how it was killed; empty when it ended by itself.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        self.name, self.log = name, log
+        self.began = time.time()
+        self.ended: Optional[float] = None
+        self.killed = ""
+        self.lines: list[tuple[float, str]] = []
+        self._process = subprocess.Popen(
+            list(command), env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with self.log.open("w") as log:
+            for line in self._process.stdout or ():
+                self.lines.append((time.time(), line.rstrip("\n")))
+                log.write("%.3f %s" % (time.time() - self.began, line))
+                log.flush()
+
+    @property
+    def status(self) -> Optional[int]:
+        return self._process.poll()
+
+    @property
+    def is_running(self) -> bool:
+        if self.status is not None and self.ended is None:
+            self.ended = time.time()
+        return self.ended is None
+
+    @property
+    def output(self) -> str:
+        return "\n".join(line for _at, line in self.lines)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it ended by itself in that time."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        self.ended = self.ended or time.time()
+        self._reader.join(5)
+        return True
+
+    def kill(self, how: str) -> None:
+        """End it in one of the ways that a controller ends, and leave what it has started as that way does.
+
+        Args:
+            how: `kill-9` of its main process; `kill-9-all`: with its workers, as when the machine is short of memory; `ctrl-c`.
+        """
+        if not self.is_running:
+            return
+        self.killed = how
+        workers = self._descendants()
+        if how == "ctrl-c":
+            os.killpg(self._process.pid, signal.SIGINT)
+            return
+        self._process.kill()
+        if how == "kill-9-all":
+            for worker in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+
+    def _descendants(self) -> list[int]:
+        """Its children and theirs; connections that ssh keeps open for later are no longer among them."""
+        parents = {}
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+        found = [self._process.pid]
+        for process in found:
+            found += [child for child, parent in parents.items() if parent == process]
+        return found[1:]

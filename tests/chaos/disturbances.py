@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Does what a plan says to the disturbed run, each at its moment, and notes what was done when."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import traceback
+from typing import Any, Callable, Optional
+
+from simulator_process import ControlError
+
+from chaos.controller import Controller
+from chaos.evidence import Deed
+from chaos.plan import Disturbance, Event, Moment
+from chaos.site import Site
+
+AFTER_THE_NEXT_RUN = "after the next run"
+PAUSE = 0.05
+
+
+class Disturbances:
+    """The verbs of a plan.
+
+    Attributes:
+        deeds: what was done so far.
+        stays_down: the VM that is down until the next run is over.
+        second_run: the other controller, if there was one.
+        errors: what went wrong in here.
+    """
+
+    def __init__(self, site: Site, run: Controller) -> None:
+        self._site, self._run = site, run
+        self.deeds: list[Deed] = []
+        self.stays_down: Optional[str] = None
+        self.second_run: Optional[Controller] = None
+        self.errors: list[str] = []
+        self.done: list[str] = []
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._go, args=(each,), daemon=True) for each in site.plan.disturbances]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """The disturbed run is over: nothing more is done."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def _go(self, disturbance: Disturbance) -> None:
+        try:
+            if not self._wait_for(disturbance.moment):
+                self._note("%s: the moment did not come" % disturbance.verb)
+                return
+            getattr(self, "do_" + disturbance.verb.replace("-", "_"))(*disturbance.arguments)
+            self.done.append(disturbance.verb)
+        except Exception:  # whatever it is, the report has to have it
+            self.errors.append(traceback.format_exc())
+
+    def _note(self, text: str) -> None:
+        self.deeds.append(Deed(time.time(), text))
+
+    def _wait_for(self, moment: Moment) -> bool:
+        """Whether it came while the run was under way."""
+        if moment.what == "mark":
+            step, word = moment.name.split()[::-1]
+            came = self._wait(lambda: any((mark.step, mark.what) == (step, word) for mark in self._site.vms[moment.vm].marks()))
+        elif moment.what == "azure":
+            came = self._wait(lambda: any(line["what"] == moment.name for line in self._site.azure_log()))
+        else:
+            came = True
+        return came and not self._over.wait(moment.delay) and self._run.is_running
+
+    def _wait(self, is_so: Callable[[], bool]) -> bool:
+        while not is_so():
+            if self._over.wait(PAUSE) or not self._run.is_running:
+                return False
+        return True
+
+    def _then_heal(self, name: str, after: Any) -> None:
+        if after is not None and not self._over.wait(after):
+            self._site.vms[name].heal()
+            self._note("%s is well again" % name)
+
+    # the controller
+
+    def do_kill_controller(self, how: str) -> None:
+        self._note("controller: %s" % how)
+        self._run.kill(how)
+
+    def do_second_run(self) -> None:
+        self._note("a second run begins")
+        self.second_run = self._site.run("second-run")
+
+    # VMs
+
+    def do_kill_host(self, name: str, back: Any) -> None:
+        self._note("%s dies" % name)
+        self._site.vms[name].die()
+        if back == AFTER_THE_NEXT_RUN:
+            self.stays_down = name
+        else:
+            self._then_heal(name, back)
+
+    def do_kill_sshd(self, name: str, back: Any) -> None:
+        self._note("sshd of %s is killed" % name)
+        self._site.vms[name].kill_sshd(stay_away=back != 0)
+        if back != 0:
+            self._then_heal(name, back)
+
+    def do_cut(self, name: str, back: Any) -> None:
+        self._note("all packets of %s vanish" % name)
+        self._site.vms[name].wire.cut()
+        self._then_heal(name, back)
+
+    def do_cut_ssh(self, name: str, back: Any) -> None:
+        self._note("packets of ssh of %s vanish" % name)
+        self._site.vms[name].wire.cut_ssh()
+        self._then_heal(name, back)
+
+    # Azure
+
+    def do_imds(self, vm: str, kind: str, seconds: float, options: str) -> None:
+        self._note("IMDS of %s: %s for %.0f s" % (vm, kind, seconds))
+        self._site.simulator.post("/faults", {"kind": kind, "for": seconds, **self._whose(vm), **json.loads(options)})
+
+    def do_stale_imds(self, vm: str, requests: str) -> None:
+        self._note("IMDS of %s: old documents, requests %s" % (vm, requests))
+        body = json.dumps({"DocumentIncarnation": 1, "Events": []})
+        for place in requests.split(","):
+            fault = {"kind": "body", "method": "GET", "route": "scheduledevents", "requests": place, "body": body}
+            self._site.simulator.post("/faults", {**fault, **self._whose(vm)})
+
+    def _whose(self, vm: str) -> dict[str, str]:
+        return {} if vm == "all" else {"vm": vm}
+
+    def do_announce(self, *event: Any) -> None:
+        announced = Event(*event)
+        self._note("announced: " + str(announced))
+        self._site.announce(announced)
+
+    def do_change_event(self, way: str) -> None:
+        events = self._site.living()
+        if not events:
+            self._note("event changes: there is none")
+            return
+        event = events[0]
+        others = [name for name in self._site.vms if name not in event["resources"]]
+        verb, body = {
+            "grow": ("change", {"resources": [*event["resources"], *others[:1]]}),
+            "extend": ("change", {"notice": 15}),
+            "cancel": ("cancel", {}),
+            "start": ("approve", {}),
+        }[way]
+        try:
+            self._site.simulator.post("/events/%s/%s" % (event["id"], verb), body)
+            self._note("event %s: %s" % (event["id"][:8], way))
+        except ControlError as error:
+            self._note("event %s: %s refused, %d" % (event["id"][:8], way, error.status))

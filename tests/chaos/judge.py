@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What must hold, judged by evidence from outside of what is tested."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from soak.violations import Violation
+
+from chaos.evidence import ELSEWHERE, Evidence, Run
+from chaos.plan import JOIN, PREPARE, SETTLE, WARM
+
+# seconds within which a controller cannot have known of a change in Azure
+UNKNOWN_FOR = 3.0
+# seconds of notice that an undisturbed run needs to prepare and approve, on a busy machine too
+ENOUGH_NOTICE = 60.0
+# exit statuses of ansible-playbook that are a plain answer: good, a host failed, a host was unreachable
+PLAIN = (0, 2, 4)
+NONSENSE = re.compile(r"Unexpected Exception|is undefined|has no attribute|[Tt]emplate error|Error while resolving")
+# of a module that a lost connection has cut short, which Ansible shows in its message about that
+CUT_SHORT = "Traceback"
+
+
+def judge(evidence: Evidence) -> list[Violation]:
+    """What the evidence shows that must not be."""
+    return [violation for rule in RULES for violation in rule(evidence)]
+
+
+def no_host_stays_drained(evidence: Evidence) -> Iterator[Violation]:
+    """After an undisturbed run no VM is drained without an event."""
+    for run in undisturbed(evidence):
+        for vm in sorted(run.drained - run.down):
+            if not evidence.events_of(vm, run.ended):
+                yield Violation("drained without an event", "%s after %s" % (vm, run.name))
+
+
+def no_recovery_is_lost(evidence: Evidence) -> Iterator[Violation]:
+    """At the end of all, every VM that a step began to prepare has been brought back."""
+    for vm in sorted(evidence.runs[-1].drained if evidence.runs else ()):
+        yield Violation("lost recovery", "%s is drained at the end of all" % vm)
+
+
+def approvals_follow_preparations(evidence: Evidence) -> Iterator[Violation]:
+    """At an approval all VMs of the event are prepared."""
+    events = {event.event_id: event for event in evidence.events}
+    for approval in evidence.approvals:
+        event = events[approval.event_id]
+        # those that it has just come to hit may not have been in the document that the approval was for
+        known = set(event.resources_at(approval.at)) & set(event.resources_at(approval.at - UNKNOWN_FOR) or event.resources_at(approval.at))
+        for vm in sorted(known):
+            state = evidence.preparation(vm, approval.at)
+            if state != "prepared":
+                rule = "approval after a failed preparation" if "failed" in state else "approval without preparation"
+                yield Violation(rule, "%s approved %s when %s was %s" % (approval.vm, approval.event_id[:8], vm, state))
+
+
+def recoveries_wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
+    """No VM is brought back while its event is approved or under way."""
+    for mark in evidence.marks:
+        if (mark.step, mark.what) != (WARM, "begin"):
+            continue
+        for event in evidence.events_of(mark.vm, mark.at):
+            since = [each.at for each in evidence.approvals if each.event_id == event.event_id and each.at <= mark.at]
+            since += [event.started] if event.started is not None and event.started <= mark.at else []
+            if since and min(since) < mark.at - UNKNOWN_FOR and mark.vm in event.resources_at(mark.at - UNKNOWN_FOR):
+                yield Violation("recovery during the event", "%s of %s" % (mark.vm, event.event_id[:8]))
+
+
+def undisturbed_runs_handle_events(evidence: Evidence) -> Iterator[Violation]:
+    """An undisturbed run that begins with notice enough prepares the VMs of an event before it starts."""
+    for run in undisturbed(evidence):
+        for event in evidence.events:
+            resources = event.resources_at(run.began)
+            is_late = event.started is not None and event.started <= run.began
+            if not resources or is_late or event.not_before < run.began + ENOUGH_NOTICE or run.down & set(resources):
+                continue
+            end = min(filter(None, (event.started, event.over, run.ended)))
+            for vm in resources:
+                if evidence.preparation(vm, end) != "prepared":
+                    text = "%s was %s when %s started or was over" % (vm, evidence.preparation(vm, end), event.event_id[:8])
+                    yield Violation("event ignored", "%s: %s" % (run.name, text))
+
+
+def runs_end(evidence: Evidence) -> Iterator[Violation]:
+    """No run hangs."""
+    for run in evidence.runs:
+        if run.hung:
+            yield Violation("hang", "%s did not end within %.0f s" % (run.name, run.ended - run.began))
+
+
+def exit_statuses_are_right(evidence: Evidence) -> Iterator[Violation]:
+    """A run that ends by itself says by its exit status whether all is well."""
+    for run in (run for run in evidence.runs if not run.killed):
+        left = sorted(vm for vm in run.drained if vm in run.down or not evidence.events_of(vm, run.ended))
+        if run.status not in PLAIN:
+            yield Violation("exit status", "%s ended with %d" % (run.name, run.status))
+        elif run.status == 0 and left:
+            yield Violation("exit status", "%s ended with 0 although %s stayed drained" % (run.name, ", ".join(left)))
+        elif run.status == 0 and (failed := failed_preparations(evidence, run)):
+            yield Violation("exit status", "%s ended with 0 although a preparation failed on %s" % (run.name, ", ".join(failed)))
+        elif not run.is_disturbed and (run.status != 0) != bool(run.down) and not started_unprepared(evidence, run):
+            yield Violation("exit status", "%s ended with %d" % (run.name, run.status))
+
+
+def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
+    """No run prints what only its makers understand."""
+    for run in evidence.runs:
+        for line in run.output.splitlines():
+            if NONSENSE.search(line) and not run.killed or CUT_SHORT in line and not run.is_disturbed and not started_unprepared(evidence, run):
+                yield Violation("message", "%s: %s" % (run.name, line.strip()[:300]))
+                break
+
+
+def runs_keep_apart(evidence: Evidence) -> Iterator[Violation]:
+    """No run takes a step on a VM that another one has begun to prepare, while that is alive, or may be: it was killed on another controller."""
+    for other in evidence.runs:
+        for mark in evidence.marks:
+            # a run that has failed may have given the VM back
+            is_alive = other.began <= mark.at <= other.ended and (other.killed or other.status == 0)
+            is_unknown = mark.run == ELSEWHERE and bool(other.killed)
+            if mark.run != other.name and (is_alive or is_unknown) and evidence.held_by(other, mark.vm, mark.at):
+                yield Violation("two runs at once", "%s: %s of %s while %s held the VM" % (mark.vm, mark.step, mark.run, other.name))
+
+
+def reports_are_true(evidence: Evidence) -> Iterator[Violation]:
+    """A report says of each VM and event what happened in its run, and an undisturbed one leaves nothing out."""
+    for run in evidence.runs:
+        for row in run.report or ():
+            where = "%s: %s of %s" % (run.name, row["host"], row["event_id"][:8])
+            for member, step in (("prepared", SETTLE), ("recovered", JOIN)):
+                if bool(row[member]) != evidence.did(row["host"], step, run) and (row[member] or not run.is_disturbed):
+                    yield Violation("report", "%s is reported as %s%s" % (where, "" if row[member] else "not ", member))
+            approved = any(each.event_id == row["event_id"].casefold() and each.at <= run.ended for each in evidence.approvals)
+            if row["approved"] and not approved:
+                yield Violation("report", "%s is reported as approved" % where)
+        reported = {row["host"] for row in run.report or ()}
+        if run.report is not None:
+            for vm in sorted({mark.vm for mark in evidence.marks if mark.run == run.name} - reported):
+                yield Violation("report", "%s: %s is not in it" % (run.name, vm))
+
+
+def undisturbed(evidence: Evidence) -> list[Run]:
+    return [run for run in evidence.runs if not run.is_disturbed]
+
+
+def failed_preparations(evidence: Evidence, run: Run) -> list[str]:
+    """VMs on which a step of the preparation failed in a run, and none was ok later in it."""
+    marks = [mark for mark in evidence.marks if mark.run == run.name and mark.step in PREPARE]
+    failed = {mark.vm: mark.at for mark in marks if mark.what == "failed"}
+    return sorted(vm for vm, at in failed.items() if not any((mark.vm, mark.step, mark.what) == (vm, SETTLE, "ok") and mark.at > at for mark in marks))
+
+
+def started_unprepared(evidence: Evidence, run: Run) -> bool:
+    """Whether an event interrupted a VM in that run that was not prepared, so that the run could fail on it."""
+    starts = [(event, event.started) for event in evidence.events if event.started is not None and run.began <= event.started <= run.ended]
+    return any(evidence.preparation(vm, at) != "prepared" for event, at in starts for vm in event.resources_at(at))
+
+
+RULES = (
+    no_host_stays_drained,
+    no_recovery_is_lost,
+    approvals_follow_preparations,
+    recoveries_wait_for_the_end,
+    undisturbed_runs_handle_events,
+    runs_end,
+    exit_statuses_are_right,
+    messages_are_sane,
+    runs_keep_apart,
+    reports_are_true,
+)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The short form of `make chaos`: a few seeds that together do everything that a plan can do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hosts import possible, rootfs
+from tools.tree import copy_tree
+
+from chaos.campaign import run_seeds
+from chaos.drawing import Story, draw
+from chaos.report import Outcome
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SEEDS = tuple(range(10))
+SIDE_BY_SIDE = 3  # a seed waits for much of its time
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
+    """How all seeds ended."""
+    if reason := possible.reason_against() or possible.reason_against_nspawn(rootfs.ensure()):
+        pytest.skip(reason)
+    folder, found = tmp_path_factory.mktemp("chaos"), dict[int, Outcome]()
+    copy_tree(REPOSITORY, folder / "collections")
+    run_seeds(SEEDS, folder, folder / "collections", SIDE_BY_SIDE, lambda outcome: found.update({outcome.seed: outcome}))
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_seed_violates_no_rule(seed: int, outcomes: dict[int, Outcome]) -> None:
+    assert not outcomes[seed].violations, outcomes[seed].text
+
+
+def test_plan_is_the_same_for_the_same_seed() -> None:
+    assert [draw(seed) for seed in SEEDS] == [draw(seed) for seed in SEEDS]
+    assert len({draw(seed)._replace(seed=0) for seed in range(100)}) == 100
+
+
+def test_short_form_has_every_cause() -> None:
+    assert {draw(seed).cause for seed in SEEDS} == set(Story.CAUSES)

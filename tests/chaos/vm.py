@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A VM: a systemd host with an sshd of its own, whose steps leave marks that do not depend on what is tested."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from hosts.entrance import HostIsDown
+from hosts.host import Host, HostFailed
+
+from chaos.plan import Failure, Slow
+from chaos.wires import Wire
+
+STATE = "/var/lib/chaos"
+ROTATE = "/usr/local/sbin/rotation"
+HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
+# An effect comes at the beginning of its step: a process that is left behind by a dead connection changes nothing later.
+ROTATION = f"""#!/bin/sh
+step=$1 run=$2
+cd {STATE} || exit 1
+mark() {{ echo "$(date +%s.%N) $step $1 $run" >>marks; }}
+failed() {{ mark failed; echo "$step fails this once" >&2; exit 3; }}
+mark begin
+if [ -e "fail-before-$step" ]; then rm "fail-before-$step"; failed; fi
+case $step in
+    drain) touch drained ;;
+    join) rm -f drained ;;
+esac
+[ -e "slow-$step" ] && sleep "$(cat "slow-$step")"
+if [ -e "fail-after-$step" ]; then rm "fail-after-$step"; failed; fi
+mark ok
+"""
+# seconds; only what never comes takes so long
+LONGEST = 60.0
+
+
+class Mark(NamedTuple):
+    """A step on a VM began, was ok or failed, at a Unix time, in the run of that name."""
+
+    at: float
+    vm: str
+    step: str
+    what: str
+    run: str
+
+
+class Vm:
+    """One VM.
+
+    Args:
+        host: the running host.
+        wire: what connects it.
+        folder: where its host key is made.
+        key: public key that may log in as root.
+
+    Attributes:
+        lock: held while it goes down or comes up.
+        host_key: its line of known_hosts.
+    """
+
+    def __init__(self, host: Host, wire: Wire, folder: Path, key: str) -> None:
+        self.host, self.wire, self.name = host, wire, host.name
+        self.lock = threading.RLock()
+        self._state = host.file(STATE)
+        self._state.mkdir()
+        made = folder / ("key-of-" + host.name)
+        make_key(made)
+        self._install(HOST_KEY, made.read_text(), 0o600)
+        public = made.with_suffix(".pub").read_text()
+        self._install(HOST_KEY + ".pub", public, 0o644)
+        self._install("/root/.ssh/authorized_keys", key, 0o600)
+        self._install(ROTATE, ROTATION, 0o755)
+        self.host_key = "%s %s" % (host.address, public)
+        host.run(["systemctl", "enable", "--now", "ssh.service"])
+
+    def _install(self, path: str, text: str, mode: int) -> None:
+        file = self.host.file(path)
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        file.touch(mode=mode)
+        file.chmod(mode)
+        file.write_text(text)
+
+    def let_fail(self, failure: Failure) -> None:
+        (self._state / ("fail-%s-%s" % ("after" if failure.after_effect else "before", failure.step))).touch()
+
+    def let_be_slow(self, slow: Slow) -> None:
+        (self._state / ("slow-" + slow.step)).write_text("%.1f\n" % slow.seconds)
+
+    def marks(self) -> list[Mark]:
+        file = self._state / "marks"
+        lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+        return [Mark(float(line[0]), self.name, *line[1:]) for line in lines if len(line) == 4]
+
+    @property
+    def is_drained(self) -> bool:
+        return (self._state / "drained").exists()
+
+    def die(self) -> None:
+        """It is gone at once, and its connections are never closed."""
+        with self.lock:
+            self.wire.cut()
+            with contextlib.suppress(HostIsDown):
+                self.host.crash()
+
+    def kill_sshd(self, stay_away: bool) -> None:
+        """Kill the server and all of its sessions; systemd starts the server again unless it is to stay away."""
+        with self.lock:
+            if stay_away:
+                self.host.run(["systemctl", "mask", "--runtime", "ssh.service"], check=False)
+            self.host.run(["pkill", "-KILL", "sshd"], check=False)
+
+    def heal(self) -> None:
+        """It is up, its wire is whole, its sshd serves, and nothing is going to fail."""
+        with self.lock:
+            end = time.monotonic() + LONGEST
+            while not self._is_well():
+                if time.monotonic() > end:
+                    raise HostFailed("%s does not come back" % self.name)
+                time.sleep(0.1)
+            self.wire.mend()
+
+    def forget_failures(self) -> None:
+        for file in self._state.glob("fail-*"):
+            file.unlink()
+
+    def _is_well(self) -> bool:
+        try:
+            if not self.host.is_up:
+                self.host.boot()
+            self.host.thaw()
+            self.host.run(["systemctl", "unmask", "--runtime", "ssh.service"], check=False, limit=10)
+            return self.host.run(["systemctl", "start", "ssh.service"], check=False, limit=10).returncode == 0
+        except (HostIsDown, HostFailed, OSError, subprocess.TimeoutExpired):
+            return False  # it is just going down or coming up
+
+
+def make_key(path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "chaos", "-f", str(path)], check=True, timeout=30)
