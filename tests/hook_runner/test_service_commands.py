@@ -287,13 +287,23 @@ def test_other_words_are_left_to_argparse(words: list[str]) -> None:
 
 def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: MakeDaemon) -> None:
     others = ("argparse", "yaml", "glob", "grp", "subprocess", "dataclasses", "inspect", "azure_scheduled_events.discovery")
-    ours = ("verbs", "metrics", "history", "history_source", "hook_units", "systemd_manager", "dbus_message", "keeper", "trying", "checking")
+    ours = ("verbs", "metrics", "history", "history_source", "hook_limits", "hook_units", "systemd_manager", "dbus_message", "keeper", "trying", "checking")
     unneeded = (*others, *("hook_runner." + name for name in ours))
     me = make_daemon()
     tell = "lambda: print('in memory: %%s.' %% sorted(set(sys.modules).intersection(%r)), file=sys.stderr)" % (unneeded,)
     me.start(first="import atexit, sys\natexit.register(%s)" % tell)
     me.stop()
     assert me.said("in memory: [].") == 1
+
+
+def test_history_comes_from_the_file_where_the_daemon_cannot_load_what_it_needs_for_that(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.start(first="import sys; sys.modules['hook_runner.history_source'] = None")
+    event = azure.schedule("Freeze", hold=True)
+    me.wait(lambda: me.data("status")[1]["events"])
+    code, found = me.data("history")
+    assert code == 0 and [each["event"]["event_id"] for each in found] == [event]
+    assert me.data("status")[0] == 0
 
 
 @pytest.mark.parametrize("give_up", [False, True])

@@ -403,8 +403,10 @@ class Service:
             self._engine.tick()
             return answer
         if question.get("ask") == "history":
-            from hook_runner import history_source  # not in memory before the first question
-
+            try:
+                from hook_runner import history_source  # not in memory before the first question
+            except ImportError as error:  # another version is being installed; the client reads the journal itself
+                return {"error": str(error)}
             return history_source.page(self._journal, question)
         if question.get("ask") == "approve":
             self._journal.maintain(urgent=True)  # an approval is refused while the journal cannot be written
