@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where IMDS is: its usual address, else the one that DHCP option 245 names in a lease file (spec 4.5).
+"""Where IMDS is: its usual address, else the one that DHCP option 245 names in a lease file.
 
 Files are read, nothing is broadcast and no firewall is changed.
 """
@@ -24,7 +24,7 @@ LEASE_FILES = (
     "/var/lib/NetworkManager/internal-*.lease",
     "/run/systemd/netif/leases/*",
 )
-# a VM outside a virtual network listens on one of these (spec 4.5)
+# a VM outside a virtual network listens on one of these
 _PORTS = ("", ":8080")
 
 # compiled when first used: most programs that import this file have an endpoint
