@@ -22,7 +22,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.discovery import (
     DEFAULT_ENDPOINT,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import one_of
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
 )
@@ -63,9 +62,15 @@ def event_module(
 
 
 def selection(module: AnsibleModule) -> Selection:
-    """The selection that the module's options describe. A misspelt word would select nothing, which looks like peace."""
-    for option, known in (("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES), ("types", EVENT_TYPES)):
-        for word in module.params[option] or ():
+    """The selection that the module's options describe. Fails for a misspelt word, which would select nothing."""
+    checked = [option for option in (("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES), ("types", EVENT_TYPES)) if module.params[option[0]]]
+    if checked:
+        # imported where it is needed: Ansible compiles each file that a module imports anew in each run
+        from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (
+            one_of,
+        )
+    for option, known in checked:
+        for word in module.params[option]:
             try:
                 one_of(word, known, "word")
             except ValueError as error:

@@ -7,13 +7,18 @@ Needs ``requests``; imports nothing of Ansible or Salt.
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from .changes import Change, carried_over, changes
 from .document import EventDocument, ScheduledEvent, parse_document
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable, OwnNameUnknown
 from .imds import Imds
-from .policy import Decision, Policy, PolicyError
-from .predicates import Situation
 from .selection import Selection
+
+if TYPE_CHECKING:
+    from .policy import Decision, Policy, PolicyError
+    from .predicates import Situation
 
 __all__ = [
     "Change",
@@ -34,3 +39,12 @@ __all__ = [
     "changes",
     "parse_document",
 ]
+
+# Imported when first used. A module of Ansible's compiles in each run every file that it imports, and most need no policy.
+_IMPORTED_LATER = {"Decision": "policy", "Policy": "policy", "PolicyError": "policy", "Situation": "predicates"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _IMPORTED_LATER:
+        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    return getattr(importlib.import_module("." + _IMPORTED_LATER[name], __name__), name)

@@ -15,15 +15,12 @@ _MONTHS = {
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?"
 _ZONE = r"(?P<zone>GMT|UTC|UT|Z|[+-]\d{2}:?\d{2})"
 # RFC 1123 and RFC 822 ("Mon, 19 Sep 2016 18:29:47 GMT"), RFC 850 ("Monday, 19-Sep-16 18:29:47 GMT")
-_WORDED = re.compile(
+_WORDED = (
     r"(?:[A-Za-z]{3,9},?\s+)?(?P<day>\d{1,2})[ -](?P<month>[A-Za-z]{3})[ -](?P<year>\d{4}|\d{2})\s+%s\s*%s?"
-    % (_CLOCK, _ZONE),
-    re.IGNORECASE,
+    % (_CLOCK, _ZONE)
 )
 # ISO 8601 / RFC 3339 ("2016-09-19T18:29:47Z")
-_ISO = re.compile(
-    r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})[T ]%s\s*%s?" % (_CLOCK, _ZONE), re.IGNORECASE
-)
+_ISO = r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})[T ]%s\s*%s?" % (_CLOCK, _ZONE)
 
 
 def parse_not_before(value: Any) -> tuple[Optional[datetime], Optional[str]]:
@@ -48,7 +45,8 @@ def parse_time(text: str) -> Optional[datetime]:
     time = _usual(text)
     if time is not None:
         return time
-    match = _WORDED.fullmatch(text.strip()) or _ISO.fullmatch(text.strip())
+    # compiled when first used, which takes longer than all else that this file does; re keeps the results
+    match = re.fullmatch(_WORDED, text.strip(), re.IGNORECASE) or re.fullmatch(_ISO, text.strip(), re.IGNORECASE)
     if match is None:
         return None
     part = match.groupdict()
