@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import time
@@ -53,23 +52,6 @@ def test_receipts_are_kept_below_run_by_default(azure: Simulator, hosts: Hosts) 
         azure.post("/events/%s/cancel" % event_id)
         hosts.module("web", "event_approve", event_ids=[event_id])
     assert set(folder.glob("*.json")) <= present
-
-
-def test_the_playbook_at_the_top_of_the_readme_works_as_it_stands(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    text = re.findall(r"^```yaml\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[0]
-    for program in ("leave-load-balancer", "join-load-balancer"):
-        tool = tmp_path / program
-        tool.write_text("#!/bin/sh\necho %s >> %s\n" % (program, tmp_path / "did"))
-        tool.chmod(0o755)
-    playbook = tmp_path / "playbook.yml"
-    playbook.write_text(text.replace("/usr/local/bin/", "%s/" % tmp_path))
-    azure.post("/events", {"type": "Freeze", "resources": ["vm1"], "notice": "5m", "started_for": "2s"})
-    ran = hosts.playbook(str(playbook))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert (tmp_path / "did").read_text().split() == ["leave-load-balancer", "join-load-balancer"]
-    approvals = [line for line in azure.get("/log")["lines"] if line["what"] == "approval"]
-    assert [line["status"] for line in approvals] == [200]
 
 
 @pytest.mark.parametrize("name, bound", [("event_facts", 5), ("event_info", 5)])

@@ -77,7 +77,7 @@ class Fleet:
 
         def is_seen(name: str) -> bool:
             requests = self.azure.get(f"/requests?vm={name}")["requests"]
-            return sum(request["method"] == "GET" and request["time"] > started() for request in requests) > 1
+            return len([request for request in requests if request["method"] == "GET" and request["time"] > started()]) > 1
 
         until(started, "the start", self.happened, LONGEST)
         until(lambda: all(map(is_seen, self.hosts)), "every VM reads its events again", self.happened, LONGEST)
