@@ -21,6 +21,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_
 # seconds between attempts to reach the host
 _PAUSE = 2.0
 
+_REMEDY = "the host stays prepared; run the maintenance again"
+
 Result = t.Dict[str, t.Any]
 
 
@@ -44,9 +46,12 @@ class ActionModule(ActionBase):
             if seen["outcome"] == "unreachable":
                 self._reset(grace)
                 time.sleep(min(_PAUSE, max(deadline - time.monotonic(), 0)))
-        result.update(seen, events=list(known.values()), elapsed=round(time.monotonic() - started, 1))
+        elapsed = time.monotonic() - started
+        result.update(seen, events=list(known.values()), elapsed=round(elapsed, 1))
         if seen["outcome"] == "unreachable":
-            result["msg"] = "the host could not be reached for the last time %s: %s" % (result["elapsed"], seen["msg"])
+            result["msg"] = "the host could not be reached at the end of %.0f seconds: %s; %s" % (elapsed, seen["msg"], _REMEDY)
+        elif "obstacle" in seen:
+            result["msg"] = "the events are not over after %.0f seconds: %s; %s" % (elapsed, seen["obstacle"], _REMEDY)
         return result
 
     def _attempt(self, options: Result, grace: float, task_vars: dict[str, t.Any] | None) -> Result:

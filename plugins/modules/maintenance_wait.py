@@ -29,7 +29,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Asks IMDS once and returns at once.
+    details: Returns at once.
   diff_mode:
     support: none
     details: The module changes at most the note, which is for the next run only.
@@ -94,6 +94,16 @@ events:
       listed: false
       started: '2026-11-21T10:15:00Z'
       over: '2026-11-21T10:15:20Z'
+obstacle:
+  description: Why the host may not recover yet.
+  returned: when RV(outcome) is V(timeout)
+  type: str
+  sample: Reboot 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11 is Started
+elapsed:
+  description: Seconds that the wait took.
+  returned: always
+  type: float
+  sample: 42.1
 """
 
 import typing as t
@@ -113,16 +123,17 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
 
 
-def own_note(module: AnsibleModule, notes: NoteFile) -> Note:
-    """Return the note of this run. Ends the module where there is none."""
+def wait_with(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
+    """Wait if the host has the note of this run, and return what became of it. Raises as ``wait`` does."""
+    nothing: dict[str, t.Any] = dict(changed=False, events=[])
     note = notes.read()
     if module.check_mode:
-        module.exit_json(changed=False, outcome="checked", events=[])
+        return dict(nothing, outcome="checked")
     if note is None:
-        module.exit_json(changed=False, outcome="no_note", events=[])
+        return dict(nothing, outcome="no_note")
     if run_of(note) != module.params["run_id"]:
-        module.fail_json(msg="%s: another run has taken over the host" % described(notes.path, note), outcome="taken_over", events=[])
-    return note
+        return dict(nothing, outcome="taken_over", failed=True, msg="%s: another run has taken over the host" % described(notes.path, note))
+    return wait(module, notes, note)
 
 
 def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]:
@@ -143,8 +154,8 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
     warn_of(module, waited.document)
     result = dict(changed=False, events=watch.events, outcome="over" if waited.reached else "timeout")
     if not waited.reached:
-        cause = str(waited.last_error) if waited.document is None else watch.obstacle()
-        result.update(failed=True, msg="the events are not over after %.0f seconds: %s" % (waited.elapsed, cause))
+        obstacle = str(waited.last_error) if waited.document is None else watch.obstacle()
+        result.update(failed=True, obstacle=obstacle, msg="the events are not over after %.0f seconds: %s" % (waited.elapsed, obstacle))
     return result
 
 
@@ -162,7 +173,7 @@ def main() -> None:
     )
     notes = note_file(module)
     try:
-        result = wait(module, notes, own_note(module, notes))
+        result = wait_with(module, notes)
     except ImdsError as error:
         fail(module, error, outcome="timeout", events=[])
     except OSError as error:

@@ -45,6 +45,11 @@ class MaintenanceHost:
         return self.takes_part and bool(self._prepared.get("at"))
 
     @property
+    def failed_to_prepare(self) -> bool:
+        """True if the preparation has begun, or was to begin, and has not succeeded."""
+        return not self.is_prepared and bool(self._prepared.get("begun") or not self.takes_part)
+
+    @property
     def prepared_at(self) -> str | None:
         return self._prepared.get("at") or None if self.takes_part else None
 
@@ -96,12 +101,12 @@ class MaintenanceHost:
             return _message(self._note) if _has_failed(self._note) else ""
         if self._prepared.get("why_not"):
             return "the preparation failed: %s" % self._prepared["why_not"]
-        return "the preparation was interrupted" if self._prepared.get("begun") else "it has no preparation"
+        return "the host was lost during the preparation" if self._prepared.get("begun") else "it has no preparation"
 
     def problem(self) -> str:
         """Return why the host has not come through its maintenance, "" if it has."""
         problems = []
-        if not self.takes_part or self._prepared.get("begun"):
+        if self.failed_to_prepare:
             problems.append(self.not_prepared_because())
         problems += [reason for item in self._approvals if _has_failed(item) for reason in [self.approval_of(item["item"]["event_id"])[1]]]
         if self.takes_part:
@@ -117,7 +122,7 @@ class MaintenanceHost:
         if self._recovered.get("why_not"):
             return "the recovery failed: %s" % self._recovered["why_not"]
         if self._recovered.get("begun") and not self._recovered.get("at"):
-            return "the recovery was interrupted"
+            return "the host was lost during the recovery"
         if _has_failed(self._released):
             return "the note was not removed: %s" % _message(self._released)
         return ""

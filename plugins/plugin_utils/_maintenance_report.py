@@ -44,7 +44,8 @@ def _row(host: MaintenanceHost, event: Event, hosts: t.Sequence[MaintenanceHost]
     why_not = "" if approved else next((reason for _, reason in approvals if reason), withheld.get(event["event_id"].casefold(), ""))
     if event.get("came_later"):
         why_not = "it came during the wait"
-    reasons = ["not approved: " + why_not if why_not else "", host.problem()]
+    # a host whose own problem keeps the approval back does not name it twice
+    reasons = ["not approved: " + why_not if why_not and not host.failed_to_prepare else "", host.problem()]
     row = _blank(host, event, "; ".join(filter(None, reasons)))
     row.update(prepared=host.prepared_at, approved=approved, recovered=host.recovered_at)
     row.update(started=event.get("started"), over=event.get("over"))

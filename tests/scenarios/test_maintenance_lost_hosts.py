@@ -123,7 +123,7 @@ def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(azure:
         fleet.pass_by()
 
     ran = fleet.maintain(meanwhile=(down / "vm2").touch, at={WAIT: comes_back})
-    assert failed(ran) == {"vm2"} and "the preparation was interrupted" in ran.stdout
+    assert failed(ran) == {"vm2"} and "the host was lost during the preparation" in ran.stdout
     assert fleet.approvals() == [] and fleet.reasons_of_starts() == ["NotBefore reached"]
     assert fleet.did("prepare") == {"vm1"} and fleet.did("recover") == {"vm1", "vm2"}
     assert fleet.note("vm1") is fleet.note("vm2") is None

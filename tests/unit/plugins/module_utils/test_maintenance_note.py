@@ -1,0 +1,214 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The note of a maintenance run: whole or not at all, and one run's at a time."""
+
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import signal
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import NoteFile, NoteHeld, run_of
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
+MINE, OTHER = {"id": "here-1"}, {"id": "there-2"}
+HOUR = 3600
+
+
+def event(event_id, status="Scheduled"):
+    return {"event_id": event_id, "status": status}
+
+
+def ids(note):
+    return [held["event_id"] for held in note["events"]]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return str(tmp_path / "state" / "maintenance")
+
+
+def test_a_note_is_read_as_it_was_written(folder):
+    notes = NoteFile(folder, lambda: NOON)
+    assert notes.read() is None
+    notes.claim(MINE, [event("a")], HOUR)
+    note = notes.read()
+    assert run_of(note) == "here-1" and ids(note) == ["a"] and note["held"] and note["age"] == 0
+    assert os.listdir(folder) == ["note.json"]
+
+
+def test_a_note_of_another_run_is_respected(folder):
+    NoteFile(folder, lambda: NOON).claim(OTHER, [event("a")], HOUR)
+    with pytest.raises(NoteHeld) as held:
+        NoteFile(folder, lambda: NOON).claim(MINE, [event("a")], HOUR)
+    assert folder in str(held.value) and held.value.note["run"] == OTHER
+    assert run_of(NoteFile(folder).read()) == "there-2"
+
+
+@pytest.mark.parametrize("hours", [2, -2])
+def test_a_note_expires_also_when_it_is_of_the_future(folder, hours):
+    NoteFile(folder, lambda: NOON + timedelta(hours=hours)).claim(OTHER, [event("a")], HOUR)
+    note = NoteFile(folder, lambda: NOON).claim(MINE, [event("b")], HOUR)
+    assert run_of(note) == "here-1" and ids(note) == ["a", "b"] and note["earlier_runs"] == ["there-2"]
+
+
+@pytest.mark.parametrize("how", [{"take_over": True}, {"replaces": "there-2"}])
+def test_a_note_is_replaced_on_request(folder, how):
+    NoteFile(folder).claim(OTHER, [], HOUR)
+    assert run_of(NoteFile(folder).claim(MINE, [], HOUR, **how)) == "here-1"
+
+
+def test_only_the_run_that_is_known_to_have_ended_is_replaced(folder):
+    NoteFile(folder).claim(OTHER, [], HOUR)
+    with pytest.raises(NoteHeld):
+        NoteFile(folder).claim(MINE, [], HOUR, replaces="yet-another-3")
+
+
+def test_a_note_that_was_left_is_free_for_any_run(folder):
+    NoteFile(folder).claim(OTHER, [event("a")], HOUR)
+    assert NoteFile(folder).leave("there-2", "no luck") is None
+    assert NoteFile(folder).read()["left_because"] == "no luck"
+    note = NoteFile(folder).claim(MINE, [event("A", "Started")], HOUR)
+    assert run_of(note) == "here-1" and note["held"] and note["events"] == [event("A", "Started")]
+
+
+def test_a_run_keeps_its_own_note_and_adds_events(folder):
+    notes = NoteFile(folder)
+    notes.claim(MINE, [event("a")], HOUR)
+    notes.add_events("here-1", [event("b")])
+    notes.add_events("there-2", [event("c")])
+    note = notes.claim(MINE, [event("d")], HOUR)
+    assert ids(note) == ["a", "b", "d"] and note["earlier_runs"] == []
+
+
+def test_only_the_own_note_is_removed(folder):
+    notes = NoteFile(folder)
+    assert notes.remove("here-1") is None
+    notes.claim(OTHER, [], HOUR)
+    assert run_of(notes.remove("here-1")) == run_of(notes.leave("here-1", "")) == "there-2"
+    assert notes.remove("there-2") is None and notes.read() is None
+
+
+def test_nothing_is_written_without_write(folder):
+    assert ids(NoteFile(folder).claim(MINE, [event("a")], HOUR, write=False)) == ["a"]
+    assert not os.path.exists(folder)
+
+
+DAMAGED = ["", "{", "[]", '{"run": {}}', '{"run": {"id": ""}, "earlier_runs": [], "written": "", "updated": "", "held": true, "events": []}', "\xff"]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_note_that_cannot_be_read_is_a_note_of_no_known_run(folder, content):
+    os.makedirs(folder)
+    path = os.path.join(folder, "note.json")
+    with open(path, "w", encoding="latin-1") as file:
+        file.write(content)
+    os.utime(path, (NOON.timestamp(), NOON.timestamp()))
+    early = NoteFile(folder, lambda: NOON + timedelta(minutes=30))
+    assert "damaged" in early.read() and early.read()["age"] == 1800
+    with pytest.raises(NoteHeld) as held:
+        early.claim(MINE, [], HOUR, replaces="")
+    assert "cannot be read" in str(held.value)
+    assert run_of(NoteFile(folder, lambda: NOON + timedelta(hours=2)).claim(MINE, [], HOUR)) == "here-1"
+
+
+def test_a_draft_of_a_killed_process_is_no_note_and_is_removed(folder):
+    os.makedirs(folder)
+    with open(os.path.join(folder, ".draft-0123"), "w") as file:
+        file.write('{"run"')
+    assert NoteFile(folder).read() is None
+    NoteFile(folder).claim(MINE, [], HOUR)
+    assert os.listdir(folder) == ["note.json"]
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(PermissionError):
+        NoteFile(str(tmp_path)).read()
+    with pytest.raises(PermissionError):
+        NoteFile(str(tmp_path)).claim(MINE, [], HOUR)
+
+
+def test_a_note_that_is_a_link_is_not_followed(folder, tmp_path):
+    os.makedirs(folder)
+    target = tmp_path / "target"
+    target.write_text("{}")
+    os.symlink(str(target), os.path.join(folder, "note.json"))
+    with pytest.raises(OSError) as raised:
+        NoteFile(folder).read()
+    assert raised.value.errno == errno.ELOOP
+
+
+def claim_when_told(folder, begin, results, number):
+    begin.wait(30)
+    try:
+        NoteFile(folder).claim({"id": "run-%d" % number}, [event(str(number))], HOUR)
+    except NoteHeld:
+        results.put(None)
+    else:
+        results.put(number)
+
+
+def test_one_of_many_runs_at_the_same_moment_writes_the_note(folder):
+    fork = multiprocessing.get_context("fork")
+    begin, results = fork.Event(), fork.Queue()
+    runs = [fork.Process(target=claim_when_told, args=(folder, begin, results, number)) for number in range(8)]
+    for run in runs:
+        run.start()
+    begin.set()
+    winners = [number for number in [results.get(timeout=60) for _ in runs] if number is not None]
+    for run in runs:
+        run.join(60)
+    assert len(winners) == 1 and run_of(NoteFile(folder).read()) == "run-%d" % winners[0]
+
+
+def update_for_ever(folder):
+    notes = NoteFile(folder)
+    for number in range(1000000):
+        notes.claim(MINE, [event(str(number % 50))], HOUR)
+
+
+def test_a_process_that_is_killed_leaves_a_whole_note_and_no_lock(folder):
+    fork = multiprocessing.get_context("fork")
+    NoteFile(folder).claim(MINE, [event("first")], HOUR)
+    for _ in range(10):
+        writer = fork.Process(target=update_for_ever, args=(folder,))
+        before = NoteFile(folder).read()
+        writer.start()
+        while NoteFile(folder).read()["updated"] == before["updated"] and len(ids(NoteFile(folder).read())) < 3:
+            assert writer.is_alive()
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.join(60)
+        assert ids(NoteFile(folder).read())[0] == "first"
+        assert ids(NoteFile(folder).claim(MINE, [event("last")], HOUR))[-1] == "last"
+
+
+def fill_and_claim(folder, results):
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+    try:
+        NoteFile(folder).claim({"id": "new"}, [event("b")], HOUR)
+    except OSError as error:
+        results.put(error.errno)
+
+
+def test_a_note_that_cannot_be_written_whole_is_not_written(folder):
+    fork = multiprocessing.get_context("fork")
+    results = fork.Queue()
+    NoteFile(folder).claim(OTHER, [event("a")], HOUR)
+    NoteFile(folder).leave("there-2", "")
+    with open(os.path.join(folder, "note.json")) as file:
+        before = json.load(file)
+    writer = fork.Process(target=fill_and_claim, args=(folder, results))
+    writer.start()
+    assert results.get(timeout=60) == errno.EFBIG
+    writer.join(60)
+    with open(os.path.join(folder, "note.json")) as file:
+        assert json.load(file) == before
+    assert os.listdir(folder) == ["note.json"]

@@ -1,0 +1,132 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a host that is prepared for events may recover."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
+    RUN_VARIABLE,
+    MaintenanceWatch,
+    is_due,
+    processes_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import parse_document
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import Selection
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
+
+
+def event(event_id, status="Scheduled", minutes=10, resources=("vm1",), event_type="Reboot"):
+    not_before = (NOON + timedelta(minutes=minutes)).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    return {
+        "EventId": event_id,
+        "EventType": event_type,
+        "EventStatus": status,
+        "NotBefore": "" if status == "Started" else not_before,
+        "ResourceType": "VirtualMachine",
+        "Resources": resources if resources is None else list(resources),
+    }
+
+
+def document(*events):
+    return parse_document(json.dumps({"DocumentIncarnation": 1, "Events": list(events)}))._replace(server_time=NOON)
+
+
+class Held:
+    """A watch of event A, and what it has added to the note."""
+
+    def __init__(self, types=None):
+        self.busy = []
+        self.added = []
+        self.watch = MaintenanceWatch(
+            Selection.of(types=types), 1800, [{"event_id": "A"}], lambda: "vm1", lambda: self.busy, lambda events: self.added.extend(events)
+        )
+
+    def ended(self, *events):
+        return self.watch.ended(document(*events))
+
+
+def test_events_are_over_after_two_documents_without_them():
+    held = Held()
+    assert [held.ended(event("a")), held.ended(), held.ended()] == [False, False, True]
+    assert [held.ended(event("A")), held.ended(), held.ended(event("A")), held.ended()] == [False, False, False, False]
+
+
+def test_an_event_of_the_note_is_held_whatever_is_said_of_it():
+    held = Held(types=["Freeze"])
+    held.ended(), held.ended(event("A", resources=["vm9"], minutes=9999))
+    assert held.ended() is False and held.ended() is True
+
+
+def test_a_due_event_that_comes_is_held_and_added_to_the_note():
+    held = Held()
+    assert [held.ended(event("B")), held.ended(event("b", "Started"))] == [False, False]
+    assert [added["event_id"] for added in held.added] == ["B"]
+    assert [held.ended(), held.ended()] == [False, True]
+    seen = {item["event_id"]: item for item in held.watch.events}
+    assert seen["b"]["started"] and seen["b"]["over"] and not seen["A"]["started"] and seen["A"]["over"]
+
+
+@pytest.mark.parametrize("other", [event("B", minutes=31), event("B", resources=["vm2"]), event("B", event_type="Terminate")])
+def test_other_events_keep_nothing_back(other):
+    held = Held(types=["Reboot"])
+    assert [held.ended(other), held.ended(other)] == [False, True] and held.added == []
+
+
+@pytest.mark.parametrize("resources", [None, ()])
+def test_an_event_whose_vms_cannot_be_read_may_affect_this_one(resources):
+    held = Held()
+    assert [held.ended(event("B", resources=resources)) for _ in range(3)] == [False] * 3
+
+
+def test_an_incomplete_document_ends_nothing():
+    held = Held()
+    assert [held.ended({"EventId": None}) for _ in range(3)] == [False] * 3
+    assert held.watch.events[0]["over"] is None
+
+
+def test_a_command_that_still_runs_keeps_the_host_from_recovering():
+    held = Held()
+    held.busy = ["4711 (drain)"]
+    assert [held.ended(), held.ended(), held.ended()] == [False] * 3
+    assert "4711 (drain)" in held.watch.obstacle()
+    held.busy = []
+    assert [held.ended(), held.ended()] == [False, True]
+
+
+def test_an_obstacle_names_the_events():
+    held = Held()
+    held.ended(event("A", "Started"))
+    assert held.watch.obstacle() == "Reboot A is Started"
+    held.ended()
+    assert held.watch.confirms() and "confirmed" in held.watch.obstacle()
+
+
+@pytest.mark.parametrize("made, due", [(event("A", minutes=30), True), (event("A", minutes=31), False), (event("A", "Started"), True)])
+def test_an_event_is_due_by_the_clock_of_the_server(made, due):
+    shown = document(made)
+    assert is_due(shown.events[0], shown, 1800) is due
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="only Linux shows the environment of processes")
+def test_processes_of_a_run_are_found_by_their_environment():
+    command = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    environment = dict(os.environ, **{RUN_VARIABLE: "run-4711"})
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        found = processes_of(["run-1", "run-4711"])
+        assert len(found) == 1 and found[0].startswith("%d (" % process.pid)
+        assert processes_of(["run-471"]) == processes_of([]) == []
+        process.stdin.close()
+    assert processes_of(["run-4711"]) == []
+
+
+def test_without_proc_there_are_no_processes_to_see(tmp_path):
+    assert processes_of(["run"], str(tmp_path / "none")) == []

@@ -1,0 +1,68 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who a maintenance run is, and when it is known to have ended."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import has_ended, this_run
+
+FORK = multiprocessing.get_context("fork")
+
+
+def say_who(answers):
+    answers.put(this_run())
+
+
+def run_that_has_ended():
+    """A process that was a run itself, and does not exist any more."""
+    answers = FORK.Queue()
+    process = FORK.Process(target=be_a_run, args=(answers,))
+    process.start()
+    run = answers.get(timeout=60)
+    process.join(60)
+    return run
+
+
+def be_a_run(answers):
+    worker = FORK.Process(target=say_who, args=(answers,))
+    worker.start()
+    worker.join(60)
+
+
+def test_workers_of_one_run_are_the_same_run():
+    answers = FORK.Queue()
+    for _ in range(2):
+        worker = FORK.Process(target=say_who, args=(answers,))
+        worker.start()
+    first, second = answers.get(timeout=60), answers.get(timeout=60)
+    assert first == second and first["pid"] == os.getpid() and first["id"]
+    assert not has_ended(first)
+
+
+def test_run_whose_process_has_gone_has_ended():
+    ended = run_that_has_ended()
+    assert ended["pid"] != os.getpid() and has_ended(ended)
+
+
+def test_process_that_has_the_same_number_is_another_run():
+    assert has_ended(dict(this_run(), start="another time"))
+
+
+@pytest.mark.parametrize("change", [{"host": "elsewhere"}, {"pid_namespace": "pid:[1]"}, {"pid": None}, {"pid": "4711"}, {"start": ""}])
+def test_of_a_run_elsewhere_nothing_is_known(change):
+    assert not has_ended(dict(run_that_has_ended(), **change))
+
+
+def test_reboot_of_this_machine_ends_a_run_only_outside_of_containers():
+    run = dict(this_run(), boot="another boot")
+    is_known = bool(run["machine"]) and run["pid_namespace"] == "pid:[4026531836]"
+    assert has_ended(run) is is_known
+    assert not has_ended(dict(run, machine="another machine"))
+
+
+def test_run_of_any_shape_is_no_error():
+    assert not has_ended({})

@@ -1,0 +1,149 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is approved, and what the report says, for each way in which a host may fare."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_approvals import decide_approvals
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_report import compose_report, table_of
+
+EVENT = {
+    "event_id": "Ab-1",
+    "event_type": "Reboot",
+    "status": "Scheduled",
+    "resources": ["VM1", "vm2"],
+    "not_before": "2026-11-21T12:15:00Z",
+    "key": "ab-1",
+    "due": True,
+}
+AT = "2026-11-21T12:00:00.000000Z"
+FAILED = {"failed": True, "msg": "no luck"}
+
+
+def prepared(vm, *events, **changes):
+    """The variables of a host that has prepared."""
+    events = events or (EVENT,)
+    variables = {
+        "maintenance__info": {"available": True, "resource_name": vm, "events": list(events), "note": None},
+        "maintenance__note": {"note": {"events": list(events)}},
+        "maintenance__prepared": {"begun": True, "at": AT},
+    }
+    return dict(variables, **{"maintenance__" + name: value for name, value in changes.items()})
+
+
+def recovered(vm, *events, **changes):
+    """The variables of a host that has come through its maintenance."""
+    over = [dict(event, status="Started", not_before=None, listed=False, started=AT, over=AT) for event in events or (EVENT,)]
+    return prepared(vm, *events, **{"wait": {"outcome": "over", "events": over}, "recovered": {"begun": True, "at": AT}, **changes})
+
+
+def decisions(**hosts):
+    return decide_approvals(hosts_of(hosts, hosts))
+
+
+def report(**hosts):
+    return {row["host"]: row for row in compose_report(hosts_of(hosts, hosts), ())}
+
+
+def problem(**hosts):
+    (host,) = hosts_of(hosts, hosts)
+    return host.problem()
+
+
+def test_event_is_approved_by_the_host_of_its_first_vm():
+    (decision,) = decisions(b=prepared("vm2"), a=prepared("vm1"))
+    assert decision == {
+        "event_id": "Ab-1",
+        "event_type": "Reboot",
+        "resources": ["VM1", "vm2"],
+        "by": "a",
+        "approve": True,
+        "why_not": "",
+    }
+
+
+NOT_READY = {
+    "the preparation failed": {"prepared": {"begun": True, "why_not": "no luck"}},
+    "the host was lost during the preparation": {"prepared": {"begun": True}},
+    "it has no preparation": {"prepared": {}},
+    "no luck": {"note": FAILED, "prepared": {}},
+    "the host does not list this event": {"info": {"available": True, "resource_name": "vm2", "events": [], "note": None}},
+}
+
+
+@pytest.mark.parametrize("reason", NOT_READY)
+def test_event_is_not_approved_if_a_vm_is_not_ready(reason):
+    (decision,) = decisions(a=prepared("vm1"), b=prepared("vm2", **NOT_READY[reason]))
+    assert not decision["approve"] and decision["why_not"].startswith("vm2: ") and reason in decision["why_not"]
+
+
+@pytest.mark.parametrize("other", [{}, {"maintenance__info": FAILED}, {"maintenance__info": {"available": False, "reason": "no IMDS"}}])
+def test_event_is_not_approved_if_a_vm_is_no_host_that_could_be_read(other):
+    (decision,) = decisions(a=prepared("vm1"), b=other)
+    assert not decision["approve"] and decision["why_not"].startswith("vm2: no host of this play")
+
+
+def test_event_without_vms_is_not_approved():
+    (decision,) = decisions(a=prepared("vm1", dict(EVENT, resources=[])))
+    assert not decision["approve"] and decision["by"] == "" and decision["why_not"] == "the event names no VM"
+
+
+def test_event_that_has_started_needs_no_decision():
+    assert decisions(a=prepared("vm1", dict(EVENT, status="Started"))) == []
+
+
+def test_event_of_an_earlier_note_that_is_not_listed_needs_no_decision():
+    assert decisions(a=prepared("vm1", note={"note": {"events": [dict(EVENT, event_id="old")]}}, info={"resource_name": "vm1", "events": []})) == []
+
+
+def test_host_that_came_through_has_no_problem_and_all_times():
+    approval = {"item": {"event_id": "Ab-1"}, "approvals": [{"outcome": "approved", "reason": "selected"}]}
+    rows = report(a=recovered("vm1", approvals={"results": [approval]}, approved_at=AT), b=recovered("vm2"))
+    for row in rows.values():
+        assert [row[step] for step in ("prepared", "approved", "started", "over", "recovered")] == [AT] * 5
+        assert row["why_not"] == "" and row["not_before"] == "2026-11-21T12:15:00Z"
+    assert problem(a=recovered("vm1")) == ""
+
+
+PROBLEMS = {
+    "the preparation failed: no luck": {"prepared": {"begun": True, "why_not": "no luck"}},
+    "the end of its events was not awaited": {"wait": {}},
+    "no luck": {"wait": dict(FAILED, outcome="timeout"), "recovered": {}},
+    "the recovery failed: no luck": {"recovered": {"begun": True, "why_not": "no luck"}},
+    "the host was lost during the recovery": {"recovered": {"begun": True}},
+    "the note was not removed: no luck": {"released": FAILED},
+    "the approval failed: no luck": {"approvals": {"results": [dict(FAILED, item={"event_id": "AB-1"})]}},
+}
+
+
+@pytest.mark.parametrize("reason", PROBLEMS)
+def test_problem_of_a_host_is_told(reason):
+    host = recovered("vm1", **PROBLEMS[reason])
+    assert problem(a=host) == reason and reason in report(a=host)["a"]["why_not"]
+
+
+def test_approval_that_was_not_due_any_more_is_no_problem_of_the_host():
+    approval = {"item": {"event_id": "Ab-1"}, "approvals": [{"outcome": "not_due", "reason": "more VMs have come"}]}
+    host = recovered("vm1", approvals={"results": [approval]})
+    assert problem(a=host) == "" and report(a=host)["a"]["why_not"] == "not approved: more VMs have come"
+
+
+def test_host_that_could_not_be_asked_has_a_row_without_an_event():
+    row = report(a={"maintenance__info": {"unreachable": True, "msg": "no route"}})["a"]
+    assert row["event_id"] == "" and row["why_not"] == "its scheduled events could not be read: no route"
+
+
+def test_host_without_events_has_no_row():
+    nothing = {"maintenance__info": {"available": True, "events": [dict(EVENT, due=False)], "note": None}, "maintenance__note": {"skipped": True}}
+    assert report(a=nothing) == {} and problem(a=nothing) == ""
+    assert table_of([]) == ["no host has an event to prepare for"]
+
+
+def test_table_has_a_line_for_each_row():
+    rows = list(report(a=recovered("vm1"), b={"maintenance__info": FAILED}).values())
+    head, first, second = table_of(rows)
+    assert head.split() == ["host", "event", "prepared", "approved", "started", "over", "recovered", "why", "not"]
+    assert first.split() == ["a", "Reboot", "Ab-1", "12:00:00", "-", "12:00:00", "12:00:00", "12:00:00"]
+    assert second.split()[:7] == ["b", "-", "-", "-", "-", "-", "-"]

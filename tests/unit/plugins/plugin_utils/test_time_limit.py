@@ -1,0 +1,40 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A limit for what may hang."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import TimeLimitExceeded, kill_children, time_limit
+
+
+def test_call_that_hangs_is_interrupted():
+    reader, writer = os.pipe()
+    try:
+        with pytest.raises(TimeLimitExceeded):
+            with time_limit(0.05):
+                try:
+                    os.read(reader, 1)
+                except Exception:
+                    pytest.fail("code that handles its own errors has handled the limit")
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_limit_is_gone_afterwards():
+    before = signal.getsignal(signal.SIGALRM)
+    with time_limit(60):
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0) and signal.getsignal(signal.SIGALRM) == before
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task/%d/children" % os.getpid()), reason="only Linux lists the children of a process")
+def test_children_are_killed():
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        kill_children()
+        assert child.wait(60) == -signal.SIGKILL
