@@ -9,12 +9,12 @@ import json
 import threading
 import time
 import traceback
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 from simulator_process import ControlError
 
 from chaos.controller import Controller
-from chaos.evidence import Deed
+from chaos.evidence import Deed, unix
 from chaos.plan import Disturbance, Event, Moment
 from chaos.site import Site
 
@@ -23,7 +23,7 @@ PAUSE = 0.05
 
 
 class Disturbances:
-    """The verbs of a plan.
+    """The verbs of a plan; each thing that is wanted is done at its moment while the run lives.
 
     Attributes:
         deeds: what was done so far.
@@ -32,7 +32,7 @@ class Disturbances:
         errors: what went wrong in here.
     """
 
-    def __init__(self, site: Site, run: Controller) -> None:
+    def __init__(self, site: Site, run: Controller, wanted: Sequence[Disturbance]) -> None:
         self._site, self._run = site, run
         self.deeds: list[Deed] = []
         self.stays_down: Optional[str] = None
@@ -40,7 +40,7 @@ class Disturbances:
         self.errors: list[str] = []
         self.done: list[str] = []
         self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._go, args=(each,), daemon=True) for each in site.plan.disturbances]
+        self._threads = [threading.Thread(target=self._go, args=(each,), daemon=True) for each in wanted]
         for thread in self._threads:
             thread.start()
 
@@ -67,9 +67,9 @@ class Disturbances:
         """Whether it came while the run was under way."""
         if moment.what == "mark":
             step, word = moment.name.split()[::-1]
-            came = self._wait(lambda: any((mark.step, mark.what) == (step, word) for mark in self._site.vms[moment.vm].marks()))
+            came = self._wait(lambda: any(mark[2:] == (step, word, self._run.name) for mark in self._site.vms[moment.vm].marks()))
         elif moment.what == "azure":
-            came = self._wait(lambda: any(line["what"] == moment.name for line in self._site.azure_log()))
+            came = self._wait(lambda: any(line["what"] == moment.name and unix(line["time"]) > self._run.began for line in self._site.azure_log()))
         else:
             came = True
         return came and not self._over.wait(moment.delay) and self._run.is_running

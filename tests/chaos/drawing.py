@@ -24,23 +24,28 @@ FAULTS = (
 SECONDS_OF_FAULTS = (1, 3, 3, 8, 25)
 # seconds after which a disturbance is over; None: when the disturbed run has ended
 HEALED_AFTER = (2.0, 5.0, 15.0, None, None)
-AZURE = ("approval", "started", "finished")
+AZURE = ("approval", "started", "started", "finished", "finished")
+# likelihood of a second disturbed run
+AGAIN = 0.25
+TURNS = (
+    "controller killed", "host killed", "sshd killed", "connection cut", "controller killed", "prepare fails", "recover fails", "IMDS faulty",
+    "controller killed", "second event", "host killed", "sshd killed", "connection cut", "controller killed", "event changes", "second run",
+)  # fmt: skip
 
 
 def draw(seed: int) -> Plan:
-    """The plan of a seed. The seeds take turns with the causes; some have further disturbances."""
+    """The plan of a seed. The seeds take turns with the causes; some have further disturbances, or a second disturbed run."""
     chance = random.Random(seed)
-    causes = tuple(Story.CAUSES)
     story = Story(chance)
-    cause = causes[seed % len(causes)]
+    cause = TURNS[seed % len(TURNS)]
     story.add(cause)
-    for likelihood in (0.35, 0.3):
+    for likelihood in (0.4, 0.3):
         if chance.random() < likelihood:
-            story.add(chance.choice(causes))
+            story.add(chance.choice(TURNS))
     return Plan(
         seed, cause, story.vms, tuple(story.events), tuple(story.failures), tuple(story.slow), tuple(story.disturbances),
         pause=round(chance.choice((0.0, chance.uniform(0, 4))), 1), events_end=chance.random() < 0.5, pipelining=chance.random() < 0.7,
-        elsewhere=chance.random() < 0.2,
+        again=story.again(), elsewhere=chance.random() < 0.2,
     )  # fmt: skip
 
 
@@ -76,23 +81,37 @@ class Story:
             resources = resources[:1]
         return Event(kind, resources, chance.choice(NOTICES), chance.randint(2, 6), chance.choice((1, 1, 2)))
 
+    def _hit(self) -> str:
+        """A VM with an event."""
+        return self._chance.choice(sorted({vm for event in self.events for vm in event.resources}))
+
     def _vm(self) -> str:
         """Mostly one with an event."""
-        hit = sorted({vm for event in self.events for vm in event.resources})
-        return self._chance.choice(hit if self._chance.random() < 0.85 else self.vms)
+        return self._hit() if self._chance.random() < 0.85 else self._chance.choice(self.vms)
 
     def _moment(self, vm: str = "") -> Moment:
         chance = self._chance
         delay = round(chance.uniform(0, 2.5), 2)
         ways = [
-            Moment("begin", delay=round(chance.uniform(0.5, 14), 2)),
-            Moment("mark", "begin " + chance.choice((DRAIN, SETTLE)), vm or self._vm(), delay),
-            Moment("mark", "ok " + SETTLE, vm or self._vm(), delay),
-            Moment("mark", "begin " + chance.choice((WARM, JOIN)), vm or self._vm(), round(delay / 4, 2)),
+            Moment("begin", delay=round(chance.uniform(0.5, 20), 2)),
+            Moment("mark", "begin " + chance.choice((DRAIN, SETTLE)), vm or self._hit(), delay),
+            Moment("mark", "begin " + chance.choice((DRAIN, SETTLE)), vm or self._hit(), round(delay / 4, 2)),
+            Moment("mark", "ok " + SETTLE, vm or self._hit(), delay),
+            self._moment_of_recovery(),
             Moment("azure", chance.choice(AZURE), delay=delay),
             Moment("azure", chance.choice(AZURE), delay=round(delay / 4, 2)),
         ]
         return chance.choice(ways)
+
+    def _moment_of_recovery(self) -> Moment:
+        return Moment("mark", "begin " + self._chance.choice((WARM, JOIN)), self._hit(), round(self._chance.uniform(0, 0.7), 2))
+
+    def again(self) -> tuple[Disturbance, ...]:
+        """The controller is killed once more, in a run that may have nothing to do but to recover."""
+        if self._chance.random() > AGAIN:
+            return ()
+        moment = self._chance.choice((self._moment_of_recovery(), self._moment_of_recovery(), self._moment()))
+        return (Disturbance("kill-controller", moment, (self._chance.choice(KILLS),)),)
 
     def _controller(self) -> None:
         self.disturbances.append(Disturbance("kill-controller", self._moment(), (self._chance.choice(KILLS),)))

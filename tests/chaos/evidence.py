@@ -105,9 +105,10 @@ class Evidence(NamedTuple):
         return any((mark.vm, mark.step, mark.what) == (vm, step, "ok") and mark.run == run.name for mark in self.marks)
 
     def held_by(self, run: Run, vm: str, at: float) -> bool:
-        """Whether a run had taken a step on a VM by then and had not yet brought it back."""
-        before = [mark for mark in self.marks if mark.vm == vm and mark.run == run.name and mark.at < at]
-        return bool(before) and (before[-1].step, before[-1].what) != (JOIN, "ok")
+        """Whether a run had taken a step on a VM by then, and neither it nor another one had yet brought the VM back."""
+        before = [mark for mark in self.marks if mark.vm == vm and mark.at < at]
+        steps = [number for number, mark in enumerate(before) if mark.run == run.name]
+        return bool(steps) and not any((mark.step, mark.what) == (JOIN, "ok") for mark in before[steps[-1] :])
 
     def preparation(self, vm: str, at: float) -> str:
         """How far a VM was prepared by then: `prepared`, or what it was instead, in words."""

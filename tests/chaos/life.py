@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Optional, Sequence
 
 from chaos.controller import Controller
 from chaos.disturbances import Disturbances
-from chaos.evidence import ELSEWHERE, Evidence, Run, approvals_from, events_from
+from chaos.evidence import ELSEWHERE, Deed, Evidence, Run, approvals_from, events_from
 from chaos.not_before import NotBefore
-from chaos.plan import Plan
+from chaos.plan import Disturbance, Plan
 from chaos.site import Site, site_of
 
 # seconds after which a run hangs: five times the patience
@@ -39,24 +39,24 @@ class _Life:
     def __init__(self, site: Site) -> None:
         self.site, self.plan = site, site.plan
         self.runs: list[Run] = []
+        self.deeds: list[Deed] = []
+        self.done: list[str] = []
+        self.errors: list[str] = []
+        self.stays_down: Optional[str] = None
 
     def to_its_end(self) -> Lived:
         for event in self.plan.events:
             self.site.announce(event)
         not_before = NotBefore(self.site)
-        first = self.site.run("disturbed-run")
-        disturbances = Disturbances(self.site, first)
-        self._end(first, is_disturbed=True)
-        disturbances.stop()
-        if disturbances.second_run is not None:
-            self._end(disturbances.second_run, is_disturbed=True)
-        stays_down = disturbances.stays_down
-        self.site.heal(but=stays_down)
+        last = self._disturb("disturbed-run", self.plan.disturbances)
+        self.site.heal(but=self.stays_down)
         if self.plan.events_end:
             self.site.end_events()
         time.sleep(self.plan.pause)
+        if self.plan.again:
+            last = self._disturb("disturbed-run-2", self.plan.again)
         is_elsewhere = self.plan.elsewhere
-        if is_elsewhere and first.killed:
+        if is_elsewhere and last.killed:
             self._end(self.site.run(ELSEWHERE, elsewhere=True), is_disturbed=True)
         for number in range(1, MOST_RUNS + 1):
             self._end(self.site.run("next-run-%d" % number, elsewhere=is_elsewhere, take_over=is_elsewhere), is_disturbed=False)
@@ -66,11 +66,21 @@ class _Life:
             self.site.end_events()
         not_before.stop()
         lines = self.site.azure_log()
-        evidence = Evidence(
-            plan=self.plan, runs=self.runs, marks=self.site.marks(), events=events_from(lines), approvals=approvals_from(lines),
-            deeds=disturbances.deeds,
-        )  # fmt: skip
-        return Lived(evidence, disturbances.done, disturbances.errors)
+        evidence = Evidence(self.plan, self.runs, self.site.marks(), events_from(lines), approvals_from(lines), self.deeds)
+        return Lived(evidence, self.done, self.errors)
+
+    def _disturb(self, name: str, wanted: Sequence[Disturbance]) -> Controller:
+        run = self.site.run(name)
+        disturbances = Disturbances(self.site, run, wanted)
+        self._end(run, is_disturbed=True)
+        disturbances.stop()
+        if disturbances.second_run is not None:
+            self._end(disturbances.second_run, is_disturbed=True)
+        self.stays_down = disturbances.stays_down
+        self.deeds += disturbances.deeds
+        self.done += disturbances.done
+        self.errors += disturbances.errors
+        return run
 
     def _end(self, run: Controller, is_disturbed: bool) -> None:
         hung = not run.wait(max(1.0, run.began + LONGEST_RUN - time.time()))

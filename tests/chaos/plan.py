@@ -83,6 +83,8 @@ class Plan(NamedTuple):
     Attributes:
         vms: their names.
         events: those that are there when the disturbed run begins.
+        disturbances: those of the disturbed run.
+        again: those of a second one, which begins when all is healed; without any there is none.
         pause: seconds between the disturbed run and the next one.
         events_end: whether all events end before the next run.
         pipelining: Ansible's setting.
@@ -97,6 +99,7 @@ class Plan(NamedTuple):
     failures: tuple[Failure, ...]
     slow: tuple[Slow, ...]
     disturbances: tuple[Disturbance, ...]
+    again: tuple[Disturbance, ...]
     pause: float
     events_end: bool
     pipelining: bool
@@ -108,4 +111,5 @@ class Plan(NamedTuple):
         flags += ["the next run is on another controller"] * self.elsewhere
         lines = ["seed %d (%s): %s; %s" % (self.seed, self.cause, ", ".join(self.vms), "; ".join([*flags, "pause of %.1f s" % self.pause]))]
         things: tuple[object, ...] = (*self.events, *self.failures, *self.slow, *self.disturbances)
-        return "\n".join(lines + ["  " + str(thing) for thing in things])
+        lines += ["  " + str(thing) for thing in things]
+        return "\n".join(lines + ["  in a second disturbed run, " + str(thing) for thing in self.again])

@@ -12,7 +12,7 @@ from hosts import possible, rootfs
 from tools.tree import copy_tree
 
 from chaos.campaign import run_seeds
-from chaos.drawing import Story, draw
+from chaos.drawing import TURNS, draw
 from chaos.report import Outcome
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -42,4 +42,4 @@ def test_plan_is_the_same_for_the_same_seed() -> None:
 
 
 def test_short_form_has_every_cause() -> None:
-    assert {draw(seed).cause for seed in SEEDS} == set(Story.CAUSES)
+    assert {draw(seed).cause for seed in SEEDS} == set(TURNS)
