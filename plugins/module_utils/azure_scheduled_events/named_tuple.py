@@ -12,8 +12,10 @@ import collections
 import sys
 from typing import TYPE_CHECKING
 
+__all__ = ["NamedTuple"]
+
 if TYPE_CHECKING or sys.version_info >= (3, 14):
-    from typing import NamedTuple as NamedTuple
+    from typing import NamedTuple
 else:
 
     class _Maker(type):

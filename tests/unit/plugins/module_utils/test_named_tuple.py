@@ -40,4 +40,4 @@ def test_methods_docstring_and_names_are_those_of_the_class() -> None:
 
 def test_value_survives_pickling() -> None:
     found = pickle.loads(pickle.dumps(Point(1)))
-    assert type(found) is Point and found == Point(1)
+    assert isinstance(found, Point) and found == Point(1)
