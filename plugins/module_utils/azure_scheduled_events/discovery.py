@@ -13,8 +13,7 @@ import socket
 from datetime import datetime, timezone
 from typing import Callable, Iterable, Optional
 
-DEFAULT_ENDPOINT = "http://169.254.169.254"
-AUTO = "auto"
+from .imds import DEFAULT_ENDPOINT
 
 # dhclient (Debian and Ubuntu, RHEL), NetworkManager with dhclient and with its own client, systemd-networkd
 LEASE_FILES = (
