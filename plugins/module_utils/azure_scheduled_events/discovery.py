@@ -26,11 +26,10 @@ LEASE_FILES = (
 # a VM outside a virtual network listens on one of these
 _PORTS = ("", ":8080")
 
-# compiled when first used: most programs that import this file have an endpoint
-_LEASE_BLOCK = r"lease\s*\{(.*?)\}"
-_EXPIRY = r"^\s*expire\s+(?:epoch\s+(\d+)|\d\s+(\d+)/(\d+)/(\d+)\s+(\d+):(\d+):(\d+))"
-_OPTION_245 = r"unknown-245[ =]+([0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2}){3}|[0-9.]+)\s*;?"
-_KEYED_245 = r"^OPTION_245=(\S+)"
+_LEASE_BLOCK = re.compile(r"lease\s*\{(.*?)\}", re.DOTALL)
+_EXPIRY = re.compile(r"^\s*expire\s+(?:epoch\s+(\d+)|\d\s+(\d+)/(\d+)/(\d+)\s+(\d+):(\d+):(\d+))", re.MULTILINE)
+_OPTION_245 = re.compile(r"unknown-245[ =]+([0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2}){3}|[0-9.]+)\s*;?")
+_KEYED_245 = re.compile(r"^OPTION_245=(\S+)", re.MULTILINE)
 
 
 def discover_endpoint(
@@ -72,13 +71,13 @@ def lease_addresses(patterns: Iterable[str] = LEASE_FILES, now: Optional[datetim
 
 def _addresses(text: str, now: datetime) -> list[str]:
     """Addresses in one lease file, in its order: blocks of dhclient, or KEY=VALUE lines of the others."""
-    blocks = [block for block in re.findall(_LEASE_BLOCK, text, re.DOTALL) if not _expired(block, now)]
-    values = [value for block in blocks for value in re.findall(_OPTION_245, block)] + re.findall(_KEYED_245, text, re.MULTILINE)
+    blocks = [block for block in _LEASE_BLOCK.findall(text) if not _expired(block, now)]
+    values = [value for block in blocks for value in _OPTION_245.findall(block)] + _KEYED_245.findall(text)
     return [address for address in map(_address, values) if address]
 
 
 def _expired(block: str, now: datetime) -> bool:
-    match = re.search(_EXPIRY, block, re.MULTILINE)
+    match = _EXPIRY.search(block)
     if match is None:
         return False  # "expire never"
     try:
