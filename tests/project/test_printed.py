@@ -38,6 +38,7 @@ LEFT_OUT = {
         "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz": IN_A_CHECKOUT,
         "ansible-doc azure_imds.scheduled_events.event_approve": IN_A_CHECKOUT,
     },
+    "docs/bounds.md": {"[ssh_connection]": "tests/recipes/test_guide.py gives the options to ssh"},
     "docs/hook-runner.md": {
         "#!/bin/sh": "tests/hook_runner/test_documentation.py installs all three hooks",
         "azure-scheduled-events try 10-drain --type Reboot --notice 120": "tests/hook_runner/test_trying.py runs the verb",
@@ -62,6 +63,10 @@ LEFT_OUT = {
         "azure-scheduled-events status": LOOKS,
         "azure-scheduled-events history": LOOKS,
         "journalctl --unit azure-scheduled-events": LOOKS,
+    },
+    "roles/maintenance/README.md": {
+        "host  event                                        prepared  approved  started   over      recovered  why not": "tests/recipes/test_maintenance.py "
+        "compares the same table of docs/ansible.md",
     },
     "roles/imds_simulator/README.md": {
         "imds_simulator_listen: 10.77.0.1:80": "the addresses are the reader's; tests/recipes/conftest.py has one simulator for many hosts as well",

@@ -37,9 +37,10 @@ def test_the_settings_are_read_and_a_host_shows_its_events(fleet: Callable[..., 
 
 @pytest.mark.skipif(not shutil.which("ssh"), reason="needs ssh, to read the options that the guide gives it")
 def test_ssh_takes_its_options() -> None:
-    (options,) = re.findall(r"^ssh_args = (.*)$", (REPOSITORY / GUIDE).read_text(encoding="utf-8"), re.MULTILINE)
+    texts = [(REPOSITORY / document).read_text(encoding="utf-8") for document in (GUIDE, "docs/bounds.md")]
+    (options,) = {option for text in texts for option in re.findall(r"^ssh_args = (.*)$", text, re.MULTILINE)}
     shown = subprocess.run(["ssh", "-G", *options.split(), "web1"], capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
-    assert {"serveraliveinterval 15", "serveralivecountmax 4"} <= set(shown)
+    assert {"serveraliveinterval 10", "serveralivecountmax 3"} <= set(shown)
 
 
 @pytest.mark.follows(GUIDE, REHEARSE)

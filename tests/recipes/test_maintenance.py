@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Callable
 
 import pytest
@@ -15,7 +16,7 @@ from recipes.fleet import Fleet
 from recipes.printed import find
 from recipes.project import Project, connect, invent
 
-README, GUIDE = "README.md", "docs/ansible.md"
+README, GUIDE, OF_ROLE = "README.md", "docs/ansible.md", "roles/maintenance/README.md"
 OF_README = "ansible-playbook --inventory hosts.yml --forks 50 maintenance.yml"
 OF_GUIDE = "ansible-playbook maintenance.yml"
 CHECK = "ansible-playbook --check --diff maintenance.yml"
@@ -25,6 +26,11 @@ BY_NAME = (
 )
 FOLDER = ("ansible.cfg", "inventory/hosts.yml", "inventory/group_vars/all.yml", "inventory/group_vars/web.yml", "drain.yml", "undrain.yml")
 TABLE = "host  event                                        prepared  approved  started   over      recovered  why not"
+PLAYS_OF_ROLE = (
+    "# site.yml, with drain.yml and undrain.yml beside it",
+    "- ansible.builtin.import_playbook: azure_imds.scheduled_events.maintenance",
+    "- name: Report the maintenance",
+)
 NOTE = "/var/lib/azure-scheduled-events/maintenance/note.json"
 
 
@@ -39,6 +45,11 @@ def guided(project: Project, web: Fleet) -> Project:
     project.take(GUIDE, *FOLDER)
     connect(project, web.hosts, "inventory/")
     return project
+
+
+def notes(fleet: Fleet) -> list[Path]:
+    """The notes of runs on the hosts."""
+    return [host.file(NOTE) for host in fleet.hosts.values() if host.file(NOTE).exists()]
 
 
 def went_through(kind: str, *names: str) -> list[str]:
@@ -73,27 +84,20 @@ def test_the_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable
 
 
 @pytest.mark.follows(GUIDE, *FOLDER, "maintenance.yml", CHECK, OF_GUIDE)
-def test_the_project_folder_of_the_guide_first_in_check_mode(web: Fleet, guided: Project) -> None:
-    guided.take(GUIDE, "maintenance.yml")
-    web.announce("Freeze", "web1", "web2")
-    shown = guided.run(CHECK).must_succeed().text
-    assert re.search(r'^-.*"not approved"\n\+.*"approved"$', shown, re.MULTILINE), shown
-    assert web.happened() == [] and not any(host.file(NOTE).exists() for host in web.hosts.values())
-    guided.run(OF_GUIDE).must_succeed()
-    assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
-
-
-@pytest.mark.follows(GUIDE, *FOLDER, "maintenance.yml", OF_GUIDE)
-def test_the_next_run_recovers_what_a_killed_one_has_drained(web: Fleet, guided: Project) -> None:
+def test_a_run_of_the_guide_in_check_mode_then_killed_then_again(web: Fleet, guided: Project) -> None:
     guided.take(GUIDE, "maintenance.yml")
     event_id = web.announce("Freeze", "web1", "web2", started_for="1h")
+    shown = guided.run(CHECK).must_succeed().text
+    assert re.search(r'^-.*"not approved"\n\+.*"approved"$', shown, re.MULTILINE), shown
+    assert web.happened() == [] and notes(web) == []
     ran = guided.start(OF_GUIDE)
     web.wait_until("Freeze web1 web2 started")
     ran.kill()
+    assert len(notes(web)) == 2
     web.azure.post(f"/events/{event_id}/complete")
     guided.run(OF_GUIDE).must_succeed()
     assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
-    assert not any(host.file(NOTE).exists() for host in web.hosts.values())
+    assert notes(web) == []
 
 
 @pytest.mark.follows(GUIDE, *FOLDER, "roles/drain/tasks/main.yml", BY_NAME, TABLE)
@@ -122,5 +126,22 @@ def test_the_playbook_imported_by_one_of_the_users(web: Fleet, guided: Project) 
     assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
 
 
+@pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
+@pytest.mark.follows(OF_ROLE, *PLAYS_OF_ROLE)
+def test_the_plays_of_the_role_and_its_import(fleet: Callable[..., Fleet], project: Project) -> None:
+    web = fleet("web1")
+    project.take(GUIDE, "drain.yml", "undrain.yml")
+    invent(project, "web", web.hosts)
+    plays, importing, report = (project.take_as(f"part{number}", OF_ROLE, name).read_text(encoding="utf-8") for number, name in enumerate(PLAYS_OF_ROLE))
+    for text in (plays + report, importing):
+        project.write("site.yml", text)
+        web.announce("Freeze", "web1")
+        shown = project.run("ansible-playbook --inventory hosts.yml site.yml").must_succeed().text
+        assert "why not" in shown
+    assert web.happened() == went_through("Freeze", "web1") * 2
+
+
 def test_readme_and_guide_print_the_same_playbook() -> None:
     assert find(README, "maintenance.yml").text == find(GUIDE, "maintenance.yml").text
+    ours, theirs = (find(*place).text.splitlines()[1:] for place in ((README, "group_vars/web.yml"), (GUIDE, "inventory/group_vars/web.yml")))
+    assert ours == theirs
