@@ -128,7 +128,7 @@ class NoteFile:
     def remove(self, run_id: str) -> t.Optional[Note]:
         """Remove the note. Returns the note of another run, which stays, or None."""
 
-        def remove(folder: int, _: Note) -> None:
+        def remove(folder: int, dummy: Note) -> None:
             os.unlink(FILE_NAME, dir_fd=folder)
             os.fsync(folder)
 

@@ -85,6 +85,8 @@ note:
   sample: null
 """
 
+import typing as t
+
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
     conversation,
     event_module,
@@ -105,21 +107,22 @@ def main() -> None:
     except OSError as error:
         module.fail_json(msg="%s: the note cannot be read: %s; use become or set maintenance_notes" % (notes.path, error.strerror))
     held = {event["event_id"].casefold() for event in note["events"]} if note else set()
-    result = dict(changed=False, available=True, reason="", resource_name=None, events=[], note=note)
+    result: dict[str, t.Any] = dict(changed=False, available=True, reason="", resource_name=None, events=[], note=note)
     try:
         imds = conversation(module)
         document = imds.read(name_required=chosen.needs_own_name)
     except ImdsError as error:
-        module.exit_json(**dict(result, available=False, reason=str(error)))
+        result.update(available=False, reason=str(error))
+        module.exit_json(**result)
     warn_of(module, document)
     name = imds.known_name
     if not document.complete:
         result.update(available=False, reason="an entry of the document could not be read, so there may be more events than these")
     events = [event for event in document.events if event.key in held or chosen.matches(event, name)]
-    shown = [
-        dict(event.as_dict(), key=event.key, due=event.key in held or is_due(event, document, module.params["within"])) for event in events
-    ]
-    module.exit_json(**dict(result, resource_name=name, events=shown))
+    within = module.params["within"]
+    shown = [dict(event.as_dict(), key=event.key, due=event.key in held or is_due(event, document, within)) for event in events]
+    result.update(resource_name=name, events=shown)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any
 
 def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.Any]:
     by_vm = {host.vm.casefold(): host for host in hosts if host.vm}
-    reasons = [_obstacle(vm, event, by_vm.get(vm.casefold())) for vm in event["resources"]] or ["the event names no VM"]
+    nameless = [host.name for host in hosts if not host.vm]
+    reasons = [_obstacle(vm, event, by_vm.get(vm.casefold()), nameless) for vm in event["resources"]] or ["the event names no VM"]
     first = by_vm.get(event["resources"][0].casefold()) if event["resources"] else None
     return {
         "event_id": event["event_id"],
@@ -36,10 +37,14 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
     }
 
 
-def _obstacle(vm: str, event: Event, host: MaintenanceHost | None) -> str:
-    """Return why the event may not be approved because of this VM, "" if it may."""
+def _obstacle(vm: str, event: Event, host: MaintenanceHost | None, nameless: list[str]) -> str:
+    """Return why the event may not be approved because of this VM, "" if it may.
+
+    nameless: the hosts of which it is not known which VM they are.
+    """
     if host is None:
-        return "%s: no host of this play, or of its batch, is known to be this VM" % vm
+        hint = " (not known: %s)" % ", ".join(nameless) if nameless else ""
+        return "%s: no host of this play, or of its batch, is known to be this VM%s" % (vm, hint)
     if not host.is_prepared:
         return "%s: %s" % (vm, host.not_prepared_because() or "the host is not prepared")
     if all(event["key"] != held["key"] for held in host.scheduled_events()):

@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Iterator
 
-import pytest
 import simulator_process
-from maintenance_fleet import FREEZE, LATE, MANUAL, NOTICE, PAIR, WAIT, Fleet, failed, until
+from maintenance_fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed, until
 from simulator_process import Simulator
 
 

@@ -160,7 +160,7 @@ def test_one_of_many_runs_at_the_same_moment_writes_the_note(folder):
     for run in runs:
         run.start()
     begin.set()
-    winners = [number for number in [results.get(timeout=60) for _ in runs] if number is not None]
+    winners = [number for number in [results.get(timeout=60) for dummy in runs] if number is not None]
     for run in runs:
         run.join(60)
     assert len(winners) == 1 and run_of(NoteFile(folder).read()) == "run-%d" % winners[0]
@@ -175,7 +175,7 @@ def update_for_ever(folder):
 def test_a_process_that_is_killed_leaves_a_whole_note_and_no_lock(folder):
     fork = multiprocessing.get_context("fork")
     NoteFile(folder).claim(MINE, [event("first")], HOUR)
-    for _ in range(10):
+    for dummy in range(10):
         writer = fork.Process(target=update_for_ever, args=(folder,))
         before = NoteFile(folder).read()
         writer.start()

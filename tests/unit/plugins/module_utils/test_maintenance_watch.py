@@ -46,7 +46,7 @@ class Held:
         self.busy = []
         self.added = []
         self.watch = MaintenanceWatch(
-            Selection.of(types=types), 1800, [{"event_id": "A"}], lambda: "vm1", lambda: self.busy, lambda events: self.added.extend(events)
+            Selection.of(types=types), 1800, [{"event_id": "A"}], lambda: "vm1", lambda: self.busy, self.added.extend
         )
 
     def ended(self, *events):
@@ -83,12 +83,12 @@ def test_other_events_keep_nothing_back(other):
 @pytest.mark.parametrize("resources", [None, ()])
 def test_an_event_whose_vms_cannot_be_read_may_affect_this_one(resources):
     held = Held()
-    assert [held.ended(event("B", resources=resources)) for _ in range(3)] == [False] * 3
+    assert [held.ended(event("B", resources=resources)) for dummy in range(3)] == [False] * 3
 
 
 def test_an_incomplete_document_ends_nothing():
     held = Held()
-    assert [held.ended({"EventId": None}) for _ in range(3)] == [False] * 3
+    assert [held.ended({"EventId": None}) for dummy in range(3)] == [False] * 3
     assert held.watch.events[0]["over"] is None
 
 
