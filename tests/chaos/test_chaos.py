@@ -12,12 +12,13 @@ from hosts import possible, rootfs
 from tools.tree import copy_tree
 
 from chaos.campaign import run_seeds
-from chaos.drawing import TURNS, draw
+from chaos.drawing import draw
+from chaos.plan import PREPARE, RECOVER
 from chaos.report import Outcome
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SEEDS = tuple(range(10))
-SIDE_BY_SIDE = 3  # a seed waits for much of its time
+SEEDS = (86, 567, 728, 1721)
+SIDE_BY_SIDE = 4  # a seed waits for much of its time
 
 
 @pytest.fixture(scope="module")
@@ -41,5 +42,11 @@ def test_plan_is_the_same_for_the_same_seed() -> None:
     assert len({draw(seed)._replace(seed=0) for seed in range(100)}) == 100
 
 
-def test_short_form_has_every_cause() -> None:
-    assert {draw(seed).cause for seed in SEEDS} == set(TURNS)
+def test_short_form_has_every_kind_of_disturbance() -> None:
+    plans = [draw(seed) for seed in SEEDS]
+    verbs = {disturbance.verb for plan in plans for disturbance in plan.disturbances}
+    assert {verb.removesuffix("-ssh") for verb in verbs} == {
+        *("kill-controller", "kill-host", "kill-sshd", "cut", "imds", "announce", "change-event", "second-run")
+    }
+    steps = {failure.step for plan in plans for failure in plan.failures}
+    assert steps & set(PREPARE) and steps & set(RECOVER)
