@@ -38,7 +38,6 @@ LEFT_OUT = {
         "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz": IN_A_CHECKOUT,
         "ansible-doc azure_imds.scheduled_events.event_approve": IN_A_CHECKOUT,
     },
-    "docs/bounds.md": {"[ssh_connection]": "tests/recipes/test_guide.py gives the options to ssh"},
     "docs/hook-runner.md": {
         "#!/bin/sh": "tests/hook_runner/test_documentation.py installs all three hooks",
         "azure-scheduled-events try 10-drain --type Reboot --notice 120": "tests/hook_runner/test_trying.py runs the verb",
