@@ -13,10 +13,9 @@ from ansible_hosts import KillController
 from maintenance_fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, until
 from simulator_process import Simulator
 
-NOTE = "Write a note on the hosts that take part"
+NOTE = "Write a note on this host"
 PREPARED = "Record that this host is prepared"
 APPROVE = "Approve the events for which all VMs are prepared"
-APPROVED = "Record the time of the approval"
 
 
 def kill() -> None:
@@ -32,7 +31,7 @@ def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], prepare: str = "
     fleet.maintain("touch %s && %s" % (drained, prepare), recover="%s && rm -f %s" % (recover, drained), at=at)
 
 
-@pytest.mark.parametrize("task", [NOTE, PREPARE, PREPARED, APPROVED, WAIT])
+@pytest.mark.parametrize("task", [NOTE, PREPARE, PREPARED, WAIT])
 def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator, tmp_path: Path, task: str) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
@@ -44,7 +43,7 @@ def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator
     assert fleet.note("vm1") is fleet.note("vm2") is None
 
 
-@pytest.mark.parametrize("task", [PREPARE, APPROVE, APPROVED])
+@pytest.mark.parametrize("task", [PREPARE, APPROVE, WAIT])
 def test_killed_at_a_task_and_event_still_there_then_next_run_goes_through_it(azure: Simulator, tmp_path: Path, task: str) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
@@ -104,7 +103,7 @@ def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_aga
     maintain(
         fleet,
         {
-            "Write a note on the hosts that take part": end_the_command,
+            NOTE: end_the_command,
             WAIT: lambda: (drained_while_waiting.append(is_drained(fleet, "vm1")), fleet.pass_by()),
         },
     )
