@@ -11,7 +11,7 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import this_run
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import is_orphan, this_run
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
     TimeLimitExceeded,
     kill_children,
@@ -41,7 +41,7 @@ class ActionModule(ActionBase):
             seen = self._attempt(dict(options, timeout=min(left, attempt)), grace, task_vars)
             _add(known, seen.get("events", ()))
             is_last = time.monotonic() >= deadline
-            if is_last or seen["outcome"] not in ("timeout", "unreachable"):
+            if is_last or is_orphan() or seen["outcome"] not in ("timeout", "unreachable"):
                 break
             if seen["outcome"] == "unreachable":
                 self._reset(grace)

@@ -114,8 +114,8 @@ class NoteFile:
             self._write(folder, note)
             return note
 
-    def add_events(self, run_id: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> None:
-        """Add events to the note of the run. Does nothing if the note is not of that run."""
+    def update(self, run_id: str, events: t.Sequence[t.Mapping[str, t.Any]] = ()) -> None:
+        """Show that the run is at work, and add events. Does nothing if the note is not of that run."""
         with self._locked() as folder:
             found = self._found(folder)
             if found is not None and run_of(found) == run_id:

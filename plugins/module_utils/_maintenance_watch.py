@@ -16,8 +16,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import ANY, Selection
 
-# in the environment of the tasks that prepare a host
+# in the environment of the caller's tasks: the id of the run, and the step
 RUN_VARIABLE = "AZURE_MAINTENANCE_RUN"
+PREPARE = "prepare"
+RECOVER = "recover"
 
 
 def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> bool:
@@ -26,12 +28,12 @@ def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> boo
     return event.seconds_left(now) <= within
 
 
-def processes_of(runs: t.Collection[str], proc: str = "/proc") -> list[str]:
-    """Return the processes that prepare tasks of these runs have left, as far as this user may see them.
+def processes_of(runs: t.Collection[str], step: str, proc: str = "/proc") -> list[str]:
+    """Return the processes that tasks of this step have left in these runs, as far as this user may see them.
 
     A command goes on when the connection to the host is lost, or the controller is killed. Without /proc there is nothing to see.
     """
-    marks = ["%s=%s" % (RUN_VARIABLE, run) for run in runs]
+    marks = ["%s=%s/%s" % (RUN_VARIABLE, run, step) for run in runs]
     found = []
     for pid in sorted(filter(str.isdigit, _listed(proc)), key=int) if marks else ():
         try:

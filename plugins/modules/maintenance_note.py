@@ -14,6 +14,7 @@ description:
   - A note on a host says which run of the role P(azure_imds.scheduled_events.maintenance#role) is responsible for it, from before
     the first prepare task until after the last recover task. The next run finds it, whatever became of the one that wrote it.
   - Only one of several runs at the same time can write the note, also when they are on different controllers.
+  - Commands that the recover tasks of an earlier run have left on the host are waited for, for half a minute at most.
 notes:
   - Part of the role P(azure_imds.scheduled_events.maintenance#role).
   - An action plugin adds who writes the note. A run counts as ended when it was on this controller and its process does not
@@ -45,7 +46,7 @@ options:
   expires:
     description: Seconds without an update after which the note of another run counts as abandoned.
     type: float
-    default: 7200
+    default: 3600
   take_over:
     description: Whether to replace the note of any other run.
     type: bool
@@ -103,17 +104,22 @@ found:
   sample: null
 """
 
+import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import note_file, NOTES
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
+    Note,
     NoteFile,
     NoteHeld,
     described,
     run_of,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import RECOVER, processes_of
 
+# seconds to wait for commands of an earlier recovery, which would undo the preparation that comes now
+PATIENCE = 30
 REMEDY = "wait until it has ended, or set maintenance_take_over if it is known to have ended"
 
 
@@ -123,7 +129,23 @@ def write(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
         note = notes.claim(p["run"], p["events"], p["expires"], p["replaces"], p["take_over"], write=not module.check_mode)
     except NoteHeld as held:
         module.fail_json(msg="%s; %s" % (held, REMEDY), file=notes.path, found=held.note)
+    is_prepared_next = any(event.get("status") != "Started" for event in p["events"])
+    if is_prepared_next and not module.check_mode:
+        wait_for_commands(module, note)
     return dict(changed=True, note=note)
+
+
+def wait_for_commands(module: AnsibleModule, note: Note) -> None:
+    """Wait until the recover tasks of earlier runs have left no process. A service that they have started may stay for ever."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        busy = processes_of(note["earlier_runs"], RECOVER)
+        if not busy:
+            return
+        if time.monotonic() > end:
+            module.warn("a recover task of an earlier run has left these processes: %s" % ", ".join(busy))
+            return
+        time.sleep(0.5)
 
 
 def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
@@ -144,7 +166,7 @@ def main() -> None:
             notes=NOTES,
             state=dict(type="str", choices=["present", "left", "absent"], default="present"),
             events=dict(type="list", elements="dict", default=[]),
-            expires=dict(type="float", default=7200),
+            expires=dict(type="float", default=3600),
             take_over=dict(type="bool", default=False),
             reason=dict(type="str", default=""),
             run=dict(type="dict"),

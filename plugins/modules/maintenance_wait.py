@@ -14,6 +14,7 @@ description:
   - Waits until the events of the host's note are over, as M(azure_imds.scheduled_events.maintenance_note) has written it.
   - Survives reboots of the host, and connections that break or hang. An action plugin runs the module for O(attempt) seconds at a
     time, gives up a connection that has not answered O(grace) seconds later, and connects again until O(timeout) has passed.
+  - Updates the note each time that the module runs, which shows other runs that this one is at work.
   - An event that comes during the wait and is due is added to the note. The host then stays prepared until that is over, too.
   - The events are not over while a command of a prepare task still runs on the host that lost its connection or its controller.
 notes:
@@ -118,13 +119,13 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import NOTES, WITHIN, note_file
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note, NoteFile, described, run_of
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import MaintenanceWatch, processes_of
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import PREPARE, MaintenanceWatch, processes_of
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
 
 
 def wait_with(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
-    """Wait if the host has the note of this run, and return what became of it. Raises as ``wait`` does."""
+    """Wait if the host has the note of this run, and return what became of it. Raises ImdsError, and OSError where the note cannot be read."""
     nothing: dict[str, t.Any] = dict(changed=False, events=[])
     note = notes.read()
     if module.check_mode:
@@ -137,18 +138,27 @@ def wait_with(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
 
 
 def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]:
-    """Wait for the end of the events. Raises ImdsError for what no wait can mend, OSError where the note cannot be updated."""
+    """Wait for the end of the events. Raises ImdsError for what no wait can mend."""
     run_id, timeout = module.params["run_id"], module.params["timeout"]
     runs = note["earlier_runs"] + ([] if module.params["prepared"] else [run_id])
     chosen = selection(module)
     imds = conversation(module)
+
+    def hold(events: t.Sequence[t.Mapping[str, t.Any]] = ()) -> None:
+        try:
+            notes.update(run_id, events)
+        except OSError as error:
+            # the wait itself does not need it
+            module.warn("%s: the note cannot be updated: %s" % (notes.path, error.strerror))
+
+    hold()
     watch = MaintenanceWatch(
         chosen,
         module.params["within"],
         note["events"],
         lambda: imds.known_name,
-        lambda: processes_of(runs),
-        lambda events: notes.add_events(run_id, events),
+        lambda: processes_of(runs, PREPARE),
+        hold,
     )
     waited = wait_for(imds.pacer, imds.poll(name_required=True), watch.ended, timeout, watch.confirms)
     warn_of(module, waited.document)

@@ -20,8 +20,7 @@ _DEAD_STATES = ("Z", "X")
 
 def this_run() -> dict[str, t.Any]:
     """Return who this run of ansible-playbook is. All tasks of the run get the same answer."""
-    parent = multiprocessing.parent_process()
-    pid = os.getpid() if parent is None or parent.pid is None else parent.pid
+    pid = _pid_of_run()
     host = socket.gethostname()
     start = _start_of(pid)
     return {
@@ -45,6 +44,17 @@ def has_ended(run: t.Mapping[str, t.Any]) -> bool:
         is_same_machine = bool(here["machine"]) and run.get("machine") == here["machine"]
         return is_same_machine and here["pid_namespace"] == _FIRST_PID_NAMESPACE
     return bool(run.get("start")) and _start_of(run["pid"]) != run["start"]
+
+
+def is_orphan() -> bool:
+    """Return True if this is a worker of a run that was killed."""
+    return _pid_of_run() not in (os.getpid(), os.getppid())
+
+
+def _pid_of_run() -> int:
+    """Return the process of ansible-playbook, whose worker this is. Remembered from the start of the worker."""
+    parent = multiprocessing.parent_process()
+    return os.getpid() if parent is None or parent.pid is None else parent.pid
 
 
 def _start_of(pid: int) -> str:

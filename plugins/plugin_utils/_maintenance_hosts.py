@@ -21,6 +21,7 @@ class MaintenanceHost:
 
     def __init__(self, name: str, variables: Variables) -> None:
         self.name = name
+        self._check = _result(variables, "check")
         self._info = _result(variables, "info")
         self._note = _result(variables, "note")
         self._prepared: Variables = variables.get("maintenance__prepared") or {}
@@ -46,8 +47,9 @@ class MaintenanceHost:
 
     @property
     def failed_to_prepare(self) -> bool:
-        """True if the preparation has begun, or was to begin, and has not succeeded."""
-        return not self.is_prepared and bool(self._prepared.get("begun") or not self.takes_part)
+        """True if the host was to prepare and has not succeeded."""
+        is_wanted = any(self._check.get("prepare", {}).values()) and any(event["status"] != "Started" for event in self._events_read())
+        return not self.is_prepared and (is_wanted or not self.takes_part)
 
     @property
     def prepared_at(self) -> str | None:
@@ -62,9 +64,8 @@ class MaintenanceHost:
         if not self.takes_part:
             return [event for event in self._info.get("events", ()) if event.get("due")]
         seen = {event["event_id"].casefold(): dict(event) for event in self._note["note"]["events"]}
-        for event in self._info.get("events", ()):
-            if event["key"] in seen:
-                seen[event["key"]].update(event, was_listed=True)
+        for event in self._events_read():
+            seen[event["key"]].update(event)
         for event in self._wait.get("events", ()):
             key = event["event_id"].casefold()
             known = seen.get(key, {"came_later": True})
@@ -73,8 +74,8 @@ class MaintenanceHost:
         return list(seen.values())
 
     def scheduled_events(self) -> list[Event]:
-        """Return the events that were Scheduled when they were read, and for which the host is prepared."""
-        return [event for event in self.events() if event.get("was_listed") and event["status"] == "Scheduled"] if self.takes_part else []
+        """Return the events of the note that were Scheduled when they were read."""
+        return [event for event in self._events_read() if event["status"] == "Scheduled"]
 
     def approval_of(self, event_id: str) -> tuple[str | None, str]:
         """Return when this host has approved the event, and why not. Both are empty if this host was not to approve it."""
@@ -101,7 +102,7 @@ class MaintenanceHost:
             return _message(self._note) if _has_failed(self._note) else ""
         if self._prepared.get("why_not"):
             return "the preparation failed: %s" % self._prepared["why_not"]
-        return "the host was lost during the preparation" if self._prepared.get("begun") else "it has no preparation"
+        return "the host was lost during the preparation" if self.failed_to_prepare else "it has no preparation"
 
     def problem(self) -> str:
         """Return why the host has not come through its maintenance, "" if it has."""
@@ -121,11 +122,17 @@ class MaintenanceHost:
             return _message(self._wait)
         if self._recovered.get("why_not"):
             return "the recovery failed: %s" % self._recovered["why_not"]
-        if self._recovered.get("begun") and not self._recovered.get("at"):
+        if self._wait.get("outcome") == "over" and not self._recovered.get("at"):
             return "the host was lost during the recovery"
         if _has_failed(self._released):
             return "the note was not removed: %s" % _message(self._released)
         return ""
+
+
+    def _events_read(self) -> list[Event]:
+        """Return the events of the note as they were read before it was written. Those that were over by then are not among them."""
+        held = {event["event_id"].casefold() for event in self._note["note"]["events"]} if self.takes_part else set()
+        return [event for event in self._info.get("events", ()) if event["key"] in held]
 
 
 def hosts_of(names: t.Iterable[str], hostvars: t.Mapping[str, Variables]) -> list[MaintenanceHost]:

@@ -13,10 +13,9 @@ from ansible_hosts import KillController
 from maintenance_fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, until
 from simulator_process import Simulator
 
-NOTE = "Write a note on the hosts that take part"
+NOTE = "Write a note on this host"
 PREPARED = "Record that this host is prepared"
 APPROVE = "Approve the events for which all VMs are prepared"
-APPROVED = "Record the time of the approval"
 
 
 def kill() -> None:
@@ -32,7 +31,7 @@ def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], prepare: str = "
     fleet.maintain("touch %s && %s" % (drained, prepare), recover="%s && rm -f %s" % (recover, drained), at=at)
 
 
-@pytest.mark.parametrize("task", [NOTE, PREPARE, PREPARED, APPROVED, WAIT])
+@pytest.mark.parametrize("task", [NOTE, PREPARE, PREPARED, WAIT])
 def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator, tmp_path: Path, task: str) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
@@ -44,7 +43,7 @@ def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator
     assert fleet.note("vm1") is fleet.note("vm2") is None
 
 
-@pytest.mark.parametrize("task", [PREPARE, APPROVE, APPROVED])
+@pytest.mark.parametrize("task", [PREPARE, APPROVE, WAIT])
 def test_killed_at_a_task_and_event_still_there_then_next_run_goes_through_it(azure: Simulator, tmp_path: Path, task: str) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
@@ -75,10 +74,40 @@ def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp
         until(recovers.exists)
         kill()
 
-    maintain(fleet, {WAIT: kill_in_recovery}, recover="touch %s && sleep 600" % recovers)
+    maintain(fleet, {WAIT: kill_in_recovery}, recover="touch %s && until test -e %s/goes_on; do sleep 0.05; done" % (recovers, tmp_path))
     assert is_drained(fleet, "vm1") and is_drained(fleet, "vm2")
     maintain(fleet, {WAIT: lambda: None})
     assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
+    (tmp_path / "goes_on").touch()
+
+
+def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_again(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    recovers, goes_on = tmp_path / "recovers", tmp_path / "goes_on"
+
+    def kill_in_recovery() -> None:
+        fleet.pass_by()
+        until(recovers.exists)
+        kill()
+
+    maintain(fleet, {WAIT: kill_in_recovery}, recover="touch %s && until test -e %s; do sleep 0.05; done" % (recovers, goes_on))
+    azure.post("/events", {**FREEZE, "type": "Reboot", "resources": ["vm1"]})
+
+    def end_the_command() -> None:
+        until(lambda: len((fleet.note("vm1") or {"earlier_runs": []})["earlier_runs"]) == 1)
+        goes_on.touch()
+
+    # what the command does at last, it does before the host is prepared for the next event
+    drained_while_waiting = []
+    maintain(
+        fleet,
+        {
+            NOTE: end_the_command,
+            WAIT: lambda: (drained_while_waiting.append(is_drained(fleet, "vm1")), fleet.pass_by()),
+        },
+    )
+    assert drained_while_waiting == [True] and not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
 
 
 def test_command_of_a_killed_run_that_still_drains_is_waited_for(azure: Simulator, tmp_path: Path) -> None:

@@ -79,10 +79,19 @@ def test_a_note_that_was_left_is_free_for_any_run(folder):
 def test_a_run_keeps_its_own_note_and_adds_events(folder):
     notes = NoteFile(folder)
     notes.claim(MINE, [event("a")], HOUR)
-    notes.add_events("here-1", [event("b")])
-    notes.add_events("there-2", [event("c")])
+    notes.update("here-1", [event("b")])
+    notes.update("there-2", [event("c")])
     note = notes.claim(MINE, [event("d")], HOUR)
     assert ids(note) == ["a", "b", "d"] and note["earlier_runs"] == []
+
+
+def test_an_update_shows_that_the_run_is_at_work(folder):
+    NoteFile(folder, lambda: NOON).claim(OTHER, [event("a")], HOUR)
+    NoteFile(folder, lambda: NOON + timedelta(hours=2)).update("there-2")
+    with pytest.raises(NoteHeld):
+        NoteFile(folder, lambda: NOON + timedelta(hours=2.5)).claim(MINE, [], HOUR)
+    note = NoteFile(folder).read()
+    assert (note["written"], note["updated"]) == ("2026-11-21T12:00:00Z", "2026-11-21T14:00:00Z")
 
 
 def test_only_the_own_note_is_removed(folder):

@@ -118,15 +118,15 @@ def test_an_event_is_due_by_the_clock_of_the_server(made, due):
 @pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="only Linux shows the environment of processes")
 def test_processes_of_a_run_are_found_by_their_environment():
     command = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
-    environment = dict(os.environ, **{RUN_VARIABLE: "run-4711"})
+    environment = dict(os.environ, **{RUN_VARIABLE: "run-4711/prepare"})
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        found = processes_of(["run-1", "run-4711"])
+        found = processes_of(["run-1", "run-4711"], "prepare")
         assert len(found) == 1 and found[0].startswith("%d (" % process.pid)
-        assert processes_of(["run-471"]) == processes_of([]) == []
+        assert processes_of(["run-471"], "prepare") == processes_of([], "prepare") == processes_of(["run-4711"], "recover") == []
         process.stdin.close()
-    assert processes_of(["run-4711"]) == []
+    assert processes_of(["run-4711"], "prepare") == []
 
 
 def test_without_proc_there_are_no_processes_to_see(tmp_path):
-    assert processes_of(["run"], str(tmp_path / "none")) == []
+    assert processes_of(["run"], "prepare", str(tmp_path / "none")) == []

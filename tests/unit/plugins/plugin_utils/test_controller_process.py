@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import has_ended, this_run
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import has_ended, is_orphan, this_run
 
 FORK = multiprocessing.get_context("fork")
 
@@ -46,6 +47,27 @@ def test_workers_of_one_run_are_the_same_run():
 def test_run_whose_process_has_gone_has_ended():
     ended = run_that_has_ended()
     assert ended["pid"] != os.getpid() and has_ended(ended)
+
+
+def be_a_run_that_dies(answers):
+    worker = FORK.Process(target=outlive, args=(os.getpid(), answers))
+    worker.start()
+    os._exit(0)
+
+
+def outlive(run, answers):
+    while os.getppid() == run:
+        time.sleep(0.01)
+    answers.put(is_orphan())
+
+
+def test_worker_notices_that_its_run_was_killed():
+    answers = FORK.Queue()
+    run = FORK.Process(target=be_a_run_that_dies, args=(answers,))
+    run.start()
+    assert answers.get(timeout=60) is True
+    run.join(60)
+    assert not is_orphan()
 
 
 def test_process_that_has_the_same_number_is_another_run():

@@ -26,9 +26,10 @@ def prepared(vm, *events, **changes):
     """The variables of a host that has prepared."""
     events = events or (EVENT,)
     variables = {
+        "maintenance__check": {"prepare": {"tasks": "drain.yml", "role": ""}},
         "maintenance__info": {"available": True, "resource_name": vm, "events": list(events), "note": None},
         "maintenance__note": {"note": {"events": list(events)}},
-        "maintenance__prepared": {"begun": True, "at": AT},
+        "maintenance__prepared": {"at": AT},
     }
     return dict(variables, **{"maintenance__" + name: value for name, value in changes.items()})
 
@@ -36,7 +37,7 @@ def prepared(vm, *events, **changes):
 def recovered(vm, *events, **changes):
     """The variables of a host that has come through its maintenance."""
     over = [dict(event, status="Started", not_before=None, listed=False, started=AT, over=AT) for event in events or (EVENT,)]
-    return prepared(vm, *events, **{"wait": {"outcome": "over", "events": over}, "recovered": {"begun": True, "at": AT}, **changes})
+    return prepared(vm, *events, **{"wait": {"outcome": "over", "events": over}, "recovered": {"at": AT}, **changes})
 
 
 def decisions(**hosts):
@@ -65,9 +66,9 @@ def test_event_is_approved_by_the_host_of_its_first_vm():
 
 
 NOT_READY = {
-    "the preparation failed": {"prepared": {"begun": True, "why_not": "no luck"}},
-    "the host was lost during the preparation": {"prepared": {"begun": True}},
-    "it has no preparation": {"prepared": {}},
+    "the preparation failed": {"prepared": {"why_not": "no luck"}},
+    "the host was lost during the preparation": {"prepared": {}},
+    "it has no preparation": {"prepared": {}, "check": {"prepare": {"tasks": "", "role": ""}}},
     "no luck": {"note": FAILED, "prepared": {}},
     "the host does not list this event": {"info": {"available": True, "resource_name": "vm2", "events": [], "note": None}},
 }
@@ -108,11 +109,11 @@ def test_host_that_came_through_has_no_problem_and_all_times():
 
 
 PROBLEMS = {
-    "the preparation failed: no luck": {"prepared": {"begun": True, "why_not": "no luck"}},
+    "the preparation failed: no luck": {"prepared": {"why_not": "no luck"}},
     "the end of its events was not awaited": {"wait": {}},
     "no luck": {"wait": dict(FAILED, outcome="timeout"), "recovered": {}},
-    "the recovery failed: no luck": {"recovered": {"begun": True, "why_not": "no luck"}},
-    "the host was lost during the recovery": {"recovered": {"begun": True}},
+    "the recovery failed: no luck": {"recovered": {"why_not": "no luck"}},
+    "the host was lost during the recovery": {"recovered": {}},
     "the note was not removed: no luck": {"released": FAILED},
     "the approval failed: no luck": {"approvals": {"results": [dict(FAILED, item={"event_id": "AB-1"})]}},
 }
