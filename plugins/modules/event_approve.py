@@ -38,7 +38,7 @@ attributes:
 options:
   timeout:
     description:
-      - Seconds that the module may spend on IMDS in all. Approvals with a doubtful answer are repeated meanwhile.
+      - Seconds that the module may spend on IMDS in all. Approvals with a doubtful answer are repeated within them.
       - An approval that IMDS refuses with 400 is sent once more when the event is still listed as it was, then the module fails.
       - Where nothing listens the module fails after 3 seconds at the most.
     type: float

@@ -13,8 +13,8 @@ author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Polls the Instance Metadata Service of the VM on which it runs, inside one module process, until the selected events
     are in the wanted state.
-  - An IMDS that gives no good answer does not end the wait, and is never taken for "no events". The module polls more
-    slowly meanwhile, and tells in its result what it saw.
+  - An IMDS that gives no good answer does not end the wait, and is never taken for "no events". The module then polls
+    more slowly, and returns what it saw.
 notes:
   - In check mode the module asks IMDS once, for 10 seconds at the most, and returns at once what it saw.
   - The module may run under C(async).

@@ -162,15 +162,18 @@ def idle(seconds: float, folder: Path) -> None:
     print("It takes %.2f, and %.1f MiB more." % (used["daemon"].cpu / used["session"].cpu, used["daemon"].memory - used["import"].memory))
 
 
-KINDS = ("daemon", "session", "other", "baseline")
+WATCHED = ("daemon", "baseline")
+KINDS = (*WATCHED, "session", "other")
 
 
 def busy(seconds: float, folder: Path) -> None:
-    """With events pending: one hits this VM, the others its neighbour."""
+    """With events pending: one hits the VM of each daemon, the others a neighbour."""
     counts = (1, 10, 1000)
     groups = {"g%d" % count: {"kind": "availability_set", "vms": {kind + str(count): {} for kind in KINDS}} for count in counts}
     events = [
-        {"type": "Freeze", "resources": ["%s%d" % ("other" if number else "daemon", count)], "notice": "5h"} for count in counts for number in range(count)
+        {"type": "Freeze", "resources": [kind + str(count) for kind in (WATCHED if number == 0 else ["other"])], "notice": "5h"}
+        for count in counts
+        for number in range(count)
     ]
     with simulator_process.start({"groups": groups, "events": events}, ["--quiet"]) as azure:
         race = Race(azure, folder)

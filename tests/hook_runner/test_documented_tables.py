@@ -19,6 +19,7 @@ from hook_runner.logs import PRIORITIES
 from hook_runner.records import STAGES, STEP_STATES
 from hook_runner.service import FIXED
 from hook_runner.variables import hook_input, hook_variables
+from hook_runner.verbs import parser
 from journal_values import NOON, make_record
 
 DAEMON = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
@@ -104,7 +105,7 @@ def test_exit_codes_are_documented() -> None:
 
 def test_verbs_and_options_are_documented() -> None:
     told = {words[1]: set(re.findall(r"--[a-z-]+", text)) for text in first_words(GUIDE, "The command") for words in [text.split()] if len(words) > 1}
-    (verbs,) = [action for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    (verbs,) = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
     everywhere = {"--help", "--config", "--json"}
     assert told == {name: {text for text in verb._option_string_actions if text.startswith("--")} - everywhere for name, verb in verbs.choices.items()}
 

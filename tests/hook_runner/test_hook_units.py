@@ -13,9 +13,9 @@ from typing import Callable
 import pytest
 from documents import REFERENCE, quoted, rows
 from hook_runner import dbus_message, hook_units
-from hook_runner import runs as hook_runs
 from hook_runner.hook_limits import INFINITY, LIMITS, read_limits
-from hook_runner.systemd_manager import HostEnds, Refused
+from hook_runner.spawning import HostEnds
+from hook_runner.systemd_manager import Refused
 from rig import Rig
 from simulated_azure import Azure
 
@@ -102,7 +102,7 @@ class Systemd:
 
 def refused_by(systemd: Systemd, me: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the rig's next starts go to this systemd."""
-    monkeypatch.setattr(hook_runs, "start_unit", systemd.start)
+    monkeypatch.setattr(hook_units, "start_unit", systemd.start)
     monkeypatch.setattr(me.runs, "_in_units", True)
 
 

@@ -96,6 +96,19 @@ def test_recovery_runs_although_the_preparation_failed(azure: Azure, me: Rig) ->
     assert me.steps(event) == [("prepare/10-a", "failed"), ("recover/10-a", "ok")]
 
 
+def test_recovery_that_fails_for_long_keeps_few_outputs(azure: Azure, me: Rig) -> None:
+    me.hook("recover/10-a", "echo trouble; " + FAILS)
+    event = azure.schedule("Reboot", cancel_after=60)
+    me.look()
+    me.look(after=61)
+    for _attempt in range(11):
+        me.look(after=601)
+    me.restart("kill")
+    runs = me.record(event).of_stage("recover")
+    assert [bool(run.output) for run in runs] == [True] + [False] * 6 + [True] * 5
+    assert {run.state for run in runs} == {"failed"}
+
+
 def test_failed_recovery_is_repeated_with_growing_pauses_until_it_succeeds(azure: Azure, me: Rig) -> None:
     me.hook("recover/10-a", FAILS)
     event = azure.schedule("Reboot", cancel_after=60)

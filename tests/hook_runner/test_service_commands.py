@@ -14,7 +14,7 @@ from typing import Callable
 
 import pytest
 from daemon_process import Daemon
-from hook_runner import cli
+from hook_runner import cli, verbs
 from hook_runner.control import ask
 from journal_children import in_child
 from scripts import FAILS, TALKS
@@ -276,7 +276,7 @@ def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: A
 
 @pytest.mark.parametrize("words", [["run"], ["run", "--dry-run"], ["run", "--config", "/x"], ["run", "--config", "/x", "--dry-run"]])
 def test_options_of_run_are_read_as_argparse_reads_them(words: list[str]) -> None:
-    plain, full = cli.options_of_run(words), cli.parser().parse_args(words)
+    plain, full = cli.options_of_run(words), verbs.parser().parse_args(words)
     assert plain is not None and (plain.config, plain.dry_run) == (full.config, full.dry_run)
 
 
@@ -285,12 +285,25 @@ def test_other_words_are_left_to_argparse(words: list[str]) -> None:
     assert cli.options_of_run(words) is None
 
 
-def test_daemon_does_not_have_argparse_in_memory(make_daemon: MakeDaemon) -> None:
+def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: MakeDaemon) -> None:
+    others = ("argparse", "yaml", "glob", "grp", "subprocess", "dataclasses", "inspect", "azure_scheduled_events.discovery")
+    ours = ("verbs", "metrics", "history", "history_source", "hook_limits", "hook_units", "systemd_manager", "dbus_message", "keeper", "trying", "checking")
+    unneeded = (*others, *("hook_runner." + name for name in ours))
     me = make_daemon()
-    check = "import threading, sys, time\nthreading.Timer(1, lambda: print('argparse', 'argparse' in sys.modules, file=sys.stderr, flush=True)).start()"
-    me.start(first=check)
-    me.wait(lambda: me.said("argparse True") + me.said("argparse False"))
-    assert me.said("argparse False") == 1
+    tell = "lambda: print('in memory: %%s.' %% sorted(set(sys.modules).intersection(%r)), file=sys.stderr)" % (unneeded,)
+    me.start(first="import atexit, sys\natexit.register(%s)" % tell)
+    me.stop()
+    assert me.said("in memory: [].") == 1
+
+
+def test_history_comes_from_the_file_where_the_daemon_cannot_load_what_it_needs_for_that(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    me.start(first="import sys; sys.modules['hook_runner.history_source'] = None")
+    event = azure.schedule("Freeze", hold=True)
+    me.wait(lambda: me.data("status")[1]["events"])
+    code, found = me.data("history")
+    assert code == 0 and [each["event"]["event_id"] for each in found] == [event]
+    assert me.data("status")[0] == 0
 
 
 @pytest.mark.parametrize("give_up", [False, True])

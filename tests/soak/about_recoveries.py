@@ -51,14 +51,20 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
 
 
 def wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
-    """Recovery from an event begins when two good documents in a row were without it, since its last preparation."""
+    """Recovery from an event begins when two good documents in a row were without it, after the last one that led to its preparation.
+
+    A hook marks its beginning later than the daemon decides to run it, on a busy machine by seconds. The decision is therefore dated by
+    the document before that mark which had the event.
+    """
     for run in evidence.runs:
         if not run.hook.startswith(RECOVER):
             continue
-        seen = [look.at for look in evidence.looks if run.key in look.keys]
+        seen = [look.at for look in evidence.looks if run.key in look.keys | look.doubtful]
+        if not seen:
+            continue
         prepared = [each.began for each in evidence.runs if each.hook.startswith(PREPARE) and each.key == run.key and each.began < run.began]
-        since = max(prepared[-1:] + seen[:1], default=0.0) - 5 * ABOUT
-        if seen and not evidence.absent_twice(run.key, since, run.began + ABOUT):
+        since = max((at for at in seen if prepared and at <= prepared[-1]), default=seen[0])
+        if not evidence.absent_twice(run.key, since, run.began + ABOUT):
             yield Violation("3 recovery after the end", "%s began for event %s, which was not missing twice in a row" % (run.hook, run.key[:8]))
             return  # the further ones are of the same decision
 

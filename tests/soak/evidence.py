@@ -16,8 +16,10 @@ from soak.site import Restart
 # faults behind which a GET still brings the true document
 TRUE_BEHIND = ("", "date-skew", "bom", "close-idle", "delay", "lost-request")
 
-# seconds by which the simulator's log and its list of requests may differ on what came first
+# seconds by which marks of hooks and the simulator's lists may differ on what came first
 ABOUT = 0.02
+# the same between the simulator's log, which has milliseconds, and its list of requests
+ROUNDED = 0.001
 
 
 # seconds that a process of the daemon may take on a busy machine until it has opened the journal
@@ -32,10 +34,11 @@ class Listed(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A good document that the daemon got: when, and the events for this VM in it."""
+    """A good document that the daemon got: when, the events for this VM in it, and those that may have been in it as well."""
 
     at: float
     keys: frozenset[str]
+    doubtful: frozenset[str] = frozenset()
 
 
 class Approval(NamedTuple):
@@ -138,7 +141,7 @@ def listed_from(lines: Sequence[dict[str, Any]]) -> dict[str, list[Listed]]:
 
 
 def looks_from(requests: Sequence[dict[str, Any]], listed: dict[str, list[Listed]], stale: Sequence[Stale]) -> list[Look]:
-    """The good documents of this VM; one that was asked for at the time of a change may be either, and has what both have."""
+    """The good documents of this VM; what changed in the millisecond of a request is doubtful in its document."""
     looks = []
     for request in requests:
         at = request["moment"]
@@ -147,9 +150,14 @@ def looks_from(requests: Sequence[dict[str, Any]], listed: dict[str, list[Listed
         if request["fault"] == "body":
             looks.append(Look(at, next(each.keys for each in reversed(stale) if each.since <= at)))
         elif request["fault"] in TRUE_BEHIND:
-            moments = (at - ABOUT, at, at + ABOUT)
-            looks.append(Look(at, frozenset(key for key, changes in listed.items() if all(VM in _at(changes, each) for each in moments))))
+            before, after = _keys(listed, at - ROUNDED), _keys(listed, at + ROUNDED)
+            looks.append(Look(at, before & after, before ^ after))
     return looks
+
+
+def _keys(listed: dict[str, list[Listed]], at: float) -> frozenset[str]:
+    """The events that were listed for this VM then."""
+    return frozenset(key for key, changes in listed.items() if VM in _at(changes, at))
 
 
 def unix(text: str) -> float:

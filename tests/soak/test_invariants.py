@@ -106,6 +106,12 @@ def test_recovery_after_one_document_without_the_event_is_found() -> None:
     assert found(runs=[run("prepare", 1.5), run("recover", 4.5)]) == ["3 recovery after the end"]
 
 
+def test_hook_that_marks_its_beginning_late_was_decided_on_before() -> None:
+    late = [run("prepare", 5.05), run("recover", 5.2)]
+    assert found(runs=late, approvals=[]) == []
+    assert found(runs=late, approvals=[], looks=looks("a", "a", "-", "a", "-", "-")) == ["3 recovery after the end"]
+
+
 def test_recovery_while_another_event_is_prepared_is_found() -> None:
     both = [run("prepare", 1.5), run("prepare", 1.7, key=B), run("recover", 5.0), run("recover", 8.5, key=B)]
     seen = looks("ab", "ab", "ab", "b", "b", "b", "-", "-")
@@ -125,4 +131,6 @@ def test_documents_are_known_from_the_simulators_log_and_requests() -> None:
     request = {"method": "GET", "route": "scheduledevents", "status": 200, "fault": ""}
     sick = {**request, "moment": 3.0, "status": 503, "fault": "unavailable"}
     asked = [{**request, "moment": 0.5}, {**request, "moment": 2.0}, sick, {**request, "moment": 6.0}]
-    assert [look.keys for look in looks_from(asked, listed, [])] == [frozenset(), {A}, frozenset()]
+    assert looks_from(asked, listed, []) == [Look(0.5, frozenset()), Look(2.0, frozenset({A})), Look(6.0, frozenset())]
+    at_changes = looks_from([{**request, "moment": 1.0004}, {**request, "moment": 1.01}, {**request, "moment": 4.9996}], listed, [])
+    assert [(set(look.keys), set(look.doubtful)) for look in at_changes] == [(set(), {A}), ({A}, set()), (set(), {A})]

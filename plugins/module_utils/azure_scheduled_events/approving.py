@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which events may be approved, why the others may not, and how the approvals are sent (spec 1.5, 2.2).
+"""Which events may be approved, why the others may not, and how the approvals are sent.
 
 An approval releases every VM in ``Resources``. So one that would release others than this VM needs an explicit word,
 and an event that has started, or whose words are not known, is left alone.
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
     event: Optional[ScheduledEvent] = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain JSON values. A plan is told as if it had been carried out."""
+        """As plain JSON values. A plan looks as if it had been carried out."""
         return {
             "event_id": displayable(self.event_id),
             "outcome": APPROVED if self.outcome == APPROVE else self.outcome,
@@ -99,7 +99,7 @@ class Approvals(NamedTuple):
     warnings: list[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain JSON values. A plan is told as if it had been carried out."""
+        """As plain JSON values. A plan looks as if it had been carried out."""
         approved = [displayable(item.event_id) for item in self.items if item.outcome in (APPROVE, APPROVED)]
         return {
             "changed": bool(approved),
@@ -283,7 +283,7 @@ class _Sending:
             elif event is None and document.complete:
                 self._settle([item], NOT_FOUND, "IMDS gave no clear answer (%s), and the event is gone" % doubt)
             elif event is None or item.event is None or event._replace(not_before=None) != item.event._replace(not_before=None):
-                self._settle([item], FAILED, "IMDS gave no clear answer (%s), and the event has changed meanwhile" % doubt)
+                self._settle([item], FAILED, "IMDS gave no clear answer (%s), and the event has changed" % doubt)
             else:
                 wanted.append(item)
         return wanted

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where IMDS is: its usual address, else the one that DHCP option 245 names in a lease file (spec 4.5).
+"""Where IMDS is: its usual address, else the one that DHCP option 245 names in a lease file.
 
 Files are read, nothing is broadcast and no firewall is changed.
 """
@@ -13,8 +13,7 @@ import socket
 from datetime import datetime, timezone
 from typing import Callable, Iterable, Optional
 
-DEFAULT_ENDPOINT = "http://169.254.169.254"
-AUTO = "auto"
+from .imds import DEFAULT_ENDPOINT
 
 # dhclient (Debian and Ubuntu, RHEL), NetworkManager with dhclient and with its own client, systemd-networkd
 LEASE_FILES = (
@@ -24,14 +23,13 @@ LEASE_FILES = (
     "/var/lib/NetworkManager/internal-*.lease",
     "/run/systemd/netif/leases/*",
 )
-# a VM outside a virtual network listens on one of these (spec 4.5)
+# a VM outside a virtual network listens on one of these
 _PORTS = ("", ":8080")
 
-# compiled when first used: most programs that import this file have an endpoint
-_LEASE_BLOCK = r"lease\s*\{(.*?)\}"
-_EXPIRY = r"^\s*expire\s+(?:epoch\s+(\d+)|\d\s+(\d+)/(\d+)/(\d+)\s+(\d+):(\d+):(\d+))"
-_OPTION_245 = r"unknown-245[ =]+([0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2}){3}|[0-9.]+)\s*;?"
-_KEYED_245 = r"^OPTION_245=(\S+)"
+_LEASE_BLOCK = re.compile(r"lease\s*\{(.*?)\}", re.DOTALL)
+_EXPIRY = re.compile(r"^\s*expire\s+(?:epoch\s+(\d+)|\d\s+(\d+)/(\d+)/(\d+)\s+(\d+):(\d+):(\d+))", re.MULTILINE)
+_OPTION_245 = re.compile(r"unknown-245[ =]+([0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2}){3}|[0-9.]+)\s*;?")
+_KEYED_245 = re.compile(r"^OPTION_245=(\S+)", re.MULTILINE)
 
 
 def discover_endpoint(
@@ -73,13 +71,13 @@ def lease_addresses(patterns: Iterable[str] = LEASE_FILES, now: Optional[datetim
 
 def _addresses(text: str, now: datetime) -> list[str]:
     """Addresses in one lease file, in its order: blocks of dhclient, or KEY=VALUE lines of the others."""
-    blocks = [block for block in re.findall(_LEASE_BLOCK, text, re.DOTALL) if not _expired(block, now)]
-    values = [value for block in blocks for value in re.findall(_OPTION_245, block)] + re.findall(_KEYED_245, text, re.MULTILINE)
+    blocks = [block for block in _LEASE_BLOCK.findall(text) if not _expired(block, now)]
+    values = [value for block in blocks for value in _OPTION_245.findall(block)] + _KEYED_245.findall(text)
     return [address for address in map(_address, values) if address]
 
 
 def _expired(block: str, now: datetime) -> bool:
-    match = re.search(_EXPIRY, block, re.MULTILINE)
+    match = _EXPIRY.search(block)
     if match is None:
         return False  # "expire never"
     try:

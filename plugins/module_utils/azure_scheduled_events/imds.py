@@ -9,12 +9,13 @@ import time
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
 from urllib.parse import urlsplit
 
-from .discovery import AUTO, DEFAULT_ENDPOINT, discover_endpoint
 from .document import EventDocument, displayable, parse_document
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .timestamps import parse_time
 from .transport import Answer, Transport
 
+DEFAULT_ENDPOINT = "http://169.254.169.254"
+AUTO = "auto"
 API_VERSION = "2020-07-01"
 INSTANCE_API_VERSION = "2021-02-01"
 
@@ -228,6 +229,8 @@ class Imds:
         if self._transport is None:
             limit = min(_CONNECT_TIMEOUT, total)
             if self._asked_endpoint == AUTO:
+                from .discovery import discover_endpoint  # hardly any program asks for it
+
                 self._endpoint = discover_endpoint(limit)
             self._transport = Transport(self._endpoint, self._max_bytes, _CONNECT_TIMEOUT, self._clock)
         return self._transport

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Times as IMDS writes them (spec 2.3), read without regard to locale and time zone of this machine."""
+"""Times as IMDS writes them, read without regard to locale and time zone of this machine."""
 
 from __future__ import annotations
 

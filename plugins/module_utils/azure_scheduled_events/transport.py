@@ -186,7 +186,8 @@ class Transport:
             raise ImdsError("endpoint %r cannot be asked: %s" % (self._endpoint, error), self._endpoint, retryable=False) from error
         if request.given is not headers:
             request.given = headers
-            request.headers = requests.structures.CaseInsensitiveDict(headers)
+            # a plain one: urllib3 copies it and goes through it for each request
+            request.headers = dict(headers)
             if body is not None:
                 request.headers["Content-Length"] = str(len(body))
         self._limit.start(total, rest)

@@ -8,10 +8,9 @@ import math
 import re
 from typing import Any, Mapping, NamedTuple, Optional
 
-from azure_scheduled_events.discovery import AUTO, DEFAULT_ENDPOINT
 from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.imds import API_VERSION, checked_endpoint
+from azure_scheduled_events.imds import API_VERSION, AUTO, DEFAULT_ENDPOINT, checked_endpoint
 from azure_scheduled_events.predicates import nearest, one_of, parse_seconds
 from azure_scheduled_events.selection import Selection
 

@@ -9,15 +9,13 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
-from azure_scheduled_events.imds import API_VERSION
-from azure_scheduled_events.discovery import DEFAULT_ENDPOINT
+from azure_scheduled_events.imds import API_VERSION, DEFAULT_ENDPOINT
 from azure_scheduled_events.policy import Places, Policy, PolicyError
 from azure_scheduled_events.policy_file import load_policy
 from azure_scheduled_events.predicates import nearest
 from azure_scheduled_events.yaml_lines import Reader, YamlError, locate, read_text
 
 from hook_runner import values
-from hook_runner.hook_limits import read_limits
 from hook_runner.records import PREPARE
 from hook_runner.trust import untrusted
 
@@ -96,6 +94,13 @@ class Settings(NamedTuple):
 # what `load_settings` returns for a file that does not exist or sets nothing
 DEFAULTS = Settings()
 
+
+def _limits(value: Any) -> dict[str, int]:
+    from hook_runner.hook_limits import read_limits  # few hooks have limits
+
+    return read_limits(value)
+
+
 _READERS: dict[str, values.Reader] = {
     "endpoint": values.endpoint,
     "api_version": values.api_versions,
@@ -131,7 +136,7 @@ _HOOK_READERS: dict[str, values.Reader] = {
     "needs": values.seconds(0, 30 * 86400),
     "rerun": values.truth,
     "persists": values.truth,
-    "unit": read_limits,
+    "unit": _limits,
 }
 _KEYS = (*Settings._fields, "policy_file")
 

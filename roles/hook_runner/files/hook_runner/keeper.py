@@ -171,6 +171,7 @@ class Watch:
         for number in (CHLD, TERM):
             signal.signal(number, lambda _number, _frame: None)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (TERM,))  # blocked by spawn_keeper
         waiting = select.poll()
         for descriptor in (woken, REQUESTS, self.output.descriptor):
             waiting.register(descriptor, select.POLLIN)

@@ -35,6 +35,9 @@ SENT = "sent"  # on its way: written before the request, so that a lost answer l
 ACCEPTED = "accepted"
 REFUSED = "refused"  # IMDS refused it, and repeating it unchanged does not help
 
+# how many of the latest runs of a hook keep their output
+LATEST_OUTPUTS = 5
+
 
 class Step:
     """One run of one hook for one event.
@@ -159,3 +162,9 @@ class Record:
     def latest(self, stage: str, hook: str) -> Optional[Step]:
         """The last run of one hook in one stage whose effect holds, or None."""
         return next((step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook) and not step.void), None)
+
+    def forget_outputs(self, stage: str, hook: str) -> None:
+        """Keep the output of a hook's first run and of its latest ones: one that fails for weeks would fill memory and disk."""
+        with_output = [step for step in self.steps if (step.stage, step.hook) == (stage, hook) and step.output]
+        for step in with_output[1:-LATEST_OUTPUTS]:
+            step.output = ""

@@ -9,6 +9,7 @@ serves for nothing but ending what it left behind. A pipe that only the keeper h
 
 from __future__ import annotations
 
+import importlib
 import json
 import marshal
 import os
@@ -20,10 +21,8 @@ from collections.abc import Mapping
 from typing import Callable, NamedTuple, Optional
 
 from hook_runner import run_identity, sessions
-from hook_runner.hook_units import Wanted, start_unit
 from hook_runner.run_identity import RunIdentity
-from hook_runner.spawning import spawn_keeper
-from hook_runner.systemd_manager import HostEnds
+from hook_runner.spawning import HostEnds, spawn_keeper
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -109,6 +108,9 @@ class Runs:
         log: Optional[int] = None,
     ) -> None:
         self._in_units, self._log = in_units, log
+        if in_units:
+            # before there is a hook: it may have only seconds, and an upgrade may replace the package first
+            importlib.import_module("hook_runner.hook_units")
         self._folder = os.path.join(directory, "runs")
         self.environment = environment
         self.tail = tail
@@ -274,6 +276,8 @@ class Runs:
         if not self._in_units:
             self._children.add(spawn_keeper(folder, 2 if self._log is None else self._log))
             return
+        from hook_runner.hook_units import Wanted, start_unit  # not in memory where there are no units
+
         stage, hook = path.split("/")[-2:]
         start_unit(folder, Wanted(stage, hook, step_id, event_id, limit, self.kill_after, limits, self._log))
 

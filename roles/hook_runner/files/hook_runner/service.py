@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import collections
-import grp
 import os
 import select
 import signal
 import socket
 import time
 from datetime import datetime
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
 
-from hook_runner import __version__, event_ids, history_source, status, systemd_manager
+from hook_runner import __version__, event_ids, status
 from hook_runner.configuration import DEFAULTS, ConfigError, Settings
 from hook_runner.control import STATUS_NAME, Control, remove_stale
 from hook_runner.engine import Engine
@@ -29,15 +28,18 @@ from hook_runner.in_force import InForce
 from hook_runner.instance import claim, is_held
 from hook_runner.journal import Journal
 from hook_runner.logs import Log
-from hook_runner.metrics import Metrics
 from hook_runner.notify import Notifier
 from hook_runner.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
 from hook_runner.records import Record, Step
 from hook_runner.runs import Runs
 from hook_runner.server_clock import ServerClock
 from hook_runner.sessions import boot_id
+from hook_runner.spawning import has_units
 from hook_runner.stages import Hooks
 from hook_runner.trust import make_folder
+
+if TYPE_CHECKING:
+    from hook_runner.metrics import Metrics
 
 # a tick follows so soon upon one after the end of a hook: what it did may allow something else
 AFTERWARDS = 0.1
@@ -101,7 +103,7 @@ class Service:
         self._runs = runs = Runs(
             self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after,
             # a process that systemd did not start as a service is a test, or in a container
-            in_units="INVOCATION_ID" in os.environ and systemd_manager.is_there(),
+            in_units="INVOCATION_ID" in os.environ and has_units(),
         )  # fmt: skip
         self._engine = Engine(
             self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended, boot_id().decode("ascii")
@@ -219,6 +221,8 @@ class Service:
         if obstacle:
             self._log.say("error", "metrics_file: nothing is written there: %s" % obstacle)
             return None
+        from hook_runner.metrics import Metrics  # only in memory where it is used
+
         try:
             return Metrics(self._settings.metrics_file)
         except ImportError:
@@ -245,8 +249,12 @@ class Service:
         return made
 
     def _gid(self, key: str, name: str) -> Optional[int]:
+        if not name:
+            return None
+        import grp  # a library that is only in memory where a group is configured
+
         try:
-            return grp.getgrnam(name).gr_gid if name else None
+            return grp.getgrnam(name).gr_gid
         except KeyError:
             self._log.say("error", "%s: there is no group %r; only root has its rights" % (key, name))
             return None
@@ -395,6 +403,10 @@ class Service:
             self._engine.tick()
             return answer
         if question.get("ask") == "history":
+            try:
+                from hook_runner import history_source  # not in memory before the first question
+            except ImportError as error:  # another version is being installed; the client reads the journal itself
+                return {"error": str(error)}
             return history_source.page(self._journal, question)
         if question.get("ask") == "approve":
             self._journal.maintain(urgent=True)  # an approval is refused while the journal cannot be written

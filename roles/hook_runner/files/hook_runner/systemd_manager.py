@@ -15,10 +15,8 @@ import time
 from typing import Any, NamedTuple, Sequence
 
 from hook_runner import dbus_message
+from hook_runner.spawning import SYSTEMD, HostEnds
 
-# sd_booted(3)
-BOOTED = "/run/systemd/system"
-SOCKET = "/run/systemd/private"
 # seconds that systemd may take to answer; a reload of all units takes the better part of one
 ANSWER_MAY_TAKE = 10.0
 # how often, and after what pause, a connection is tried that systemd ended, which it does when it executes itself anew
@@ -45,15 +43,6 @@ class Refused(OSError):
     """systemd does not start the unit; the text says why."""
 
 
-class HostEnds(Refused):
-    """systemd does not start the unit now, because it is ending all services."""
-
-
-def is_there() -> bool:
-    """Return True if systemd runs this host and lets this process start units."""
-    return os.geteuid() == 0 and os.path.isdir(BOOTED) and os.path.exists(SOCKET)
-
-
 def start_transient(name: str, properties: Sequence[Property], descriptors: Sequence[int]) -> None:
     """Start a unit; returns when systemd has taken the job, which is before the unit's first instruction.
 
@@ -63,7 +52,8 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
         descriptors: open files that systemd duplicates and keeps for as long as the unit lives.
 
     Raises:
-        Refused: there will be no such unit; HostEnds where that is for the end of the host only.
+        Refused: there will be no such unit.
+        HostEnds: there will be none, for the end of the host only.
         NoAnswer: nothing is known.
         OSError: systemd cannot be reached.
     """
@@ -93,7 +83,7 @@ def _ask(message: bytes, descriptors: Sequence[int]) -> dbus_message.Reply:
     """Send a call and return its answer. Raises OSError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as channel:
         channel.settimeout(ANSWER_MAY_TAKE)
-        channel.connect(SOCKET)
+        channel.connect(SYSTEMD)
         _authenticate(channel)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors).tobytes())] if descriptors else []
         sent = channel.sendmsg([message], ancillary)

@@ -18,11 +18,11 @@ from typing import NamedTuple, Optional
 
 from azure_scheduled_events.document import ScheduledEvent
 
-from hook_runner import systemd_manager
 from hook_runner.configuration import Settings
 from hook_runner.hooks import WHOLE_FOLDER, Hook, find_hooks
 from hook_runner.records import COMPLETED, PREPARE, RECOVER, STAGES, Record
 from hook_runner.runs import Result, Runs
+from hook_runner.spawning import has_units
 from hook_runner.stages import prepare_ends
 from hook_runner.variables import hook_input, hook_variables
 
@@ -97,7 +97,7 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) 
     folder = _folder(settings.run_directory)
     try:
         runs = Runs(
-            folder, settings.environment, settings.output_tail, settings.kill_after, in_units=systemd_manager.is_there(), log=log
+            folder, settings.environment, settings.output_tail, settings.kill_after, in_units=has_units(), log=log
         )
         told = (record, hook.stage, settings.resource_name or record.event.resources[0], now, float(limit))
         # numbers of the daemon's own runs are milliseconds too

@@ -19,6 +19,7 @@ from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNI
 from hook_runner.run_identity import RunIdentity, usable
 from hook_runner.runs import Result, Runs
 from hook_runner.server_clock import ServerClock
+from hook_runner.spawning import HostEnds
 from hook_runner.stages import (
     Hooks,
     Times,
@@ -34,7 +35,6 @@ from hook_runner.stages import (
     undone_by,
     urgency,
 )
-from hook_runner.systemd_manager import HostEnds
 from hook_runner.trust import trusted_owners, untrusted
 from hook_runner.variables import hook_input, hook_variables
 
@@ -398,6 +398,7 @@ class Work:
             state, reason = OK, ""
         elif not state:
             state, reason = _judged(result)
+        record.forget_outputs(step.stage, step.hook)
         self._close(record, step, state, reason)
 
     def _share(self, record: Record, step: Step, other: Record) -> None:
