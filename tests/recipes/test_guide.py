@@ -61,7 +61,8 @@ def test_every_message_of_the_table_is_one_of_the_collection() -> None:
     table = (REPOSITORY / GUIDE).read_text(encoding="utf-8").split("## Troubleshooting")[1]
     messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
     parts = {part.strip() for message in messages for part in re.split("…", message) if part.strip(" ?")} - OF_ANSIBLE
-    sources = [path.read_text(encoding="utf-8") for folder in ("plugins", "roles/maintenance") for path in (REPOSITORY / folder).rglob("*.*") if path.suffix in (".py", ".yml")]
+    paths = [path for folder in ("plugins", "roles/maintenance") for path in (REPOSITORY / folder).rglob("*.*") if path.suffix in (".py", ".yml")]
+    sources = [path.read_text(encoding="utf-8") for path in paths]
     # adjacent literals are one text
     code = re.sub(r'"\n\s*f?"', "", "\n".join(sources))
     assert len(messages) > 15
