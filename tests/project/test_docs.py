@@ -61,7 +61,7 @@ def test_the_program_of_the_helper_runs() -> None:
 @pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
 def test_links_lead_to_files_and_headings(path: Path) -> None:
     for link in links(path.read_text(encoding="utf-8")):
-        target, _, anchor = link.partition("#")
+        target, _separator, anchor = link.partition("#")
         if not link.startswith("https://"):
             found = path.parent / target if target else path
             assert found.exists(), link

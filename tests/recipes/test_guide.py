@@ -11,6 +11,7 @@ import subprocess
 from typing import Callable
 
 import pytest
+import yaml
 
 from recipes.fleet import Fleet
 from recipes.printed import REPOSITORY, printed_in
@@ -20,6 +21,7 @@ GUIDE = "docs/ansible.md"
 ASK = "ansible web --module-name azure_imds.scheduled_events.event_info"
 (REHEARSE,) = (printed.name for printed in printed_in(GUIDE) if "imds_simulator exec" in printed.name)
 OF_ANSIBLE = {"Timeout exceeded"}
+UNITS = {"min": 60, "h": 3600}
 
 
 @pytest.mark.follows(GUIDE, "ansible.cfg", ASK)
@@ -48,11 +50,19 @@ def test_the_rehearsal_comes_to_its_end(project: Project) -> None:
     assert "prepared" in project.run(REHEARSE).must_succeed().text
 
 
+def test_the_time_limits_are_those_of_the_role() -> None:
+    defaults = yaml.safe_load((REPOSITORY / "roles/maintenance/defaults/main.yml").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| `(maintenance_\w+)` \| (\d+) (min|h) \|", (REPOSITORY / GUIDE).read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) == 4
+    assert {name: int(number) * UNITS[unit] for name, number, unit in rows} == {name: defaults[name] for name, _number, _unit in rows}
+
+
 def test_every_message_of_the_table_is_one_of_the_collection() -> None:
     table = (REPOSITORY / GUIDE).read_text(encoding="utf-8").split("## Troubleshooting")[1]
     messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
     parts = {part.strip() for message in messages for part in re.split("…", message) if part.strip(" ?")} - OF_ANSIBLE
-    sources = [path.read_text(encoding="utf-8") for folder in ("plugins", "roles/maintenance") for path in (REPOSITORY / folder).rglob("*.*") if path.suffix in (".py", ".yml")]
+    paths = [path for folder in ("plugins", "roles/maintenance") for path in (REPOSITORY / folder).rglob("*.*") if path.suffix in (".py", ".yml")]
+    sources = [path.read_text(encoding="utf-8") for path in paths]
     # adjacent literals are one text
     code = re.sub(r'"\n\s*f?"', "", "\n".join(sources))
     assert len(messages) > 15
