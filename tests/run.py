@@ -57,6 +57,7 @@ STAGES = (
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
     Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
+    Stage("maintenance", "the role maintenance and its playbook, also when controllers and hosts are lost", partial(pytest_folder, folder="maintenance")),
     Stage("hook_runner", "the daemon: its parts, all scenarios, a kill at every commit, its process", partial(pytest_folder, folder="hook_runner")),
     Stage("hosts", "whole lives of events on real systemd hosts, through real interruptions; the role imds_simulator", hosts),
     Stage("hosts-role", "the role hook_runner on a real systemd host, from nothing to nothing", hosts_role),

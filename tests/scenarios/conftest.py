@@ -29,10 +29,3 @@ def simulate() -> Iterator[Callable[..., Simulator]]:
     yield start
     for simulator in running:
         simulator.stop()
-
-
-@pytest.fixture
-def azure() -> Iterator[Simulator]:
-    """Azure with two VMs of one availability set, without an event."""
-    with simulator_process.start({"groups": PAIR, "knobs": {"rate_limit": 0}}, args=["--clock", "manual"]) as running:
-        yield running

@@ -106,7 +106,7 @@ def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Pat
         {"strategy": "linear", "tasks": [entry("prepare_and_approve")]},
         {"name": WAIT, "strategy": "host_pinned", "tasks": [entry("wait_and_recover")]},
     )
-    given = {"maintenance_prepare": "drain", "maintenance_recover": "tasks/undrain.yml", "maintenance_within": 5 * 3600, "maintenance_patience": 300}
+    given = {"maintenance_prepare": "drain", "maintenance_recover": "tasks/undrain.yml"}
     ran = fleet.hosts.playbook(play, given, at={WAIT: fleet.pass_by})
     assert ran.returncode == 0, ran.stdout
     # a handler that a prepare role notifies has run before the approval
@@ -122,7 +122,7 @@ def test_imported_playbook_finds_files_and_roles_beside_the_users_playbook(azure
     role.mkdir(parents=True)
     (role / "main.yml").write_text((tmp_path / "recover.yml").read_text())
     site = tmp_path / "site.yml"
-    own = {"maintenance_prepare": "prepare.yml", "maintenance_recover": "undrain", "maintenance_within": 18000, "maintenance_patience": 300}
+    own = {"maintenance_prepare": "prepare.yml", "maintenance_recover": "undrain"}
     site.write_text(yaml.safe_dump([{"ansible.builtin.import_playbook": PLAYBOOK, "vars": own}]))
     ran = fleet.hosts.playbook(str(site), at={PREPARE: lambda: None, WAIT: fleet.pass_by})
     assert ran.returncode == 0, ran.stdout

@@ -25,6 +25,7 @@ FREEZE: dict[str, Any] = {"type": "Freeze", "resources": ["vm1", "vm2"], "notice
 # starts only when it is approved
 LATE = {**FREEZE, "notice": "4h"}
 PAIR: dict[str, Any] = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
+TRIO: dict[str, Any] = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}, "vm3": {}}}}
 
 PREPARE = "Run the tasks that prepare this host"
 WAIT = "Wait for the end of the events and recover each host"
@@ -37,6 +38,8 @@ def variables(azure: Simulator, folder: Path, name: str) -> dict[str, Any]:
         "maintenance_endpoint": azure.endpoints[name],
         "maintenance_receipts": str(folder / name / "receipts"),
         "maintenance_notes": str(folder / name / "notes"),
+        "maintenance_patience": 300,
+        "maintenance_within": 5 * 3600,
     }
 
 
@@ -56,14 +59,20 @@ class Fleet:
         self.hosts = Hosts(folder, {**{name: variables(azure, folder, name) for name in names}, **more})
 
     @classmethod
-    def over_breaking_ssh(cls, azure: Simulator, folder: Path, down: Path) -> Fleet:
-        """A fleet whose connections fail as the files in the folder ``down`` say, see breaking_ssh.py."""
+    def over_breaking_ssh(cls, azure: Simulator, folder: Path, down: Path, patience: Optional[dict[str, int]] = None) -> Fleet:
+        """A fleet whose connections fail as the files in the folder ``down`` say, see breaking_ssh.py.
+
+        patience: of single hosts, in seconds.
+        """
         ssh = folder / "ssh"
         ssh.write_text('#!/bin/sh\nDOWN_FOLDER=%s exec %s %s "$@"\n' % (down, sys.executable, Path(__file__).with_name("breaking_ssh.py")))
         ssh.chmod(0o755)
         # pipelining, so that no file has to be brought over the stand-in
         connection = {"ansible_connection": "ansible.builtin.ssh", "ansible_ssh_executable": str(ssh), "ansible_pipelining": True}
-        return cls(azure, folder, (), **{name: {**connection, **variables(azure, folder, name)} for name in azure.endpoints})
+        hosts = {name: {**connection, **variables(azure, folder, name)} for name in azure.endpoints}
+        for name, seconds in (patience or {}).items():
+            hosts[name]["maintenance_patience"] = seconds
+        return cls(azure, folder, (), **hosts)
 
     def maintain(
         self,
@@ -96,7 +105,7 @@ class Fleet:
 
     def steps(self, prepare: str = "true", recover: str = "true") -> dict[str, Any]:
         """Write the task files of these shell commands, and return the variables of the playbook."""
-        given: dict[str, Any] = {"maintenance_patience": 300, "maintenance_within": 5 * 3600}
+        given: dict[str, Any] = {}
         for step, command in (("prepare", prepare), ("recover", recover)):
             tasks = self.folder / (step + ".yml")
             done = "%s && echo {{ inventory_hostname }} >> %s" % (command, self.folder / (step + ".done"))

@@ -56,3 +56,15 @@ def test_event_of_a_note_is_handled_although_its_type_is_not_selected(azure: Sim
     ran = fleet.maintain(given={"maintenance_types": ["Reboot"]})
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
+
+
+def test_event_that_came_again_under_another_id_is_prepared_for_and_recovered_from(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "resources": ["vm1"], "name": "first"})
+    fleet = Fleet(azure, tmp_path)
+    fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})
+    azure.post("/events/first/cancel")
+    azure.post("/events", {**LATE, "resources": ["vm1"]})
+    ran = fleet.maintain()
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.course_of("prepare") == ["vm1", "vm1"] and fleet.course_of("recover") == ["vm1"]
+    assert fleet.note("vm1") is None and fleet.reasons_of_starts()[-1] == "approved"

@@ -6,32 +6,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Iterator
 
-import pytest
-import simulator_process
 import yaml
-from maintenance_fleet import FREEZE, LATE, MANUAL, PREPARE, WAIT, Fleet, failed, until
+from maintenance_fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed, until
 from simulator_process import Simulator
 
-TRIO = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}, "vm3": {}}}}
 ALL = {"vm1", "vm2", "vm3"}
 THREE = {**FREEZE, "resources": sorted(ALL)}
-
-
-@pytest.fixture
-def trio() -> Iterator[Simulator]:
-    """Azure with three VMs of one availability set, without an event."""
-    with simulator_process.start({"groups": TRIO, "knobs": {"rate_limit": 0}}, args=MANUAL) as running:
-        yield running
-
-
-@pytest.fixture
-def down(tmp_path: Path) -> Path:
-    """Files in this folder make connections fail."""
-    folder = tmp_path / "down"
-    folder.mkdir()
-    return folder
 
 
 def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tmp_path: Path, down: Path) -> None:
@@ -51,13 +32,13 @@ def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tm
 
 def test_host_that_stays_lost_fails_when_patience_ends(trio: Simulator, tmp_path: Path, down: Path) -> None:
     trio.post("/events", THREE)
-    fleet = Fleet.over_breaking_ssh(trio, tmp_path, down)
+    fleet = Fleet.over_breaking_ssh(trio, tmp_path, down, patience={"vm3": 3})
 
     def loses_one() -> None:
         (down / "vm3").touch()
         trio.advance(3 * 3600)
 
-    ran = fleet.maintain(at={WAIT: loses_one}, given={"maintenance_patience": 20})
+    ran = fleet.maintain(at={WAIT: loses_one})
     assert failed(ran) == {"vm3"} and "could not be reached" in ran.stdout
     assert fleet.did("recover") == {"vm1", "vm2"} and fleet.note("vm3")
 

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Simulated Azure whose clock stands still until a test moves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+import simulator_process
+from maintenance_fleet import MANUAL, PAIR, TRIO
+from simulator_process import Simulator
+
+
+@pytest.fixture
+def azure() -> Iterator[Simulator]:
+    """Azure with vm1 and vm2 of one availability set, without an event."""
+    with simulator_process.start({"groups": PAIR, "knobs": {"rate_limit": 0}}, args=MANUAL) as running:
+        yield running
+
+
+@pytest.fixture
+def trio() -> Iterator[Simulator]:
+    """Azure with vm1, vm2 and vm3 of one availability set, without an event."""
+    with simulator_process.start({"groups": TRIO, "knobs": {"rate_limit": 0}}, args=MANUAL) as running:
+        yield running
+
+
+@pytest.fixture
+def down(tmp_path: Path) -> Path:
+    """The folder whose files make connections fail, see breaking_ssh.py."""
+    folder = tmp_path / "down"
+    folder.mkdir()
+    return folder
