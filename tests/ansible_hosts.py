@@ -37,7 +37,7 @@ class Hosts:
     def __init__(self, folder: Path, variables: Mapping[str, Mapping[str, Any]]) -> None:
         collections = REPOSITORY / ".cache" / "trees" / "ansible"
         copy_tree(REPOSITORY, collections)
-        common = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        common = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_pipelining": True}
         inventory = {"all": {"hosts": {name: dict(own) for name, own in variables.items()}, "vars": common}}
         self._inventory = folder / "inventory.json"
         self._inventory.write_text(json.dumps(inventory))

@@ -155,6 +155,9 @@ def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
     other = found if found is not None and not is_own else None
     if is_own and not module.check_mode:
         other = notes.leave(run_id, p["reason"]) if p["state"] == "left" else notes.remove(run_id)
+    if module.check_mode:
+        # nothing has been written in check mode: a note of another run is the one that this run would have replaced
+        return dict(changed=found is not None)
     if other is not None:
         module.fail_json(msg="%s: another run has taken over the host" % described(notes.path, other), file=notes.path, found=other)
     return dict(changed=is_own)

@@ -128,7 +128,6 @@ class MaintenanceHost:
             return "the note was not removed: %s" % _message(self._released)
         return ""
 
-
     def _events_read(self) -> list[Event]:
         """Return the events of the note as they were read before it was written. Those that were over by then are not among them."""
         held = {event["event_id"].casefold() for event in self._note["note"]["events"]} if self.takes_part else set()

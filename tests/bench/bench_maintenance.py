@@ -52,7 +52,8 @@ def main() -> None:
                 before, after = (statistics.median(walls[which]) for which in ("before", "after"))
                 rows.append(["%d hosts, %s" % (hosts, what), "%.1f" % before, "%.1f" % after, ratio(after, before)])
     print_table("Playbook maintenance, wall time in seconds (median of %d)" % options.times, ["", options.before, "here", "ratio"], rows)
-    print("Local connections, as many forks as hosts, %d cores. The event is Started for %d s, which are part of the time." % (os.cpu_count() or 1, STARTED_FOR))
+    cores = os.cpu_count() or 1
+    print("Local connections, as many forks as hosts, %d cores. The event is Started for %d s, which are part of the time." % (cores, STARTED_FOR))
 
 
 def unpack(commit: str, folder: Path) -> Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import threading
-import time
 
 from simulator_process import ControlError
 

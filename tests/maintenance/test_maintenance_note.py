@@ -81,3 +81,13 @@ def test_check_mode_writes_no_note(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     assert fleet.maintain("true", "--check").returncode == 0
     assert not (tmp_path / "vm1").exists() and not (tmp_path / "vm2").exists()
+
+
+def test_check_mode_leaves_the_note_of_an_earlier_run(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+    fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})
+    left = fleet.note("vm1")
+    ran = fleet.maintain("true", "--check", at={WAIT: lambda: None})
+    assert left and ran.returncode == 0, ran.stdout
+    assert fleet.note("vm1") == left and fleet.did("recover") == set()

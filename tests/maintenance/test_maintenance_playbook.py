@@ -118,6 +118,18 @@ def test_an_approval_that_is_refused_fails_the_host_but_not_its_recovery(azure: 
     assert fleet.did("recover") == {"vm1"}
 
 
+def test_role_that_does_not_exist_fails_the_recovery(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**FREEZE, "resources": ["vm1"]})
+    fleet = Fleet(azure, tmp_path, names=("vm1",))
+    undrain = tmp_path / "undrain.yml"
+    undrain.write_text("- name: Undrain\n  ansible.builtin.include_role: {name: no_such_role}\n")
+    ran = fleet.maintain(given={"maintenance_recover": str(undrain)})
+    left = fleet.note("vm1")
+    assert failed(ran) == {"vm1"} and left, ran.stdout
+    # Ansible tells a rescue nothing about this failure
+    assert "see the output of the run" in left["left_because"]
+
+
 def test_check_mode_changes_nothing_and_fails_nobody(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
