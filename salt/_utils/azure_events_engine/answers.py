@@ -1,0 +1,241 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Answers of minions, checked field by field. An odd answer raises ``OddAnswer``, which counts against its minion alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Mapping, NamedTuple, Optional
+
+VERSION = 1
+
+SCHEDULED = "Scheduled"
+STARTED = "Started"
+
+PREPARED = "prepared"
+PREPARING = "preparing"
+PREPARE_FAILED = "prepare_failed"
+RECOVERING = "recovering"
+RECOVER_FAILED = "recover_failed"
+RECORD_STATES = (PREPARED, PREPARING, PREPARE_FAILED, RECOVERING, RECOVER_FAILED)
+
+OUTCOMES: Mapping[str, frozenset[str]] = {
+    "prepare": frozenset(
+        ("prepared", "already_prepared", "would_prepare", "not_listed", "not_affected", "not_selected", "started", "no_steps", "failed", "unavailable", "busy")
+    ),
+    "recover": frozenset(("recovered", "not_prepared", "would_recover", "still_listed", "no_steps", "failed", "unavailable", "busy")),
+    "approve_prepared": frozenset(
+        (
+            "approved",
+            "already_approved",
+            "started",
+            "not_listed",
+            "not_prepared",
+            "not_affected",
+            "not_selected",
+            "others_affected",
+            "failed",
+            "unavailable",
+        )
+    ),
+}
+
+# of one minion that the engine remembers; a document of Azure has a few
+MOST_EVENTS = 200
+_MOST_LISTED = 10000
+_MOST_RESOURCES = 5000
+_MOST_NAMES = 50000
+_MOST_RECORDS = 1000
+_LONGEST_ID = 200
+_LONGEST_NAME = 256
+_LONGEST_TEXT = 500
+
+
+class OddAnswer(Exception):
+    """An answer that is not what this version of the modules returns; the text says what is odd."""
+
+
+class Listed(NamedTuple):
+    """An event as a minion's own IMDS lists it."""
+
+    event_id: str
+    event_type: str
+    status: str
+    resources: tuple[str, ...]
+    not_before: str
+    selected: bool
+    not_selected: str
+
+    @property
+    def key(self) -> str:
+        return event_key(self.event_id)
+
+
+class Record(NamedTuple):
+    """What a minion has on its disk of one preparation; an event_id of "" means prepared by hand."""
+
+    event_id: str
+    state: str
+    this_boot: bool
+    why_not: str
+    resources: tuple[str, ...]
+    event_type: str
+
+
+class Status(NamedTuple):
+    """Answer of ``azure_events.status``."""
+
+    resource_name: str
+    available: bool
+    reason: str
+    complete: bool
+    events: tuple[Listed, ...]
+    records: tuple[Record, ...]
+    working: Optional[str]
+
+
+class Done(NamedTuple):
+    """Answer of ``azure_events.prepare``, ``recover`` and ``approve_prepared``."""
+
+    outcome: str
+    reason: str
+
+
+def event_key(event_id: str) -> str:
+    """What spellings of one event ID have in common."""
+    return event_id.casefold()
+
+
+def is_event_id(value: Any) -> bool:
+    """Return True if the value can be the ID of an event."""
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= _LONGEST_ID and value.isprintable()
+
+
+def urgency(event_type: str, not_before: str, key: str) -> tuple[int, str, str]:
+    """Sort key: what takes the VM away comes first, then the nearest NotBefore (ISO 8601 UTC; unknown counts as now)."""
+    return (0 if is_ending(event_type) else 1, not_before, key)
+
+
+def is_ending(event_type: str) -> bool:
+    """Return True if the VM is gone after such an event."""
+    return event_type.casefold() in ("preempt", "terminate")
+
+
+def printable(text: str, longest: int = _LONGEST_TEXT) -> str:
+    """The text on one line, without control characters, cut to a length."""
+    line = "".join(letter if letter.isprintable() else " " for letter in text[: 2 * longest])
+    return line if len(line) <= longest else line[: longest - 3] + "..."
+
+
+def read_status(answer: Any) -> Status:
+    """Raises OddAnswer."""
+    given = _of_this_version(answer)
+    listed = {event.key: event for event in (_event(one) for one in _list(given, "events", _MOST_LISTED))}
+    if sum(len(event.resources) for event in listed.values()) > _MOST_NAMES:
+        raise OddAnswer("the events have more than %d names of VMs" % _MOST_NAMES)
+    events = sorted(listed.values(), key=lambda event: urgency(event.event_type, event.not_before, event.key))
+    return Status(
+        resource_name=_name(given, "resource_name") if given.get("resource_name") is not None else "",
+        available=_truth(given, "available"),
+        reason=_words(given, "reason"),
+        complete=_truth(given, "complete") and len(events) <= MOST_EVENTS,
+        events=tuple(events[:MOST_EVENTS]),
+        records=tuple(_record(one) for one in _list(given, "records", _MOST_RECORDS)),
+        working=event_key(_words(given, "working")) if given.get("working") is not None else None,
+    )
+
+
+def read_done(function: str, answer: Any, event_id: str) -> Done:
+    """Raises OddAnswer."""
+    given = _of_this_version(answer)
+    outcome = given.get("outcome")
+    if not isinstance(outcome, str) or outcome not in OUTCOMES[function]:
+        raise OddAnswer("outcome %s is not one of %s" % (_shown(outcome), function))
+    named = given.get("event_id")
+    if not isinstance(named, str) or event_key(named) != event_key(event_id):
+        raise OddAnswer("the answer is about event %s, not %s" % (_shown(named), event_id))
+    return Done(outcome, _words(given, "reason"))
+
+
+def _of_this_version(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, dict):
+        raise OddAnswer("expected a dictionary, not %s" % _shown(answer))
+    version = answer.get("version")
+    if isinstance(version, bool) or version != VERSION:
+        raise OddAnswer("answer of another version (%s, expected %d); synchronize the modules of minions and master" % (_shown(version), VERSION))
+    return answer
+
+
+def _event(given: Any) -> Listed:
+    if not isinstance(given, dict) or not is_event_id(given.get("event_id")):
+        raise OddAnswer("event without an event ID: %s" % _shown(given))
+    status = given.get("status")
+    if status not in (SCHEDULED, STARTED):
+        raise OddAnswer("status %s of event %s is neither Scheduled nor Started" % (_shown(status), given["event_id"]))
+    return Listed(
+        event_id=given["event_id"],
+        event_type=_words(given, "event_type"),
+        status=status,
+        resources=_names(given, "resources"),
+        not_before=_words(given, "not_before") if given.get("not_before") is not None else "",
+        selected=_truth(given, "selected"),
+        not_selected=_words(given, "not_selected_because"),
+    )
+
+
+def _record(given: Any) -> Record:
+    event_id = given.get("event_id") if isinstance(given, dict) else None
+    if not isinstance(event_id, str) or not (event_id == "" or is_event_id(event_id)):
+        raise OddAnswer("record without an event ID: %s" % _shown(given))
+    state = given.get("state")
+    if state not in RECORD_STATES:
+        raise OddAnswer("state %s of a record is unknown" % _shown(state))
+    return Record(event_id, state, _truth(given, "this_boot"), _words(given, "why_not"), _names(given, "resources"), _words(given, "event_type"))
+
+
+def _list(given: dict[str, Any], key: str, most: int) -> list[Any]:
+    found = given.get(key)
+    if not isinstance(found, list):
+        raise OddAnswer("%s: expected a list, not %s" % (key, _shown(found)))
+    if len(found) > most:
+        raise OddAnswer("%s: %d entries are more than %d" % (key, len(found), most))
+    return found
+
+
+def _names(given: dict[str, Any], key: str) -> tuple[str, ...]:
+    found = _list(given, key, _MOST_RESOURCES)
+    for name in found:
+        if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME:
+            raise OddAnswer("%s: %s is not the name of a VM" % (key, _shown(name)))
+    return tuple(found)
+
+
+def _name(given: dict[str, Any], key: str) -> str:
+    name = given.get(key)
+    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise OddAnswer("%s: %s is not the name of a VM" % (key, _shown(name)))
+    return name
+
+
+def _truth(given: dict[str, Any], key: str) -> bool:
+    found = given.get(key)
+    if not isinstance(found, bool):
+        raise OddAnswer("%s: expected true or false, not %s" % (key, _shown(found)))
+    return found
+
+
+def _words(given: dict[str, Any], key: str) -> str:
+    found = given.get(key, "")
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise OddAnswer("%s: expected a text, not %s" % (key, _shown(found)))
+    return printable(found)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (list, dict)):
+        return "a %s with %d entries" % ("list" if isinstance(value, list) else "dictionary", len(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return printable(repr(value)[:200], 60)

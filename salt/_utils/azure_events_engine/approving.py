@@ -1,0 +1,229 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""When an event may be approved, through which minion, and why not.
+
+An event is approved through a minion that it hits and that is prepared, once every VM is ready that this minion's own IMDS names, and every
+VM that those VMs' minions name. What a minion says about an event of which no such VM knows the minion's VM does not count.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import looking
+from .answers import PREPARED, SCHEDULED, STARTED, is_ending
+from .mapping import vm_key
+from .settings import APPROVE
+from .state import Approval, Maintenance, State
+from .taking import refuse_approval
+from .turn import Turn
+
+# seconds between two examinations without a change
+_EXAMINE = 5.0
+# seconds to wait for the answer to an approval, and for the start of the event after it, before another minion is asked
+_ANSWER = 30.0
+_START = 120.0
+
+
+class Ready(NamedTuple):
+    """Whether one VM is ready for an approval.
+
+    Attributes:
+        vm: name as the event has it.
+        minion: its minion, or "".
+        ok: whether it is ready.
+        code: prepared, covered, or why it is not ready.
+        text: the same in words, with the minion's answer.
+    """
+
+    vm: str
+    minion: str
+    ok: bool
+    code: str
+    text: str
+
+
+def required(maintenance: Maintenance, minion: str, state: State | Turn) -> dict[str, str]:
+    """All VMs that have to be ready before this minion approves: names as the event has them, by VM key."""
+    found: dict[str, str] = {}
+    lists = {maintenance.members[minion].resources}
+    waiting = list(lists)
+    while waiting:
+        for name in waiting.pop():
+            vm = vm_key(name)
+            if vm in found:
+                continue
+            found[vm] = name
+            owner = state.names.minion_of(vm)
+            member = maintenance.members.get(owner) if owner is not None else None
+            if member is not None and member.listed and member.resources not in lists:
+                lists.add(member.resources)
+                waiting.append(member.resources)
+    return found
+
+
+def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str) -> Ready:
+    """Whether a VM is ready, and its minion's real answer where it is not."""
+    owner = state.names.minion_of(vm)
+    if owner is None:
+        return _without_minion(state, name)
+    rivals = state.names.rivals(vm)
+    if rivals:
+        return Ready(name, owner, False, "disputed", "minions %s say that this is their VM; set azure_events: mapping" % ", ".join([owner, *rivals]))
+    known = state.minions.get(owner)
+    member = maintenance.members.get(owner)
+    if member is not None and member.record == PREPARED and member.listed and member.status == SCHEDULED and not member.absent:
+        return Ready(name, owner, True, "prepared", "prepared")
+    if known is None or known.silent or known.answered_at == float("-inf"):
+        return Ready(name, owner, False, "silent", "minion %s does not answer" % owner)
+    if known.complaint:
+        return Ready(name, owner, False, "odd_answer", "minion %s: %s" % (owner, known.complaint))
+    if known.unavailable:
+        return Ready(name, owner, False, "unavailable", "minion %s: IMDS: %s" % (owner, known.unavailable))
+    if member is None or not member.listed or member.absent:
+        return Ready(name, owner, False, "not_listed", "the IMDS of minion %s does not list the event" % owner)
+    if member.status == STARTED:
+        return Ready(name, owner, False, "started", "the event has started there")
+    if member.not_selected:
+        return Ready(name, owner, False, "not_selected", "minion %s: its selection excludes the event (%s)" % (owner, member.not_selected))
+    if member.doing == "prepare" or known.working:
+        return Ready(name, owner, False, "preparing", "minion %s prepares" % owner)
+    if member.outcome:
+        return Ready(name, owner, False, member.outcome, "minion %s: %s" % (owner, ": ".join(filter(None, (member.outcome, member.reason)))))
+    return Ready(name, owner, False, "queued", "minion %s was not asked to prepare yet" % owner)
+
+
+def _without_minion(state: State | Turn, name: str) -> Ready:
+    if state.settings.unknown_resources != APPROVE:
+        return Ready(name, "", False, "no_minion", "no minion has this VM")
+    nameless = state.names.nameless()
+    if nameless:
+        shown = ", ".join(nameless[:5]) + (" and %d more" % (len(nameless) - 5) if len(nameless) > 5 else "")
+        return Ready(name, "", False, "no_minion", "it may be the VM of a minion whose VM is not known: %s" % shown)
+    return Ready(name, "", True, "covered", "no minion has this VM; unknown_resources is approve")
+
+
+def withheld(state: State | Turn, maintenance: Maintenance) -> tuple[str, list[Ready]]:
+    """Why the event is not approved, and each VM of it: by the list of the minion that most others name."""
+    candidates = ranked(maintenance, state)
+    vms = required(maintenance, candidates[0], state) if candidates else {}
+    readies = [readiness(state, maintenance, vm, name) for vm, name in vms.items()]
+    reasons = ["%s: %s" % (ready.vm, ready.text) for ready in readies if not ready.ok]
+    if maintenance.hold is not None:
+        reasons.insert(0, "held by %s since %s" % (maintenance.hold.by, maintenance.hold.at))
+    if maintenance.unrecorded:
+        reasons.insert(0, "the approval cannot be recorded: %s" % maintenance.unrecorded)
+    if not reasons:
+        reasons = ["%s: %s" % (minion, reason) for minion, (_at, reason) in sorted(maintenance.refusals.items())]
+    return "; ".join(reasons), readies
+
+
+def ranked(maintenance: Maintenance, state: State | Turn) -> list[str]:
+    """Minions that list the event, those first that most others name as hit."""
+    listing = maintenance.listing()
+    named: dict[str, int] = {}
+    lists: dict[tuple[str, ...], int] = {}
+    for minion in listing:
+        resources = maintenance.members[minion].resources
+        lists[resources] = lists.get(resources, 0) + 1
+    for resources, count in lists.items():
+        for vm in set(map(vm_key, resources)):
+            owner = state.names.minion_of(vm)
+            if owner is not None:
+                named[owner] = named.get(owner, 0) + count
+    return sorted(listing, key=lambda minion: (-named.get(minion, 0), minion))
+
+
+def approve(turn: Turn) -> None:
+    """Record the approvals that are due; they are sent when they are on disk."""
+    for key, maintenance in turn.maintenances.items():
+        if maintenance.over_at is None and (maintenance.examine or turn.now - maintenance.examined_at >= _EXAMINE):
+            turn.set_maintenance(key, examine=False, examined_at=turn.now)
+            _refer(turn, turn.maintenances[key])
+            _examine(turn, key, turn.maintenances[key])
+
+
+def send(turn: Turn, key: str) -> None:
+    """The approval is on disk: send it."""
+    maintenance = turn.maintenances.get(key)
+    if maintenance is None or maintenance.approval is None or maintenance.approval.job or maintenance.approved:
+        return
+    approval = maintenance.approval
+    member = maintenance.members.get(approval.minion)
+    if member is None or not member.listed:
+        refuse_approval(turn, key, approval.minion, "the event is no longer listed there")
+        return
+    vms = _vms_to_release(turn, maintenance, approval.minion, approval.forced)
+    if vms is None or (maintenance.hold is not None and not approval.forced):
+        refuse_approval(turn, key, approval.minion, "something has changed since")
+        return
+    token = turn.ask("approve_prepared", [approval.minion], key, event_id=maintenance.event_id, resources=vms)
+    turn.set_maintenance(key, approval=approval._replace(job=token, asked_at=turn.now), unrecorded="")
+
+
+def _refer(turn: Turn, maintenance: Maintenance) -> None:
+    """Ask the minions of VMs that others name, and that do not list the event themselves."""
+    lists = {member.resources for member in maintenance.members.values() if member.listed}
+    for vm in {vm_key(name) for resources in lists for name in resources}:
+        owner = turn.names.minion_of(vm)
+        if owner is not None and not (owner in maintenance.members and maintenance.members[owner].listed):
+            looking.refer(turn, owner)
+
+
+def _examine(turn: Turn, key: str, maintenance: Maintenance) -> None:
+    approval = maintenance.approval
+    if approval is not None and not _is_lost(turn, maintenance, approval):
+        return
+    if approval is not None:
+        looking.want(turn, approval.minion)
+        refuse_approval(turn, key, approval.minion, "no answer" if not approval.outcome else "it said %s, but the event did not start" % approval.outcome)
+        maintenance = turn.maintenances[key]
+    if maintenance.hold is not None and maintenance.forced is None:
+        return
+    if not any(member.record == PREPARED for member in maintenance.members.values()):
+        return
+    for minion in ranked(maintenance, turn):
+        if maintenance.refusals.get(minion, (turn.now, ""))[0] > turn.now or not _may_approve(turn, maintenance, minion):
+            continue
+        if _vms_to_release(turn, maintenance, minion, maintenance.forced is not None) is not None:
+            _record(turn, key, minion)
+            return
+
+
+def _is_lost(turn: Turn, maintenance: Maintenance, approval: Approval) -> bool:
+    """Return True if the approval was not answered, or the event did not start though others could approve it."""
+    if not approval.outcome:
+        return approval.job != 0 and turn.now - approval.asked_at >= _ANSWER
+    waiting = [minion for minion in maintenance.listing() if maintenance.members[minion].status == SCHEDULED]
+    others = [minion for minion in waiting if minion != approval.minion and _may_approve(turn, maintenance, minion) and minion not in maintenance.refusals]
+    return bool(others) and len(waiting) == len(maintenance.listing()) and turn.now - approval.asked_at >= _START
+
+
+def _may_approve(turn: Turn, maintenance: Maintenance, minion: str) -> bool:
+    member = maintenance.members[minion]
+    if turn.names.complaint(minion) or turn.names.vm_of(minion) is None:
+        return False
+    return member.listed and not member.absent and member.record == PREPARED and member.status == SCHEDULED
+
+
+def _vms_to_release(turn: Turn, maintenance: Maintenance, minion: str, forced: bool) -> list[str] | None:
+    """The VMs that this minion may release, or None where one of them is not ready."""
+    vms = required(maintenance, minion, turn)
+    if not forced:
+        for vm, name in vms.items():
+            if not readiness(turn, maintenance, vm, name).ok:
+                return None
+    return list(vms.values())
+
+
+def _record(turn: Turn, key: str, minion: str) -> None:
+    maintenance = turn.maintenances[key]
+    forced = maintenance.forced
+    by, at = (forced.by, forced.at) if forced is not None else ("engine", "")
+    turn.set_maintenance(key, approval=Approval(minion, by, at, forced is not None, asked_at=turn.now))
+    turn.save(key, needed=True)
+
+
+def is_lost_for_ever(turn: Turn, maintenance: Maintenance, silence: float) -> bool:
+    """Return True if the event takes VMs away, and no minion of it has answered for so long."""
+    return is_ending(maintenance.event_type) and turn.now - maintenance.last_word >= silence

@@ -1,0 +1,119 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of a maintenance as bus events, and its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import looking
+from .answers import PREPARED, SCHEDULED, STARTED
+from .approving import is_lost_for_ever, withheld
+from .messages import Announce
+from .preparing import is_to_prepare
+from .state import Maintenance
+from .taking import PREPARE_TRIES
+from .turn import Turn
+
+DRAINING = "draining"
+PREPARED_ALL = "prepared"
+HELD = "held"
+APPROVED = "approved"
+HAS_STARTED = "started"
+OVER = "over"
+RECOVERED = "recovered"
+FAILED = "failed"
+STEPS = (DRAINING, PREPARED_ALL, HELD, APPROVED, HAS_STARTED, OVER, RECOVERED, FAILED)
+
+# seconds without a word of any VM of an event that takes VMs away, after which they count as gone
+_GONE = 600.0
+# maintenances that are over and stay in the status
+_MOST_OVER = 1000
+
+
+def announce(turn: Turn) -> None:
+    """Send what has changed; end what is over."""
+    for key, maintenance in turn.maintenances.items():
+        if maintenance.over_at is None:
+            _announce_steps(turn, key, maintenance)
+            _end(turn, key, turn.maintenances[key])
+        elif any(member.listed or member.record for member in maintenance.members.values()):
+            # a minion that was silent is back, and still has a record
+            turn.set_maintenance(key, over_at=None, announced=maintenance.announced - {OVER, RECOVERED}, examine=True)
+
+
+def forget(turn: Turn) -> None:
+    """Drop what has been over for long, and what is too much."""
+    over = sorted((maintenance.over_at, key) for key, maintenance in turn.maintenances.items() if maintenance.over_at is not None)
+    for index, (over_at, key) in enumerate(over):
+        if turn.now - over_at > turn.settings.keep or index < len(over) - _MOST_OVER:
+            turn.drop_maintenance(key)
+
+
+def _announce_steps(turn: Turn, key: str, maintenance: Maintenance) -> None:
+    members = maintenance.members
+    reached = set()
+    if any(member.doing == "prepare" or member.record for member in members.values()):
+        reached.add(DRAINING)
+    waiting = [member for member in members.values() if member.listed and member.status == SCHEDULED]
+    if waiting and all(member.record == PREPARED for member in waiting):
+        reached.add(PREPARED_ALL)
+    if maintenance.approved:
+        reached.add(APPROVED)
+    if any(member.listed and member.status == STARTED for member in members.values()) or (
+        maintenance.approval is not None and maintenance.approval.outcome == "started"
+    ):
+        reached.add(HAS_STARTED)
+    if any(member.outcome == "failed" and member.tries >= PREPARE_TRIES for member in members.values()):
+        reached.add(FAILED)
+    new = [step for step in STEPS if step in reached - maintenance.announced]
+    if new:
+        turn.set_maintenance(key, announced=maintenance.announced | reached)
+        turn.save(key)
+        for step in new:
+            _send(turn, key, step)
+    if waiting and not maintenance.approval and not any(map(is_to_prepare, waiting)):
+        reason, _readies = withheld(turn, turn.maintenances[key])
+        if reason and reason != maintenance.withheld:
+            turn.set_maintenance(key, withheld=reason)
+            _send(turn, key, HELD, reason=reason)
+
+
+def _end(turn: Turn, key: str, maintenance: Maintenance) -> None:
+    gone = is_lost_for_ever(turn, maintenance, _GONE) or turn.now - maintenance.last_word > turn.settings.keep + _GONE
+    if maintenance.hold is not None and not maintenance.members and turn.now - maintenance.last_word <= turn.settings.keep:
+        # an operator's order that came before the event
+        return
+    listing = [] if gone else maintenance.listing()
+    if listing:
+        return
+    if OVER not in maintenance.announced:
+        turn.set_maintenance(key, announced=turn.maintenances[key].announced | {OVER})
+        _send(turn, key, OVER)
+    left = [minion for minion, member in maintenance.members.items() if member.record or member.job]
+    if left and not gone:
+        return
+    for minion in left:
+        looking.want(turn, minion)
+    turn.set_maintenance(key, over_at=turn.now, announced=turn.maintenances[key].announced | {RECOVERED})
+    turn.save(key)
+    if DRAINING in maintenance.announced and not left:
+        _send(turn, key, RECOVERED)
+
+
+def _send(turn: Turn, key: str, step: str, **more: Any) -> None:
+    maintenance = turn.maintenances[key]
+    approval = maintenance.approval
+    data = {
+        "event_id": maintenance.event_id,
+        "event_type": maintenance.event_type,
+        "not_before": maintenance.not_before or None,
+        "minions": sorted(maintenance.members),
+        "approved_by": approval.minion if approval is not None and approval.outcome else None,
+        **more,
+    }
+    if step == FAILED:
+        data["reasons"] = {
+            minion: member.reason or member.outcome for minion, member in sorted(maintenance.members.items()) if member.outcome == "failed"
+        }
+    turn.act(Announce(maintenance.event_id, step, data))

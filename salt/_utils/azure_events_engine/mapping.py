@@ -1,0 +1,129 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Which minion is which VM.
+
+The name of a minion's VM comes from the first of: the table in the master's configuration, a pillar key, the minion id where the minion
+says that its VM has that name, and what the minion said when it was first observed. A minion's word never takes a VM from another one.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Optional
+
+TABLE = "table"
+PILLAR = "pillar"
+ID = "id"
+OBSERVED = "observed"
+
+
+def vm_key(name: str) -> str:
+    """What names of one VM have in common: letter case is folded; the oldest api-version puts an underscore before the name."""
+    folded = name.casefold()
+    return folded[1:] if folded.startswith("_") else folded
+
+
+class Names(NamedTuple):
+    """What is known of names; never changed in place.
+
+    Attributes:
+        table, pillar: VM key by minion id, as the master's configuration and the pillar say.
+        accepted: ids of the minions that take part.
+        observed: VM key by minion id, as the minion said when it was first observed.
+        claims: VM key by minion id, as the minion says now.
+        ids: minion id by VM key, for accepted minions without an entry in table or pillar.
+        owners: minion id by VM key, as far as it is decided.
+    """
+
+    table: Mapping[str, str] = {}
+    pillar: Mapping[str, str] = {}
+    accepted: frozenset[str] = frozenset()
+    observed: Mapping[str, str] = {}
+    claims: Mapping[str, str] = {}
+    ids: Mapping[str, str] = {}
+    owners: Mapping[str, str] = {}
+
+    def vm_of(self, minion: str) -> Optional[str]:
+        """VM key of a minion, or None."""
+        given = self._given(minion)
+        if given is not None:
+            return given
+        vm = self.observed.get(minion)
+        return vm if vm is not None and self.owners.get(vm) == minion else None
+
+    def how(self, minion: str) -> str:
+        """Where the name of the minion's VM comes from, or ""."""
+        if minion in self.table:
+            return TABLE
+        if minion in self.pillar:
+            return PILLAR
+        vm = self.vm_of(minion)
+        if vm is None:
+            return ""
+        return ID if vm == vm_key(minion) else OBSERVED
+
+    def minion_of(self, vm: str) -> Optional[str]:
+        """The minion of a VM, or None. A minion that never answered counts as the VM that has its id as name."""
+        owner = self.owners.get(vm)
+        if owner is not None:
+            return owner
+        minion = self.ids.get(vm)
+        return minion if minion is not None and minion not in self.observed else None
+
+    def rivals(self, vm: str) -> tuple[str, ...]:
+        """Minions that say that this is their VM, though its owner is known by observation only."""
+        owner = self.owners.get(vm)
+        if owner is None or self.how(owner) != OBSERVED:
+            return ()
+        return tuple(sorted(minion for minion, claim in self.claims.items() if claim == vm and minion != owner))
+
+    def complaint(self, minion: str) -> str:
+        """Why the minion's word about its own VM is not accepted, or ""."""
+        claim = self.claims.get(minion)
+        if claim is None or claim == self.vm_of(minion):
+            return ""
+        given = self._given(minion)
+        if given is not None:
+            return "says that its VM is %s, but the master's %s says %s" % (claim, self.how(minion), given)
+        owner = self.minion_of(claim)
+        if owner is not None and owner != minion:
+            return "says that its VM is %s, which is the VM of minion %s" % (claim, owner)
+        first = self.observed.get(minion)
+        return "says that its VM is %s, but it said %s when it was first observed" % (claim, first)
+
+    def nameless(self) -> tuple[str, ...]:
+        """Accepted minions of which no name is known: each may be any VM that is the VM of no other minion."""
+        return tuple(sorted(minion for minion in self.accepted if self.vm_of(minion) is None))
+
+    def claim(self, minion: str, name: str) -> Names:
+        """The minion says that its VM has this name."""
+        vm = vm_key(name)
+        if self.claims.get(minion) == vm and minion in self.observed:
+            return self
+        changed = self._replace(claims={**self.claims, minion: vm})
+        if self._given(minion) is not None or minion in self.observed:
+            return changed
+        owner = self.minion_of(vm)
+        if owner is not None and owner != minion:
+            return changed
+        return changed._replace(observed={**self.observed, minion: vm}, owners={**self.owners, vm: minion})
+
+    def learn(self, table: Mapping[str, str], pillar: Mapping[str, str], accepted: frozenset[str]) -> Names:
+        """The same with what the master knows now. What was observed of minions that are no longer accepted is forgotten."""
+        given = {minion: vm_key(name) for minion, name in {**pillar, **table}.items()}
+        observed = {minion: vm for minion, vm in self.observed.items() if minion in accepted}
+        owners = {vm: minion for minion, vm in sorted(given.items(), reverse=True) if minion in accepted}
+        for minion, vm in observed.items():
+            if minion not in given:
+                owners.setdefault(vm, minion)
+        return Names(
+            table={minion: vm_key(name) for minion, name in table.items()},
+            pillar={minion: vm_key(name) for minion, name in pillar.items() if minion not in table},
+            accepted=accepted,
+            observed=observed,
+            claims={minion: vm for minion, vm in self.claims.items() if minion in accepted},
+            ids={vm_key(minion): minion for minion in sorted(accepted, reverse=True) if minion not in given},
+            owners=owners,
+        )
+
+    def _given(self, minion: str) -> Optional[str]:
+        return self.table.get(minion, self.pillar.get(minion))

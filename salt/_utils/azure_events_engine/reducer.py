@@ -1,0 +1,86 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's logic: ``reduce(state, input, now) -> (state, actions)``. Pure; the clock is an argument."""
+
+from __future__ import annotations
+
+from . import approving, ending, looking, preparing, requests, taking
+from .answers import printable
+from .messages import Action, Hint, Input, Known, Request, Returned, Saved, Tick, Unpublished, Unsaved
+from .state import Maintenance, State
+from .turn import Turn
+
+# seconds after which the answer to a question is no longer taken
+_JOB_LASTS = 7200.0
+
+
+def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]:
+    """The state after an input, and what is to be done.
+
+    Args:
+        state: what is known; stays as it is.
+        given: what has happened.
+        now: monotonic seconds.
+    """
+    turn = Turn(state, now)
+    if isinstance(given, Tick):
+        _decide(turn)
+    elif isinstance(given, Returned):
+        taking.take(turn, given.job, given.minion, given.answer)
+    elif isinstance(given, Hint):
+        (looking.want_soon if given.urgent else looking.want)(turn, given.minion)
+    elif isinstance(given, Known):
+        _learn(turn, given)
+    elif isinstance(given, Unpublished):
+        taking.give_up(turn, given.job, given.reason)
+    elif isinstance(given, Saved):
+        turn.disk_error = ""
+        approving.send(turn, given.key)
+    elif isinstance(given, Unsaved):
+        _note_unsaved(turn, given)
+    elif isinstance(given, Request):
+        requests.serve(turn, given)
+    return turn.finish()
+
+
+def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[str, str]) -> State:
+    """The state of an engine that starts with what was written before; all minions are asked before anything is decided."""
+    names = state.names._replace(observed=observed, accepted=frozenset(observed)).learn({}, {}, frozenset(observed))
+    return state._replace(maintenances=maintenances, names=names)
+
+
+def _decide(turn: Turn) -> None:
+    looking.sweep(turn)
+    looking.poll_members(turn)
+    preparing.prepare(turn)
+    preparing.recover(turn)
+    approving.approve(turn)
+    ending.announce(turn)
+    ending.forget(turn)
+    looking.ask_due(turn)
+    turn.close_old_jobs(turn.now - _JOB_LASTS)
+
+
+def _learn(turn: Turn, given: Known) -> None:
+    new = given.accepted - turn.names.accepted
+    gone = turn.names.accepted - given.accepted
+    turn.names = turn.names.learn(turn.settings.mapping, given.pillar, given.accepted)
+    for minion in gone:
+        turn.drop_minion(minion)
+    for key, maintenance in turn.maintenances.items():
+        for minion in gone & set(maintenance.members):
+            turn.drop_member(key, minion)
+        turn.set_maintenance(key, examine=True)
+    for minion in new:
+        looking.want(turn, minion)
+
+
+def _note_unsaved(turn: Turn, given: Unsaved) -> None:
+    reason = printable(given.reason)
+    turn.disk_error = reason
+    maintenance = turn.maintenances.get(given.key)
+    if maintenance is None or maintenance.approval is None or maintenance.approval.job:
+        return
+    for minion in maintenance.members:
+        taking.refuse_approval(turn, given.key, minion, "the approval cannot be recorded: %s" % reason)
+    turn.set_maintenance(given.key, unrecorded=reason)

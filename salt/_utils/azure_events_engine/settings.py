@@ -1,0 +1,121 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""The key ``azure_events`` of the master's configuration."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, NamedTuple
+
+from azure_scheduled_events.predicates import nearest, one_of, parse_seconds
+
+HOLD = "hold"
+APPROVE = "approve"
+
+_TARGETS = ("glob", "list", "pcre", "grain", "grain_pcre", "pillar", "pillar_pcre", "nodegroup", "compound", "ipcidr", "range")
+_LEAST = {"answer": 1.0, "poll": 1.0, "sweep": 10.0, "keep": 0.0}
+
+
+class Settings(NamedTuple):
+    """All settings, complete.
+
+    Attributes:
+        minions, minions_type: target of the minions that take part.
+        mapping: name of the VM by minion id; counts before all else.
+        mapping_pillar: pillar key that holds the name of a minion's VM, with colons between levels; "" for none.
+        unknown_resources: "hold", or "approve" to cover VMs that are the VM of no minion.
+        at_once: number of maintenances whose preparation may be started at a time.
+        answer: seconds after which a minion without an answer counts as silent.
+        poll: seconds between two questions to the minions of a maintenance, beside those that a beacon's event causes.
+        sweep: seconds between two questions to all minions.
+        keep: seconds for which a maintenance that is over stays in the status.
+    """
+
+    minions: Any = "*"
+    minions_type: str = "glob"
+    mapping: Mapping[str, str] = {}
+    mapping_pillar: str = ""
+    unknown_resources: str = HOLD
+    at_once: int = 20
+    answer: float = 15.0
+    poll: float = 30.0
+    sweep: float = 300.0
+    keep: float = 86400.0
+
+
+def read_settings(given: Any) -> Settings:
+    """The settings that the master's configuration describes. Raises ValueError that names the key and the nearest word."""
+    if given is None:
+        return Settings()
+    if not isinstance(given, Mapping):
+        raise ValueError("azure_events: expected keys with values, not %r" % (given,))
+    for key in given:
+        if key not in Settings._fields:
+            raise ValueError("azure_events: unknown key %r%s" % (key, nearest(key, Settings._fields)))
+    try:
+        return Settings(**{key: _READERS[key](key, value) for key, value in given.items()})
+    except ValueError as error:
+        raise ValueError("azure_events: %s" % error) from None
+
+
+def _target(key: str, value: Any) -> Any:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
+        raise ValueError("%s: expected a target or a list of minion ids, not %r" % (key, value))
+    return value
+
+
+def _target_type(key: str, value: Any) -> str:
+    return one_of(value, _TARGETS, key)
+
+
+def _table(key: str, value: Any) -> Mapping[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError("%s: expected minion ids with names of VMs, not %r" % (key, value))
+    owners: dict[str, str] = {}
+    for minion, name in value.items():
+        if not (isinstance(minion, str) and minion and isinstance(name, str) and name.strip()):
+            raise ValueError("%s: expected a minion id with the name of a VM, not %r: %r" % (key, minion, name))
+        other = owners.setdefault(name.casefold(), minion)
+        if other != minion:
+            raise ValueError("%s: %s and %s have the same VM %r; a VM has one minion" % (key, other, minion, name))
+    return dict(value)
+
+
+def _text(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("%s: expected a text, not %r" % (key, value))
+    return value
+
+
+def _rule(key: str, value: Any) -> str:
+    return one_of(value, (HOLD, APPROVE), key)
+
+
+def _count(key: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10000:
+        raise ValueError("%s: expected a whole number from 1 to 10000, not %r" % (key, value))
+    return value
+
+
+def _seconds(key: str, value: Any) -> float:
+    try:
+        seconds = parse_seconds(value)
+    except ValueError as error:
+        raise ValueError("%s: %s" % (key, error)) from None
+    if seconds < _LEAST[key]:
+        raise ValueError("%s: expected at least %g seconds, not %r" % (key, _LEAST[key], value))
+    return seconds
+
+
+_READERS: Mapping[str, Any] = {
+    "minions": _target,
+    "minions_type": _target_type,
+    "mapping": _table,
+    "mapping_pillar": _text,
+    "unknown_resources": _rule,
+    "at_once": _count,
+    "answer": _seconds,
+    "poll": _seconds,
+    "sweep": _seconds,
+    "keep": _seconds,
+}

@@ -1,0 +1,55 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Proof that a request on the master's bus comes from the master itself: a minion can send events with any such tag.
+
+The runner and the engine share a secret in a file that only the user of the master can read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from typing import Any, Mapping
+
+# seconds for which a request counts
+LASTS = 60.0
+_BYTES = 32
+
+
+def read_secret(path: str) -> bytes:
+    """The secret; it is made when there is none. Raises OSError."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        pass
+    else:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def sign(request: Mapping[str, Any], secret: bytes) -> str:
+    """The signature of a request, whose own ``signature`` does not count."""
+    text = json.dumps({key: value for key, value in request.items() if key != "signature"}, sort_keys=True)
+    return hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()
+
+
+def is_genuine(request: Mapping[str, Any], secret: bytes, now: float) -> bool:
+    """Return True if the request was signed with the secret, and not long ago.
+
+    Args:
+        request: has ``time`` (seconds since 1970) and ``signature``.
+        secret: too short a one, of a file that was not written yet, proves nothing.
+        now: seconds since 1970.
+    """
+    signature, time = request.get("signature"), request.get("time")
+    if len(secret) < _BYTES or not isinstance(signature, str) or isinstance(time, bool) or not isinstance(time, (int, float)):
+        return False
+    return abs(now - time) <= LASTS and hmac.compare_digest(signature.encode(), sign(request, secret).encode())

@@ -1,0 +1,202 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""What survives the engine: one SQLite file with maintenances and observed names.
+
+A file that is damaged is set aside; what minions have prepared is known from their records, and operators' holds are saved as far as they
+can be read. What cannot be written raises ``StoreError``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from typing import Any, Mapping, NamedTuple, Optional
+
+from .answers import PREPARED, SCHEDULED, STARTED
+from .ending import STEPS
+from .state import Approval, Hold, Maintenance, Member
+
+_VERSION = 1
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS maintenances (key TEXT PRIMARY KEY, held INTEGER NOT NULL, contents TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS names (minion TEXT PRIMARY KEY, vm TEXT NOT NULL)",
+)
+# seconds after a start before a restored maintenance asks for anything: the minions' answers come first
+_PAUSE = 3.0
+
+
+class StoreError(Exception):
+    """The file cannot be written."""
+
+
+class Loaded(NamedTuple):
+    """What a store held. ``problem`` says what was lost, or is ""."""
+
+    maintenances: dict[str, Maintenance]
+    names: dict[str, str]
+    problem: str
+
+
+class Store:
+    """The file at a path; opened by ``load``."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._connection: Optional[sqlite3.Connection] = None
+
+    def load(self, now: float) -> Loaded:
+        """Open the file and read all; what is damaged is set aside. Raises StoreError."""
+        problem = ""
+        try:
+            self._open()
+            maintenances, names = self._read(now)
+        except StoreError:
+            raise
+        except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as error:
+            if _is_environment(error):
+                raise StoreError("%s: %s" % (self.path, error)) from error
+            problem = self._set_aside(str(error))
+            maintenances, names = self._read(now)
+        return Loaded(maintenances, names, problem)
+
+    def save(self, changes: Mapping[str, Optional[Maintenance]], names: Mapping[str, str]) -> None:
+        """Write maintenances (None removes one) and observed names, all or none. Raises StoreError."""
+        rows = [(key, maintenance.hold is not None, json.dumps(as_dict(maintenance))) for key, maintenance in changes.items() if maintenance is not None]
+        try:
+            connection = self._opened()
+            with connection:
+                connection.executemany("INSERT OR REPLACE INTO maintenances VALUES (?, ?, ?)", rows)
+                connection.executemany("DELETE FROM maintenances WHERE key = ?", [(key,) for key, one in changes.items() if one is None])
+                connection.executemany("INSERT OR REPLACE INTO names VALUES (?, ?)", list(names.items()))
+        except (sqlite3.Error, OSError) as error:
+            damaged = isinstance(error, sqlite3.DatabaseError) and not _is_environment(error)
+            self.close()
+            if damaged:
+                self._set_aside(str(error))
+            raise StoreError("%s: %s" % (self.path, error)) from error
+
+    def forget_names(self, minions: list[str]) -> None:
+        """Remove the observed names of minions that are no longer accepted. Raises StoreError."""
+        try:
+            with self._opened() as connection:
+                connection.executemany("DELETE FROM names WHERE minion = ?", [(minion,) for minion in minions])
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError("%s: %s" % (self.path, error)) from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _opened(self) -> sqlite3.Connection:
+        return self._connection if self._connection is not None else self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        folder = os.path.dirname(self.path)
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise StoreError("%s: %s" % (self.path, error)) from error
+        self._connection = sqlite3.connect(self.path, timeout=5.0)
+        self._connection.execute("PRAGMA synchronous = FULL")
+        with self._connection as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version not in (0, _VERSION):
+                raise ValueError("the file is of version %s, expected %d" % (version, _VERSION))
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute("PRAGMA user_version = %d" % _VERSION)
+        return self._connection
+
+    def _read(self, now: float) -> tuple[dict[str, Maintenance], dict[str, str]]:
+        connection = self._opened()
+        (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if state != "ok":
+            raise ValueError(state)
+        rows = connection.execute("SELECT key, contents FROM maintenances").fetchall()
+        names = dict(connection.execute("SELECT minion, vm FROM names").fetchall())
+        return {key: from_dict(json.loads(contents), now) for key, contents in rows}, names
+
+    def _set_aside(self, reason: str) -> str:
+        """Move the damaged file away and begin a new one with the holds of the old; returns what happened."""
+        held = self._readable_holds()
+        self.close()
+        aside = self.path + ".damaged"
+        with contextlib.suppress(OSError):
+            os.replace(self.path, aside)
+        for name in ("-journal", "-wal", "-shm"):
+            with contextlib.suppress(OSError):
+                os.unlink(self.path + name)
+        self._open()
+        connection = self._opened()
+        with connection:
+            connection.executemany("INSERT OR REPLACE INTO maintenances VALUES (?, 1, ?)", held)
+        return "%s is damaged (%s) and was set aside as %s; %d holds of operators could be read, others are lost" % (self.path, reason, aside, len(held))
+
+    def _readable_holds(self) -> list[tuple[str, str]]:
+        found = []
+        with contextlib.suppress(sqlite3.Error, StoreError):
+            if self._connection is not None:
+                for key, contents in self._connection.execute("SELECT key, contents FROM maintenances WHERE held"):
+                    with contextlib.suppress(ValueError, KeyError, TypeError):
+                        from_dict(json.loads(contents), 0.0)
+                        found.append((str(key), str(contents)))
+        return found
+
+
+def as_dict(maintenance: Maintenance) -> dict[str, Any]:
+    """What is written of a maintenance."""
+    approval = maintenance.approval
+    return {
+        "event_id": maintenance.event_id,
+        "event_type": maintenance.event_type,
+        "not_before": maintenance.not_before,
+        "members": {
+            minion: {"listed": member.listed, "status": member.status, "resources": member.resources, "record": member.record != ""}
+            for minion, member in maintenance.members.items()
+        },
+        "approval": approval._replace(job=0, asked_at=0.0)._asdict() if approval is not None else None,
+        "hold": maintenance.hold._asdict() if maintenance.hold is not None else None,
+        "forced": maintenance.forced._replace(job=0, asked_at=0.0)._asdict() if maintenance.forced is not None else None,
+        "announced": sorted(maintenance.announced),
+        "withheld": maintenance.withheld,
+        "over": maintenance.over_at is not None,
+    }
+
+
+def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
+    """The maintenance that was written. What a minion has prepared counts when the minion says so again. Raises ValueError, KeyError, TypeError."""
+    approval = Approval(**dict(given["approval"], job=0, asked_at=now)) if given["approval"] is not None else None
+    members = {
+        str(minion): Member(
+            listed=member["listed"],
+            status=STARTED if member["status"] == STARTED else SCHEDULED,
+            resources=tuple(member["resources"]),
+            record=PREPARED if member["record"] and not member["listed"] else "",
+            next_at=now + _PAUSE,
+        )
+        for minion, member in given["members"].items()
+    }
+    return Maintenance(
+        event_id=given["event_id"],
+        event_type=given["event_type"],
+        not_before=given["not_before"],
+        members=members,
+        # one that was not answered is decided on again
+        approval=approval if approval is not None and approval.outcome else None,
+        hold=Hold(**given["hold"]) if given["hold"] is not None else None,
+        forced=Approval(**dict(given["forced"], job=0, asked_at=now)) if given["forced"] is not None else None,
+        announced=frozenset(given["announced"]) & frozenset(STEPS),
+        withheld=given["withheld"],
+        last_word=now,
+        over_at=now if given["over"] else None,
+    )
+
+
+def _is_environment(error: Exception) -> bool:
+    """Return True if the disk or another process is the cause, not the contents of the file."""
+    return isinstance(error, sqlite3.OperationalError)

@@ -1,0 +1,124 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""What the operator sees: one row for each event and VM, and one for each minion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .approving import ranked, readiness, required, withheld
+from .ending import DRAINING, HAS_STARTED
+from .mapping import vm_key
+from .state import Maintenance, State
+from .turn import Turn
+
+Row = dict[str, Any]
+
+
+def event_rows(state: State | Turn, event_key: str = "") -> list[Row]:
+    """One row for each event and VM, or those of one event."""
+    return [
+        row
+        for key, maintenance in sorted(state.maintenances.items())
+        if event_key in ("", key)
+        for row in _rows(state, maintenance)
+    ]
+
+
+def minion_rows(state: State | Turn) -> list[Row]:
+    """One row for each minion that takes part."""
+    events: dict[str, list[str]] = {}
+    for maintenance in state.maintenances.values():
+        for minion, member in maintenance.members.items():
+            if member.listed:
+                events.setdefault(minion, []).append(maintenance.event_id)
+    rows = []
+    for minion in sorted(state.names.accepted):
+        known = state.minions.get(minion)
+        answered = known is not None and known.answered_at != float("-inf")
+        rows.append(
+            {
+                "minion": minion,
+                "vm": state.names.vm_of(minion),
+                "name_from": state.names.how(minion) or None,
+                "answered_seconds_ago": round(state.now - known.answered_at) if known is not None and answered else None,
+                "problem": _problem(state, minion),
+                "events": sorted(events.get(minion, [])),
+            }
+        )
+    return rows
+
+
+def _problem(state: State | Turn, minion: str) -> str:
+    known = state.minions.get(minion)
+    refused = state.names.complaint(minion)
+    rivals = state.names.rivals(state.names.vm_of(minion) or "")
+    if rivals:
+        return "minions %s say that they are the same VM" % ", ".join(rivals)
+    if refused or known is None:
+        return refused or "not asked yet"
+    if known.complaint:
+        return known.complaint
+    if known.silent:
+        return "does not answer"
+    return "IMDS: %s" % known.unavailable if known.unavailable else ""
+
+
+def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
+    candidates = ranked(maintenance, state)
+    vms = required(maintenance, candidates[0], state) if candidates else {}
+    owners = {state.names.minion_of(vm) for vm in vms}
+    for minion in sorted(set(maintenance.members) - owners):
+        vm = state.names.vm_of(minion) or state.names.claims.get(minion) or minion
+        vms.setdefault(vm_key(vm), vm)
+    why, _readies = withheld(state, maintenance)
+    common = {
+        "event_id": maintenance.event_id,
+        "event_type": maintenance.event_type,
+        "not_before": maintenance.not_before or None,
+        "approved": _approved(maintenance),
+        "waiting_for": _waiting_for(maintenance),
+    }
+    if not vms:
+        return [{**common, "vm": None, "minion": None, "prepared": None, "why_not": why or None}]
+    rows = []
+    for vm, name in vms.items():
+        ready = readiness(state, maintenance, vm, name)
+        member = maintenance.members.get(ready.minion)
+        if maintenance.over_at is not None:
+            rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": None, "why_not": None})
+            continue
+        record = member.record if member is not None else ""
+        text = None if ready.ok else ready.text
+        if member is not None and record and not member.listed:
+            text = ": ".join(filter(None, ("recover", member.outcome, member.reason)))
+        rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": record or None, "why_not": text})
+    if maintenance.hold is not None and maintenance.over_at is None:
+        for row in rows:
+            row["held"] = "%s, %s" % (maintenance.hold.by, maintenance.hold.at)
+    return rows
+
+
+def _approved(maintenance: Maintenance) -> str | None:
+    approval = maintenance.approval
+    if approval is None or not approval.outcome:
+        return None
+    who = approval.by if not approval.forced else "%s at %s, forced" % (approval.by, approval.at)
+    return "%s through %s, ordered by %s" % (approval.outcome, approval.minion, who)
+
+
+def _waiting_for(maintenance: Maintenance) -> str:
+    if maintenance.over_at is not None:
+        return "nothing; it is over"
+    members = maintenance.members.values()
+    if not any(member.listed for member in members):
+        return "recovery" if any(member.record for member in members) else "the event"
+    if HAS_STARTED in maintenance.announced:
+        return "end"
+    if maintenance.approved:
+        return "start"
+    if maintenance.approval is not None:
+        return "answer to the approval"
+    if DRAINING in maintenance.announced and all(member.record == "prepared" for member in members if member.listed):
+        return "release by the operator" if maintenance.hold is not None else "approval"
+    return "preparation"

@@ -1,0 +1,122 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""One call of the reducer: a working copy of the state, and the actions so far."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, TypeVar, cast
+
+from .mapping import Names
+from .messages import Action, Ask, Save
+from .state import Job, Maintenance, Member, Minion, State
+
+Value = TypeVar("Value")
+
+
+class Turn:
+    """Copies a part of the state when it is first changed; the state that it was made of stays as it is."""
+
+    def __init__(self, state: State, now: float) -> None:
+        self._before = state
+        self.settings = state.settings
+        self.now = max(now, state.now)
+        self.names: Names = state.names
+        # the state's own mappings until they are first changed
+        self.minions = cast("dict[str, Minion]", state.minions)
+        self.maintenances = cast("dict[str, Maintenance]", state.maintenances)
+        self.referred = cast("dict[str, tuple[float, float]]", state.referred)
+        self._jobs: Mapping[int, Job] = state.jobs
+        self._next_job = state.next_job
+        self.swept_at = state.swept_at
+        self.disk_error = state.disk_error
+        self._actions: list[Action] = []
+
+    def finish(self) -> tuple[State, list[Action]]:
+        """The new state and what is to be done."""
+        state = self._before._replace(
+            now=self.now,
+            names=self.names,
+            minions=self.minions,
+            maintenances=self.maintenances,
+            referred=self.referred,
+            jobs=self._jobs,
+            next_job=self._next_job,
+            swept_at=self.swept_at,
+            disk_error=self.disk_error,
+        )
+        return state, self._actions
+
+    def act(self, action: Action) -> None:
+        self._actions.append(action)
+
+    def minion(self, name: str) -> Minion:
+        return self.minions.get(name) or Minion()
+
+    def set_minion(self, name: str, **changes: Any) -> None:
+        self.minions = self._own(self.minions, self._before.minions)
+        self.minions[name] = self.minion(name)._replace(**changes)
+
+    def drop_minion(self, name: str) -> None:
+        self.minions = self._own(self.minions, self._before.minions)
+        self.minions.pop(name, None)
+
+    def set_referred(self, name: str, next_at: float, pause: float) -> None:
+        self.referred = self._own(self.referred, self._before.referred)
+        self.referred[name] = (next_at, pause)
+
+    def set_maintenance(self, key: str, **changes: Any) -> None:
+        self.put_maintenance(key, self.maintenances[key]._replace(**changes))
+
+    def put_maintenance(self, key: str, maintenance: Maintenance) -> None:
+        self.maintenances = self._own(self.maintenances, self._before.maintenances)
+        self.maintenances[key] = maintenance
+
+    def drop_maintenance(self, key: str) -> None:
+        self.maintenances = self._own(self.maintenances, self._before.maintenances)
+        del self.maintenances[key]
+        self.act(Save(key, None))
+
+    def member(self, key: str, minion: str) -> Member:
+        return self.maintenances[key].members.get(minion) or Member()
+
+    def set_member(self, key: str, minion: str, **changes: Any) -> None:
+        maintenance = self.maintenances[key]
+        members = {**maintenance.members, minion: self.member(key, minion)._replace(**changes)}
+        self.put_maintenance(key, maintenance._replace(members=members, examine=True))
+
+    def drop_member(self, key: str, minion: str) -> None:
+        maintenance = self.maintenances[key]
+        members = {name: member for name, member in maintenance.members.items() if name != minion}
+        self.put_maintenance(key, maintenance._replace(members=members, examine=True))
+
+    def save(self, key: str, needed: bool = False) -> None:
+        self.act(Save(key, self.maintenances[key], needed))
+
+    def ask(self, function: str, minions: Iterable[str], key: str = "", **kwargs: Any) -> int:
+        """Ask minions; returns the token."""
+        asked = tuple(sorted(minions))
+        token = self._next_job
+        self._next_job += 1
+        self._jobs = {**self._jobs, token: Job(function, key, frozenset(asked), self.now)}
+        self.act(Ask(token, function, asked, kwargs))
+        return token
+
+    def job(self, token: int) -> Job | None:
+        return self._jobs.get(token)
+
+    def close_job(self, token: int, minion: str | None = None) -> None:
+        """The minion has answered, or (None) no further answer is expected."""
+        jobs = dict(self._jobs)
+        job = jobs.pop(token, None)
+        left = job.minions - {minion} if job is not None and minion is not None else frozenset()
+        if job is not None and left:
+            jobs[token] = job._replace(minions=left)
+        self._jobs = jobs
+
+    def close_old_jobs(self, before: float) -> None:
+        if any(job.asked_at < before for job in self._jobs.values()):
+            self._jobs = {token: job for token, job in self._jobs.items() if job.asked_at >= before}
+
+    @staticmethod
+    def _own(mapping: dict[str, Value], before: Mapping[str, Value]) -> dict[str, Value]:
+        return dict(mapping) if mapping is before else mapping
