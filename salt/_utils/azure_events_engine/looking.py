@@ -32,8 +32,16 @@ def want(turn: Turn, minion: str, at: float | None = None) -> None:
         turn.set_minion(minion, look_at=max(turn.now, min(known.look_at, known.look_asked_at + known.look_pause)))
 
 
+def want_started(turn: Turn, minion: str) -> None:
+    """Ask a minion that has just started: a question that it has not answered is lost."""
+    if minion in turn.names.accepted:
+        known = turn.minion(minion)
+        at = max(turn.now, known.look_asked_at + max(_FIRST_PAUSE, known.look_pause))
+        turn.set_minion(minion, look_wanted=True, look_at=at, silent=0, look_job=0)
+
+
 def want_soon(turn: Turn, minion: str) -> None:
-    """Ask a minion at once: it has just started, or an operator wants to know."""
+    """Ask a minion at once, for an operator."""
     if minion in turn.names.accepted:
         turn.set_minion(minion, look_wanted=True, look_at=turn.now, look_pause=0.0, silent=0, look_job=0)
 

@@ -20,7 +20,7 @@ class Hint(NamedTuple):
     """A beacon's event, or the start of a minion. Its contents do not count: the minion is asked."""
 
     minion: str
-    urgent: bool = False
+    started: bool = False
 
 
 class Returned(NamedTuple):

@@ -28,7 +28,7 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
     elif isinstance(given, Returned):
         taking.take(turn, given.job, given.minion, given.answer)
     elif isinstance(given, Hint):
-        (looking.want_soon if given.urgent else looking.want)(turn, given.minion)
+        (looking.want_started if given.started else looking.want)(turn, given.minion)
     elif isinstance(given, Known):
         _learn(turn, given)
     elif isinstance(given, Unpublished):
@@ -44,9 +44,15 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
 
 
 def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[str, str]) -> State:
-    """The state of an engine that starts with what was written before; all minions are asked before anything is decided."""
-    names = state.names._replace(observed=observed, accepted=frozenset(observed)).learn({}, {}, frozenset(observed))
-    return state._replace(maintenances=maintenances, names=names)
+    """The state with what was written before. What is known already is newer; an operator's hold is kept in any case."""
+    merged = {**maintenances, **state.maintenances}
+    for key, written in maintenances.items():
+        if written.hold is not None and merged[key].hold is None:
+            merged[key] = merged[key]._replace(hold=written.hold)
+    known = {**observed, **state.names.observed}
+    accepted = state.names.accepted or frozenset(known)
+    names = state.names._replace(observed=known).learn(state.names.table, state.names.pillar, accepted)
+    return state._replace(maintenances=merged, names=names._replace(accepted=state.names.accepted))
 
 
 def _decide(turn: Turn) -> None:

@@ -7,11 +7,13 @@ The runner and the engine share a secret in a file that only the user of the mas
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
 import os
 import secrets
+import tempfile
 from typing import Any, Mapping
 
 # seconds for which a request counts
@@ -21,16 +23,19 @@ _BYTES = 32
 
 def read_secret(path: str) -> bytes:
     """The secret; it is made when there is none. Raises OSError."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        pass
-    else:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
+    if not os.path.exists(path):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(path))
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            # the first one counts where two processes make a secret
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            os.unlink(draft)
     with open(path, "rb") as file:
         return file.read()
 
@@ -46,7 +51,7 @@ def is_genuine(request: Mapping[str, Any], secret: bytes, now: float) -> bool:
 
     Args:
         request: has ``time`` (seconds since 1970) and ``signature``.
-        secret: too short a one, of a file that was not written yet, proves nothing.
+        secret: of `read_secret`; a shorter one proves nothing.
         now: seconds since 1970.
     """
     signature, time = request.get("signature"), request.get("time")

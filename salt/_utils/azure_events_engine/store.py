@@ -54,7 +54,7 @@ class Store:
             maintenances, names = self._read(now)
         except StoreError:
             raise
-        except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as error:
+        except (sqlite3.DatabaseError, ValueError, LookupError, TypeError) as error:
             if _is_environment(error):
                 raise StoreError("%s: %s" % (self.path, error)) from error
             problem = self._set_aside(str(error))
@@ -107,9 +107,11 @@ class Store:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version not in (0, _VERSION):
                 raise ValueError("the file is of version %s, expected %d" % (version, _VERSION))
-            for statement in _SCHEMA:
-                connection.execute(statement)
-            connection.execute("PRAGMA user_version = %d" % _VERSION)
+            # a file that is complete can be read though the disk is full
+            if version == 0:
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+                connection.execute("PRAGMA user_version = %d" % _VERSION)
         return self._connection
 
     def _read(self, now: float) -> tuple[dict[str, Maintenance], dict[str, str]]:
@@ -142,7 +144,7 @@ class Store:
         with contextlib.suppress(sqlite3.Error, StoreError):
             if self._connection is not None:
                 for key, contents in self._connection.execute("SELECT key, contents FROM maintenances WHERE held"):
-                    with contextlib.suppress(ValueError, KeyError, TypeError):
+                    with contextlib.suppress(ValueError, LookupError, TypeError):
                         from_dict(json.loads(contents), 0.0)
                         found.append((str(key), str(contents)))
         return found
@@ -151,14 +153,17 @@ class Store:
 def as_dict(maintenance: Maintenance) -> dict[str, Any]:
     """What is written of a maintenance."""
     approval = maintenance.approval
+    # most minions of an event have the same list
+    lists = {resources: index for index, resources in enumerate(dict.fromkeys(member.resources for member in maintenance.members.values()))}
     return {
         "event_id": maintenance.event_id,
         "event_type": maintenance.event_type,
         "not_before": maintenance.not_before,
         "members": {
-            minion: {"listed": member.listed, "status": member.status, "resources": member.resources, "record": member.record != ""}
+            minion: {"listed": member.listed, "status": member.status, "resources": lists[member.resources], "record": member.record != ""}
             for minion, member in maintenance.members.items()
         },
+        "resources": [list(resources) for resources in lists],
         "approval": approval._replace(job=0, asked_at=0.0)._asdict() if approval is not None else None,
         "hold": maintenance.hold._asdict() if maintenance.hold is not None else None,
         "forced": maintenance.forced._replace(job=0, asked_at=0.0)._asdict() if maintenance.forced is not None else None,
@@ -169,13 +174,14 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
 
 
 def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
-    """The maintenance that was written. What a minion has prepared counts when the minion says so again. Raises ValueError, KeyError, TypeError."""
+    """The maintenance that was written. What a minion has prepared counts when the minion says so again. Raises ValueError, LookupError, TypeError."""
     approval = Approval(**dict(given["approval"], job=0, asked_at=now)) if given["approval"] is not None else None
+    lists = [tuple(resources) for resources in given["resources"]]
     members = {
         str(minion): Member(
             listed=member["listed"],
             status=STARTED if member["status"] == STARTED else SCHEDULED,
-            resources=tuple(member["resources"]),
+            resources=lists[member["resources"]],
             record=PREPARED if member["record"] and not member["listed"] else "",
             next_at=now + _PAUSE,
         )

@@ -1,0 +1,188 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""
+Azure Scheduled Events of a fleet: prepare, approve once, recover
+=================================================================
+
+.. versionadded:: 0.1.0
+
+The engine takes what beacons send as hints, asks the minions themselves, has each minion that an event hits prepare, approves the event
+once when every VM of it is ready, and has the minions recover when it is over. ``salt-run azure_events.status`` shows what it does.
+
+:configuration: In the master's configuration; all keys of ``azure_events`` are optional and have their defaults here:
+
+    .. code-block:: yaml
+
+        engines:
+          - azure_events: {}
+
+        azure_events:
+          minions: '*'                # minions that take part
+          minions_type: glob
+          mapping: {}                 # minion id: name of its VM in Azure
+          mapping_pillar: ''          # pillar key that has the name of the VM
+          unknown_resources: hold     # or approve, though an event hits VMs that are no minions
+          at_once: 20                 # maintenances whose preparation is started at a time
+          answer: 15s                 # a minion without an answer counts as silent
+          poll: 30s                   # minions of a maintenance are asked without a hint
+          sweep: 5m                   # all minions are asked without a hint
+          keep: 24h                   # a maintenance that is over stays in the status
+
+    The engine and its helper come to the master with ``salt-run saltutil.sync_engines`` and ``salt-run saltutil.sync_utils``, or with the
+    Python package; it starts with the next start of the master.
+"""
+
+# Salt's loader puts __opts__ and the like into the module
+# pylint: disable=undefined-variable
+
+from __future__ import annotations
+
+import logging
+import os
+
+import salt.client
+import salt.loader
+import salt.payload
+import salt.utils.event
+import salt.utils.jid
+import salt.utils.master
+import salt.utils.minions
+from salt.exceptions import SaltException
+
+try:
+    from azure_events_engine import shell, signature
+    from azure_events_engine.messages import Known
+    from azure_events_engine.settings import read_settings
+    from azure_events_engine.store import Store
+
+    MISSING = None
+except ImportError as error:
+    MISSING = "%s: run salt-run saltutil.sync_utils, or install the package into the master's Python" % error
+
+log = logging.getLogger(__name__)
+
+__virtualname__ = "azure_events"
+
+# seconds that the bus is waited for, and events that are taken, before the engine decides
+_WAIT = 0.1
+_AT_ONCE = 200
+_LOCAL_CACHE = "local_cache"
+
+
+def __virtual__():
+    return __virtualname__ if MISSING is None else (False, "azure_events: " + MISSING)
+
+
+def start():
+    """
+    Run until the master ends. Called by the master.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run azure_events.status
+    """
+    # before all else, so that nothing is missed
+    with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
+        bus.connect_pub()
+        try:
+            settings = read_settings(__opts__.get("azure_events"))
+        except ValueError as error:
+            _refuse(bus, str(error))
+            return
+        if not __opts__.get("job_cache", True):
+            _refuse(bus, "azure_events: job_cache is off; the engine reads the returns of minions from the master's job cache")
+            return
+        folder = os.path.join(__opts__["cachedir"], "azure_events")
+        engine = shell.Shell(settings, _Master(bus, settings), Store(os.path.join(folder, "engine.sqlite")), signature.read_secret(_secret_path()))
+        engine.open()
+        while True:
+            _take_all(bus, engine)
+            engine.tick()
+
+
+def _take_all(bus, engine):
+    event = bus.get_event(wait=_WAIT, full=True, auto_reconnect=True)
+    for _number in range(_AT_ONCE):
+        if event is None:
+            return
+        try:
+            engine.take(event["tag"], event["data"])
+        except Exception:  # pylint: disable=broad-exception-caught  # one event must not end the engine
+            log.exception("azure_events: the event %.200r could not be taken", event.get("tag"))
+        event = bus.get_event(full=True, no_block=True, auto_reconnect=True)
+
+
+def _refuse(bus, problem):
+    """Wait for a better configuration, and say what is wrong with this one."""
+    log.error("%s", problem)
+    while True:
+        event = bus.get_event(wait=60, tag=shell.REQUEST, full=True, auto_reconnect=True)
+        if event is not None:
+            bus.fire_event({"error": problem}, shell.REPLY + event["tag"][len(shell.REQUEST) :])
+
+
+def _secret_path():
+    return os.path.join(__opts__["cachedir"], "azure_events", "secret")
+
+
+class _Master:
+    """What the engine needs of this master."""
+
+    def __init__(self, bus, settings):
+        self._bus = bus
+        self._settings = settings
+        self._client = None
+        self._returners = None
+
+    def publish(self, function, minions, kwargs):
+        try:
+            if self._client is None:
+                self._client = salt.client.LocalClient(mopts=dict(__opts__))
+            published = self._client.run_job(list(minions), "azure_events." + function, kwarg=dict(kwargs), tgt_type="list", timeout=5, listen=False)
+        except SaltException as error:
+            self._client = None
+            raise shell.PublishError(str(error)) from error
+        if not published or "jid" not in published:
+            raise shell.PublishError("the master did not take the job")
+        return published["jid"]
+
+    def send(self, tag, data):
+        self._bus.fire_event(dict(data), tag)
+
+    def known(self):
+        settings = self._settings
+        accepted = salt.utils.minions.CkMinions(__opts__).check_minions(settings.minions, settings.minions_type)["minions"]
+        return Known(frozenset(accepted), self._pillar_names(list(accepted)) if settings.mapping_pillar else {})
+
+    def stored_return(self, job_id, minion):
+        if __opts__["master_job_cache"] == _LOCAL_CACHE:
+            folder = salt.utils.jid.jid_dir(job_id, os.path.join(__opts__["cachedir"], "jobs"), __opts__["hash_type"])
+            try:
+                with open(os.path.join(folder, minion, "return.p"), "rb") as file:
+                    return salt.payload.load(file)
+            except FileNotFoundError:
+                return None
+        if self._returners is None:
+            self._returners = salt.loader.returners(__opts__, {})
+        return self._returners[__opts__["master_job_cache"] + ".get_jid"](job_id).get(minion)
+
+    def _pillar_names(self, minions):
+        """Names of VMs as the pillar has them that the master last made for each minion."""
+        cached = salt.utils.master.MasterPillarUtil(
+            minions,
+            "list",
+            use_cached_grains=True,
+            grains_fallback=False,
+            use_cached_pillar=True,
+            pillar_fallback=False,
+            opts=__opts__,
+        ).get_minion_pillar()
+        found = {}
+        for minion, pillar in cached.items():
+            for word in self._settings.mapping_pillar.split(":"):
+                pillar = pillar.get(word) if isinstance(pillar, dict) else None
+            if isinstance(pillar, str) and pillar:
+                found[minion] = pillar
+        return found

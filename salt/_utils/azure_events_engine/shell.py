@@ -1,0 +1,212 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Around the reducer: events of the bus become inputs, and actions are carried out through ``Ports``. Knows nothing of Salt."""
+
+from __future__ import annotations
+
+import logging
+import time
+import urllib.parse
+from collections import deque
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Protocol
+
+from . import signature
+from .messages import Action, Announce, Ask, Hint, Input, Known, Reply, Request, Returned, Save, SaveName, Saved, Tick, Unpublished, Unsaved
+from .reducer import reduce, restored
+from .settings import Settings
+from .state import Maintenance, State
+from .store import Store, StoreError
+
+log = logging.getLogger(__name__)
+
+REQUEST = "azure_events/request/"
+REPLY = "azure_events/reply/"
+EVENT = "salt/azure_events/"
+
+# seconds: between two looks at the master's keys that events cause, for a return to reach the job cache, before a failed write is repeated
+_KEYS = 5.0
+_JOB_CACHE = 10.0
+_WRITE = 5.0
+# of jobs and of requests that are remembered
+_MOST_JOBS = 20000
+_MOST_REQUESTS = 1000
+
+
+class PublishError(Exception):
+    """A job could not be published."""
+
+
+class Ports(Protocol):
+    """What the shell needs of a master."""
+
+    def publish(self, function: str, minions: tuple[str, ...], kwargs: Mapping[str, Any]) -> str:
+        """Publish a job of the module azure_events; returns its ID. Raises PublishError."""
+
+    def send(self, tag: str, data: Mapping[str, Any]) -> None:
+        """Send an event on the master's bus."""
+
+    def known(self) -> Known:
+        """The minions that take part now."""
+
+    def stored_return(self, job_id: str, minion: str) -> Optional[Mapping[str, Any]]:
+        """What the master has stored of a minion's return, which is what the minion sent; None while there is nothing."""
+
+
+class _Return(NamedTuple):
+    job: int
+    job_id: str
+    minion: str
+    until: float
+
+
+class Shell:
+    """The engine without its bus. ``clock`` gives monotonic seconds, ``wall`` seconds since 1970."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        ports: Ports,
+        store: Store,
+        secret: bytes,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._ports = ports
+        self._store = store
+        self._secret = secret
+        self._clock = clock
+        self._wall = wall
+        self.state = State(settings)
+        self._jobs: dict[str, int] = {}
+        self._returns: list[_Return] = []
+        self._requests: dict[str, float] = {}
+        self._unwritten: dict[str, Optional[Maintenance]] = {}
+        self._unwritten_names: dict[str, str] = {}
+        self._write_at = clock()
+        self._keys_at = clock()
+        self._keys_wanted = True
+        self._is_open = False
+
+    def open(self) -> None:
+        """Read what an earlier engine has written. What cannot be read is tried again before anything is written."""
+        try:
+            loaded = self._store.load(self._clock())
+        except StoreError as error:
+            log.error("azure_events: %s; no event is approved until the file can be written", error)
+            return
+        if loaded.problem:
+            log.error("azure_events: %s", loaded.problem)
+        self._is_open = True
+        self.state = restored(self.state, loaded.maintenances, loaded.names)
+
+    def take(self, tag: str, data: Any) -> None:
+        """Take one event of the bus."""
+        parts = tag.split("/")
+        if not isinstance(data, Mapping):
+            return
+        if tag.startswith("salt/beacon/") and len(parts) == 5 and parts[3] == "azure_events":
+            self._reduce(Hint(parts[2]))
+        elif tag.startswith("salt/minion/") and len(parts) == 4 and parts[3] == "start":
+            self._keys_wanted = self._keys_wanted or parts[2] not in self.state.names.accepted
+            self._reduce(Hint(parts[2], started=True))
+        elif tag.startswith("salt/job/") and len(parts) == 5 and parts[3] == "ret" and parts[2] in self._jobs:
+            self._returns.append(_Return(self._jobs[parts[2]], parts[2], parts[4], self._clock() + _JOB_CACHE))
+        elif tag.startswith(REQUEST):
+            self._take_request(tag[len(REQUEST) :], data)
+
+    def tick(self) -> None:
+        """Let time pass; to be called several times a second."""
+        now = self._clock()
+        if (self._keys_wanted and now >= self._keys_at) or now >= self._keys_at + self.state.settings.sweep:
+            self._keys_wanted = False
+            self._keys_at = now + _KEYS
+            self._learn()
+        self._read_returns(now)
+        if (self._unwritten or self._unwritten_names) and now >= self._write_at:
+            for given in self._write([]):
+                self._reduce(given)
+        self._reduce(Tick())
+
+    def _learn(self) -> None:
+        known = self._ports.known()
+        gone = [minion for minion in self.state.names.observed if minion not in known.accepted]
+        self._reduce(known)
+        if gone:
+            try:
+                self._store.forget_names(gone)
+            except StoreError as error:
+                log.error("azure_events: %s", error)
+
+    def _read_returns(self, now: float) -> None:
+        waiting, self._returns = self._returns, []
+        for one in waiting:
+            stored = self._ports.stored_return(one.job_id, one.minion)
+            if stored is not None:
+                self._reduce(Returned(one.job, one.minion, stored.get("return")))
+            elif now < one.until:
+                self._returns.append(one)
+            else:
+                log.warning("azure_events: the return of %s for job %s is not in the master's job cache and does not count", one.minion, one.job_id)
+
+    def _take_request(self, request_id: str, data: Mapping[str, Any]) -> None:
+        wall = self._wall()
+        self._requests = {known: until for known, until in self._requests.items() if until > wall}
+        fresh = request_id not in self._requests and len(self._requests) < _MOST_REQUESTS
+        if not (fresh and data.get("request_id") == request_id and signature.is_genuine(data, self._secret, wall)):
+            log.warning("azure_events: a request on the bus was not signed by this master, or is repeated; it does not count")
+            return
+        self._requests[request_id] = wall + 2 * signature.LASTS
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall))
+        texts = {key: str(data.get(key) or "") for key in ("do", "event_id", "by")}
+        log.info("azure_events: %(by)s asks for %(do)s %(event_id)s", texts)
+        self._reduce(Request(request_id, at=at, force=data.get("force") is True, **texts))
+
+    def _reduce(self, given: Input) -> None:
+        inputs: deque[Input] = deque([given])
+        while inputs:
+            self.state, actions = reduce(self.state, inputs.popleft(), self._clock())
+            # what is written comes first: nothing is sent that is not recorded
+            inputs.extend(self._write(actions))
+            for action in actions:
+                inputs.extend(self._carry_out(action))
+
+    def _carry_out(self, action: Action) -> list[Input]:
+        if isinstance(action, Ask):
+            try:
+                job_id = self._ports.publish(action.function, action.minions, action.kwargs)
+            except PublishError as error:
+                log.error("azure_events: a job for %d minions could not be published: %s", len(action.minions), error)
+                return [Unpublished(action.job, str(error))]
+            self._jobs[job_id] = action.job
+            while len(self._jobs) > _MOST_JOBS:
+                del self._jobs[next(iter(self._jobs))]
+        elif isinstance(action, Announce):
+            log.info("azure_events: event %s: %s", action.event_id, action.step)
+            self._ports.send("%s%s/%s" % (EVENT, urllib.parse.quote(action.event_id, safe=""), action.step), action.data)
+        elif isinstance(action, Reply):
+            self._ports.send(REPLY + action.request_id, action.data)
+        return []
+
+    def _write(self, actions: list[Action]) -> list[Input]:
+        """Write what the actions say, and what could not be written before, in one transaction."""
+        saves = [action for action in actions if isinstance(action, Save)]
+        names = {action.minion: action.vm for action in actions if isinstance(action, SaveName)}
+        if actions and not (saves or names):
+            return []
+        self._unwritten.update({action.key: action.maintenance for action in saves})
+        self._unwritten_names.update(names)
+        if not self._unwritten and not self._unwritten_names:
+            return []
+        if not self._is_open:
+            self.open()
+        try:
+            if not self._is_open:
+                raise StoreError("%s cannot be opened" % self._store.path)
+            self._store.save(self._unwritten, self._unwritten_names)
+        except StoreError as error:
+            log.error("azure_events: %s", error)
+            self._write_at = self._clock() + _WRITE
+            return [Unsaved(action.key, str(error)) for action in saves]
+        self._unwritten, self._unwritten_names = {}, {}
+        written: list[Input] = [Saved(action.key) for action in saves if action.needed]
+        return written + ([Saved("")] if self.state.disk_error else [])
