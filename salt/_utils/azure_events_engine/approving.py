@@ -137,7 +137,7 @@ def ranked(maintenance: Maintenance, state: State | Turn) -> list[str]:
 def approve(turn: Turn) -> None:
     """Record the approvals that are due; they are sent when they are on disk."""
     for key, maintenance in turn.maintenances.items():
-        if maintenance.over_at is None and (maintenance.examine or turn.now - maintenance.examined_at >= _EXAMINE):
+        if maintenance.examine or turn.now - maintenance.examined_at >= _EXAMINE:
             turn.set_maintenance(key, examine=False, examined_at=turn.now)
             _refer(turn, turn.maintenances[key])
             _examine(turn, key, turn.maintenances[key])

@@ -33,21 +33,22 @@ _MOST_OVER = 1000
 
 def announce(turn: Turn) -> None:
     """Send what has changed; end what is over."""
-    for key, maintenance in turn.maintenances.items():
-        if maintenance.over_at is None:
+    for key, maintenance in list(turn.maintenances.items()):
+        gone = is_lost_for_ever(turn, maintenance, _GONE) or turn.now - maintenance.last_word > turn.settings.keep + _GONE
+        if maintenance.changed or gone:
             _announce_steps(turn, key, maintenance)
-            _end(turn, key, turn.maintenances[key])
-        elif any(member.listed or member.record for member in maintenance.members.values()):
-            # a minion that was silent is back, and still has a record
-            turn.set_maintenance(key, over_at=None, announced=maintenance.announced - {OVER, RECOVERED}, examine=True)
+            turn.set_maintenance(key, changed=False)
+            _end(turn, key, turn.maintenances[key], gone)
 
 
 def forget(turn: Turn) -> None:
     """Drop what has been over for long, and what is too much."""
-    over = sorted((maintenance.over_at, key) for key, maintenance in turn.maintenances.items() if maintenance.over_at is not None)
-    for index, (over_at, key) in enumerate(over):
-        if turn.now - over_at > turn.settings.keep or index < len(over) - _MOST_OVER:
-            turn.drop_maintenance(key)
+    # they ended in the order in which they stand
+    while turn.over:
+        key, maintenance = next(iter(turn.over.items()))
+        if len(turn.over) <= _MOST_OVER and turn.now - maintenance.over_at <= turn.settings.keep:
+            break
+        turn.forget_over(key, for_ever=True)
 
 
 def _announce_steps(turn: Turn, key: str, maintenance: Maintenance) -> None:
@@ -79,9 +80,8 @@ def _announce_steps(turn: Turn, key: str, maintenance: Maintenance) -> None:
             _send(turn, key, HELD, reason=reason)
 
 
-def _end(turn: Turn, key: str, maintenance: Maintenance) -> None:
-    gone = is_lost_for_ever(turn, maintenance, _GONE) or turn.now - maintenance.last_word > turn.settings.keep + _GONE
-    if maintenance.hold is not None and not maintenance.members and turn.now - maintenance.last_word <= turn.settings.keep:
+def _end(turn: Turn, key: str, maintenance: Maintenance, gone: bool) -> None:
+    if maintenance.hold is not None and not maintenance.members and not gone:
         # an operator's order that came before the event
         return
     listing = [] if gone else maintenance.listing()
@@ -95,10 +95,10 @@ def _end(turn: Turn, key: str, maintenance: Maintenance) -> None:
         return
     for minion in left:
         looking.want(turn, minion)
-    turn.set_maintenance(key, over_at=turn.now, announced=turn.maintenances[key].announced | {RECOVERED})
-    turn.save(key)
+    turn.set_maintenance(key, announced=turn.maintenances[key].announced | {RECOVERED})
     if DRAINING in maintenance.announced and not left:
         _send(turn, key, RECOVERED)
+    turn.end_maintenance(key)
 
 
 def _send(turn: Turn, key: str, step: str, **more: Any) -> None:

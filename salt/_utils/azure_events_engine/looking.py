@@ -67,16 +67,17 @@ def answered(turn: Turn, minion: str, token: int, news: bool) -> None:
 
 
 def poll_members(turn: Turn) -> None:
-    """The members of a maintenance are asked from time to time, without a hint."""
-    due = turn.now - turn.settings.poll
+    """The members of all maintenances are asked from time to time without a hint, together; those that do not return sooner."""
+    is_time = turn.now - turn.polled_at >= turn.settings.poll
+    if is_time:
+        turn.polled_at = turn.now
+    late = turn.now - turn.settings.answer
     for maintenance in turn.maintenances.values():
-        if maintenance.over_at is None:
-            for minion, member in maintenance.members.items():
-                known = turn.minion(minion)
-                if not known.look_wanted and known.look_asked_at <= due:
-                    want(turn, minion)
-                elif member.job and turn.now - member.asked_at > turn.settings.answer and not known.look_wanted:
-                    want(turn, minion, max(turn.now, known.look_asked_at + _WORKING))
+        for minion, member in maintenance.members.items():
+            if is_time:
+                want(turn, minion)
+            elif member.job and member.asked_at < late and not turn.minion(minion).look_wanted:
+                want(turn, minion, turn.minion(minion).look_asked_at + _WORKING)
 
 
 def sweep(turn: Turn) -> None:
@@ -97,7 +98,7 @@ def ask_due(turn: Turn) -> None:
             silent = known.silent + 1
             pause = min(_LONGEST_SILENCE, _WORKING * 2.0 ** min(silent - 1, 10))
             turn.set_minion(minion, look_job=0, silent=silent, look_wanted=known.look_wanted or silent < 3, look_at=turn.now + pause)
-        elif known.look_wanted and not known.look_job and known.look_at <= turn.now:
+        elif known.look_wanted and not known.look_job and known.look_at <= turn.now and turn.credit(minion) >= 1.0:
             due.append(minion)
     if due:
         token = turn.ask("status", due)

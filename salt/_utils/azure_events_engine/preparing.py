@@ -11,11 +11,22 @@ from .turn import Turn
 
 # a preparation that was asked for longer ago is no reason to make others wait
 _STARTING = 60.0
+# seconds after which a maintenance is looked at though nothing has changed
+_LONGEST_IDLE = 5.0
 
 
-def prepare(turn: Turn) -> None:
-    """Ask for the preparations that are due, the most urgent event first."""
-    due = [(key, minions) for key, maintenance in turn.maintenances.items() if (minions := _due_to_prepare(turn, maintenance))]
+def ask(turn: Turn) -> None:
+    """Ask for the preparations and recoveries that are due."""
+    keys = [key for key, maintenance in turn.maintenances.items() if maintenance.work_at <= turn.now]
+    _prepare(turn, keys)
+    _recover(turn, keys)
+    for key in keys:
+        turn.set_maintenance(key, work_at=_next_work(turn, turn.maintenances[key]), changed=turn.maintenances[key].changed)
+
+
+def _prepare(turn: Turn, keys: list[str]) -> None:
+    """The most urgent event comes first."""
+    due = [(key, minions) for key in keys if (minions := _due_to_prepare(turn, turn.maintenances[key]))]
     if not due:
         return
     under_way = [maintenance for maintenance in turn.maintenances.values() if _is_starting(turn, maintenance)]
@@ -36,19 +47,30 @@ def prepare(turn: Turn) -> None:
         count += 1
 
 
-def recover(turn: Turn) -> None:
-    """Ask the minions that have a record of an event that is over for them."""
-    for key, maintenance in turn.maintenances.items():
-        due = [minion for minion, member in maintenance.members.items() if _is_due_to_recover(turn, minion, member)]
-        if due:
-            token = turn.ask("recover", due, key, event_id=maintenance.event_id)
-            for minion in due:
+def _recover(turn: Turn, keys: list[str]) -> None:
+    """A minion that was prepared for several events recovers once, when all of them are over for it."""
+    due = {key: minions for key in keys if (minions := _due_to_recover(turn, turn.maintenances[key]))}
+    if not due:
+        return
+    waiting = {
+        minion
+        for maintenance in turn.maintenances.values()
+        for minion, member in maintenance.members.items()
+        if member.doing == "recover" or (member.record and member.listed and not member.absent)
+    }
+    for key, minions in due.items():
+        free = [minion for minion in minions if minion not in waiting]
+        if free:
+            token = turn.ask("recover", free, key, event_id=turn.maintenances[key].event_id)
+            for minion in free:
                 turn.set_member(key, minion, doing="recover", job=token, asked_at=turn.now)
+            waiting.update(free)
 
 
-def is_queued(maintenance: Maintenance) -> bool:
-    """Return True if a minion should prepare and was not asked yet."""
-    return any(is_to_prepare(member) and not member.outcome and not member.job for member in maintenance.members.values())
+def _next_work(turn: Turn, maintenance: Maintenance) -> float:
+    """When to look at a maintenance again in which nothing changes."""
+    later = turn.now + _LONGEST_IDLE
+    return min([later, *(member.next_at for member in maintenance.members.values() if member.next_at > turn.now)])
 
 
 def is_to_prepare(member: Member) -> bool:
@@ -63,7 +85,7 @@ def is_to_prepare(member: Member) -> bool:
 
 
 def _due_to_prepare(turn: Turn, maintenance: Maintenance) -> list[str]:
-    if maintenance.over_at is not None or not any(map(is_to_prepare, maintenance.members.values())):
+    if not any(map(is_to_prepare, maintenance.members.values())):
         return []
     return [
         minion
@@ -74,12 +96,15 @@ def _due_to_prepare(turn: Turn, maintenance: Maintenance) -> list[str]:
 
 def _is_reachable(turn: Turn, minion: str) -> bool:
     known = turn.minion(minion)
-    return minion in turn.names.accepted and known.silent == 0
+    return minion in turn.names.accepted and known.silent == 0 and turn.credit(minion) >= 1.0
 
 
-def _is_due_to_recover(turn: Turn, minion: str, member: Member) -> bool:
-    over = not member.listed or member.absent > 0
-    return over and member.record != "" and not member.job and member.next_at <= turn.now and _is_reachable(turn, minion)
+def _due_to_recover(turn: Turn, maintenance: Maintenance) -> list[str]:
+    return [
+        minion
+        for minion, member in maintenance.members.items()
+        if member.record and (not member.listed or member.absent) and not member.job and member.next_at <= turn.now and _is_reachable(turn, minion)
+    ]
 
 
 def _is_starting(turn: Turn, maintenance: Maintenance) -> bool:

@@ -45,21 +45,22 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
 
 def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[str, str]) -> State:
     """The state with what was written before. What is known already is newer; an operator's hold is kept in any case."""
-    merged = {**maintenances, **state.maintenances}
-    for key, written in maintenances.items():
+    lasting = {key: written for key, written in maintenances.items() if not written.is_over}
+    over = {key: written for key, written in maintenances.items() if written.is_over and key not in state.maintenances}
+    merged = {**lasting, **state.maintenances}
+    for key, written in lasting.items():
         if written.hold is not None and merged[key].hold is None:
             merged[key] = merged[key]._replace(hold=written.hold)
     known = {**observed, **state.names.observed}
     accepted = state.names.accepted or frozenset(known)
     names = state.names._replace(observed=known).learn(state.names.table, state.names.pillar, accepted)
-    return state._replace(maintenances=merged, names=names._replace(accepted=state.names.accepted))
+    return state._replace(maintenances=merged, over=over, names=names._replace(accepted=state.names.accepted))
 
 
 def _decide(turn: Turn) -> None:
     looking.sweep(turn)
     looking.poll_members(turn)
-    preparing.prepare(turn)
-    preparing.recover(turn)
+    preparing.ask(turn)
     approving.approve(turn)
     ending.announce(turn)
     ending.forget(turn)

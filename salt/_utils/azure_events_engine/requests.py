@@ -34,6 +34,8 @@ def _answer(turn: Turn, request: Request) -> dict[str, Any]:
     if not is_event_id(request.event_id):
         return {"error": "event_id: expected the ID of an event, not %r" % (request.event_id,)}
     key = event_key(request.event_id)
+    if key in turn.over and request.do != "hold":
+        return {"rows": event_rows(turn, key), "problem": turn.disk_error}
     if request.do == "hold":
         return _hold(turn, key, request)
     if key not in turn.maintenances:

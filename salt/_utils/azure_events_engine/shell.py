@@ -27,6 +27,8 @@ EVENT = "salt/azure_events/"
 _KEYS = 5.0
 _JOB_CACHE = 10.0
 _WRITE = 5.0
+# seconds after which is decided though nothing has come
+_TICK = 0.5
 # of jobs and of requests that are remembered
 _MOST_JOBS = 20000
 _MOST_REQUESTS = 1000
@@ -86,6 +88,8 @@ class Shell:
         self._keys_at = clock()
         self._keys_wanted = True
         self._is_open = False
+        self._has_news = False
+        self._tick_at = clock()
 
     def open(self) -> None:
         """Read what an earlier engine has written. What cannot be read is tried again before anything is written."""
@@ -125,7 +129,10 @@ class Shell:
         if (self._unwritten or self._unwritten_names) and now >= self._write_at:
             for given in self._write([]):
                 self._reduce(given)
-        self._reduce(Tick())
+        if self._has_news or now >= self._tick_at:
+            self._tick_at = now + _TICK
+            self._reduce(Tick())
+            self._has_news = False
 
     def _learn(self) -> None:
         known = self._ports.known()
@@ -162,6 +169,7 @@ class Shell:
         self._reduce(Request(request_id, at=at, force=data.get("force") is True, **texts))
 
     def _reduce(self, given: Input) -> None:
+        self._has_news = True
         inputs: deque[Input] = deque([given])
         while inputs:
             self.state, actions = reduce(self.state, inputs.popleft(), self._clock())

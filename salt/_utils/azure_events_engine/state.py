@@ -25,6 +25,7 @@ class Minion(NamedTuple):
         answered_at: time of its last good answer.
         answered_job: token of the newest question that it answered.
         silent: questions in a row that it did not answer in time.
+        credit, credit_at: questions that it may be asked without a pause, and when that was counted.
     """
 
     complaint: str = ""
@@ -38,6 +39,8 @@ class Minion(NamedTuple):
     answered_at: float = -math.inf
     answered_job: int = 0
     silent: int = 0
+    credit: float = math.inf
+    credit_at: float = -math.inf
 
 
 class Member(NamedTuple):
@@ -106,7 +109,9 @@ class Maintenance(NamedTuple):
         examined_at: when that was.
         unrecorded: why the approval could not be recorded, or "".
         last_word: time of the last answer of a member.
-        over_at: time at which it ended, or None while it lasts.
+        work_at: time before which no preparation and no recovery is due, unless something changes.
+        changed: whether something has changed since its steps were last announced.
+        over_at: time at which it ended.
     """
 
     event_id: str
@@ -123,11 +128,17 @@ class Maintenance(NamedTuple):
     examined_at: float = -math.inf
     unrecorded: str = ""
     last_word: float = -math.inf
-    over_at: Optional[float] = None
+    work_at: float = -math.inf
+    changed: bool = True
+    over_at: float = -math.inf
 
     @property
     def approved(self) -> bool:
         return self.approval is not None and self.approval.outcome != ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.over_at != -math.inf
 
     def listing(self) -> list[str]:
         """Minions whose IMDS lists the event."""
@@ -147,9 +158,12 @@ class State(NamedTuple):
     """Everything.
 
     Attributes:
+        maintenances: by event key, while they last.
+        over: the same for those that are over, for the status.
         now: time of the last input, monotonic seconds.
         next_job: token of the next question.
         swept_at: time of the last question to all minions.
+        polled_at: time of the last question to the members of all maintenances.
         disk_error: why the last attempt to write failed, or "".
         referred: by minion id: time before which it is not asked on the word of another minion, and the pause that follows.
     """
@@ -158,9 +172,11 @@ class State(NamedTuple):
     names: Names = Names()
     minions: Mapping[str, Minion] = {}
     maintenances: Mapping[str, Maintenance] = {}
+    over: Mapping[str, Maintenance] = {}
     jobs: Mapping[int, Job] = {}
     now: float = -math.inf
     next_job: int = 1
     swept_at: float = -math.inf
+    polled_at: float = -math.inf
     disk_error: str = ""
     referred: Mapping[str, tuple[float, float]] = {}

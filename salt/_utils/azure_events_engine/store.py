@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sqlite3
 from typing import Any, Mapping, NamedTuple, Optional
@@ -169,7 +170,7 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
         "forced": maintenance.forced._replace(job=0, asked_at=0.0)._asdict() if maintenance.forced is not None else None,
         "announced": sorted(maintenance.announced),
         "withheld": maintenance.withheld,
-        "over": maintenance.over_at is not None,
+        "over": maintenance.is_over,
     }
 
 
@@ -199,7 +200,7 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
         announced=frozenset(given["announced"]) & frozenset(STEPS),
         withheld=given["withheld"],
         last_word=now,
-        over_at=now if given["over"] else None,
+        over_at=now if given["over"] else -math.inf,
     )
 
 

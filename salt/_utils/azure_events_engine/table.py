@@ -19,7 +19,7 @@ def event_rows(state: State | Turn, event_key: str = "") -> list[Row]:
     """One row for each event and VM, or those of one event."""
     return [
         row
-        for key, maintenance in sorted(state.maintenances.items())
+        for key, maintenance in [*sorted(state.maintenances.items()), *state.over.items()]
         if event_key in ("", key)
         for row in _rows(state, maintenance)
     ]
@@ -85,7 +85,7 @@ def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
     for vm, name in vms.items():
         ready = readiness(state, maintenance, vm, name)
         member = maintenance.members.get(ready.minion)
-        if maintenance.over_at is not None:
+        if maintenance.is_over:
             rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": None, "why_not": None})
             continue
         record = member.record if member is not None else ""
@@ -93,7 +93,7 @@ def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
         if member is not None and record and not member.listed:
             text = ": ".join(filter(None, ("recover", member.outcome, member.reason)))
         rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": record or None, "why_not": text})
-    if maintenance.hold is not None and maintenance.over_at is None:
+    if maintenance.hold is not None and not maintenance.is_over:
         for row in rows:
             row["held"] = "%s, %s" % (maintenance.hold.by, maintenance.hold.at)
     return rows
@@ -108,7 +108,7 @@ def _approved(maintenance: Maintenance) -> str | None:
 
 
 def _waiting_for(maintenance: Maintenance) -> str:
-    if maintenance.over_at is not None:
+    if maintenance.is_over:
         return "nothing; it is over"
     members = maintenance.members.values()
     if not any(member.listed for member in members):

@@ -127,12 +127,13 @@ def _take_name(turn: Turn, minion: str, status: Status) -> bool:
 
 
 def _add(turn: Turn, key: str, maintenance: Maintenance) -> None:
-    known = turn.maintenances.get(key)
-    if known is None and len(turn.maintenances) < MOST_MAINTENANCES:
-        turn.put_maintenance(key, maintenance._replace(last_word=turn.now))
-    elif known is not None and known.over_at is not None:
+    if key in turn.maintenances or len(turn.maintenances) >= MOST_MAINTENANCES:
+        return
+    turn.put_maintenance(key, maintenance._replace(last_word=turn.now))
+    if key in turn.over:
         # Azure uses the ID again, or a minion that was silent still has its record
-        turn.put_maintenance(key, maintenance._replace(last_word=turn.now, hold=known.hold))
+        turn.set_maintenance(key, hold=turn.over[key].hold)
+        turn.forget_over(key, for_ever=False)
 
 
 def _take_listed(turn: Turn, minion: str, event: Listed) -> bool:

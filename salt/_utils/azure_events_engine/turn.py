@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Iterable, Mapping, TypeVar, cast
 
 from .mapping import Names
@@ -11,6 +12,10 @@ from .messages import Action, Ask, Save
 from .state import Job, Maintenance, Member, Minion, State
 
 Value = TypeVar("Value")
+
+# of one minion: whatever it does, it costs no more questions
+_MOST_CREDIT = 60.0
+_CREDIT_A_SECOND = 0.2
 
 
 class Turn:
@@ -24,10 +29,12 @@ class Turn:
         # the state's own mappings until they are first changed
         self.minions = cast("dict[str, Minion]", state.minions)
         self.maintenances = cast("dict[str, Maintenance]", state.maintenances)
+        self.over = cast("dict[str, Maintenance]", state.over)
         self.referred = cast("dict[str, tuple[float, float]]", state.referred)
         self._jobs: Mapping[int, Job] = state.jobs
         self._next_job = state.next_job
         self.swept_at = state.swept_at
+        self.polled_at = state.polled_at
         self.disk_error = state.disk_error
         self._actions: list[Action] = []
 
@@ -38,10 +45,12 @@ class Turn:
             names=self.names,
             minions=self.minions,
             maintenances=self.maintenances,
+            over=self.over,
             referred=self.referred,
             jobs=self._jobs,
             next_job=self._next_job,
             swept_at=self.swept_at,
+            polled_at=self.polled_at,
             disk_error=self.disk_error,
         )
         return state, self._actions
@@ -65,16 +74,24 @@ class Turn:
         self.referred[name] = (next_at, pause)
 
     def set_maintenance(self, key: str, **changes: Any) -> None:
-        self.put_maintenance(key, self.maintenances[key]._replace(**changes))
+        self.put_maintenance(key, self.maintenances[key]._replace(**{"changed": True, **changes}))
 
     def put_maintenance(self, key: str, maintenance: Maintenance) -> None:
         self.maintenances = self._own(self.maintenances, self._before.maintenances)
         self.maintenances[key] = maintenance
 
-    def drop_maintenance(self, key: str) -> None:
+    def end_maintenance(self, key: str) -> None:
+        """It is over, and stays in the status."""
         self.maintenances = self._own(self.maintenances, self._before.maintenances)
-        del self.maintenances[key]
-        self.act(Save(key, None))
+        self.over = self._own(self.over, self._before.over)
+        self.over[key] = self.maintenances.pop(key)._replace(over_at=self.now)
+        self.act(Save(key, self.over[key]))
+
+    def forget_over(self, key: str, for_ever: bool) -> None:
+        self.over = self._own(self.over, self._before.over)
+        del self.over[key]
+        if for_ever:
+            self.act(Save(key, None))
 
     def member(self, key: str, minion: str) -> Member:
         return self.maintenances[key].members.get(minion) or Member()
@@ -82,12 +99,12 @@ class Turn:
     def set_member(self, key: str, minion: str, **changes: Any) -> None:
         maintenance = self.maintenances[key]
         members = {**maintenance.members, minion: self.member(key, minion)._replace(**changes)}
-        self.put_maintenance(key, maintenance._replace(members=members, examine=True))
+        self.put_maintenance(key, maintenance._replace(members=members, examine=True, changed=True, work_at=-math.inf))
 
     def drop_member(self, key: str, minion: str) -> None:
         maintenance = self.maintenances[key]
         members = {name: member for name, member in maintenance.members.items() if name != minion}
-        self.put_maintenance(key, maintenance._replace(members=members, examine=True))
+        self.put_maintenance(key, maintenance._replace(members=members, examine=True, changed=True, work_at=-math.inf))
 
     def save(self, key: str, needed: bool = False) -> None:
         self.act(Save(key, self.maintenances[key], needed))
@@ -95,11 +112,18 @@ class Turn:
     def ask(self, function: str, minions: Iterable[str], key: str = "", **kwargs: Any) -> int:
         """Ask minions; returns the token."""
         asked = tuple(sorted(minions))
+        for minion in asked:
+            self.set_minion(minion, credit=self.credit(minion) - 1.0, credit_at=self.now)
         token = self._next_job
         self._next_job += 1
         self._jobs = {**self._jobs, token: Job(function, key, frozenset(asked), self.now)}
         self.act(Ask(token, function, asked, kwargs))
         return token
+
+    def credit(self, minion: str) -> float:
+        """Questions that the minion may be asked now; each question of a status, a preparation or a recovery needs one."""
+        known = self.minion(minion)
+        return min(_MOST_CREDIT, known.credit + (self.now - known.credit_at) * _CREDIT_A_SECOND)
 
     def job(self, token: int) -> Job | None:
         return self._jobs.get(token)

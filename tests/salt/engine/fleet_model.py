@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A model of Azure and of minions: what the contract between minions and engine promises, in virtual time."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+Answer = dict[str, Any]
+
+
+@dataclass
+class Event:
+    event_id: str
+    event_type: str
+    vms: tuple[str, ...]
+    announced_at: float
+    not_before: float
+    lasts: float
+    started_at: float | None = None
+    approvals: int = 0
+    unready: list[str] = field(default_factory=list)
+
+    def begin(self, now: float) -> None:
+        self.started_at = now
+
+    def is_listed(self, now: float) -> bool:
+        return self.announced_at <= now and not (self.started_at is not None and now >= self.started_at + self.lasts)
+
+    @property
+    def status(self) -> str:
+        return "Scheduled" if self.started_at is None else "Started"
+
+
+class Azure:
+    """All events, and the minion of each VM."""
+
+    def __init__(self) -> None:
+        self.lasting: dict[str, Event] = {}
+        self.minions: dict[str, ModelMinion] = {}
+
+    def of(self, vm: str, now: float) -> list[Event]:
+        return [event for event in self.lasting.values() if vm in event.vms and event.is_listed(now)]
+
+    def approve(self, event: Event, now: float) -> None:
+        """An honest minion approves; whose VM was not prepared is noted."""
+        if event.status != "Scheduled":
+            return
+        event.approvals += 1
+        for vm in event.vms:
+            minion = self.minions.get(vm)
+            if minion is None or (minion.is_honest and minion.records.get(event.event_id) != "prepared"):
+                event.unready.append(vm)
+
+
+class ModelMinion:
+    """A minion that does what the contract says. 
+
+    Attributes:
+        sessions: times from the first preparation on, each of which ends with a recovery.
+        recoveries: recoveries that ran.
+    """
+
+    is_honest = True
+
+    def __init__(self, name: str, vm: str, azure: Azure, chance: random.Random) -> None:
+        self.name = name
+        self.vm = vm
+        self.azure = azure
+        self.chance = chance
+        self.records: dict[str, str] = {}
+        self.old_boot: set[str] = set()
+        self.working = ""
+        self.working_until = 0.0
+        self.down_until = 0.0
+        self.sessions = 0
+        self.recoveries = 0
+        self.approved: set[str] = set()
+
+    def reboot(self, now: float, seconds: float) -> None:
+        self.down_until = now + seconds
+        self.working = ""
+        self.old_boot |= {event_id for event_id, state in self.records.items() if state == "prepared"}
+        self.records = {event_id: "prepare_failed" if state == "preparing" else state for event_id, state in self.records.items()}
+
+    def is_busy(self, now: float) -> bool:
+        return self.working != "" and now < self.working_until
+
+    def status(self, now: float) -> Answer:
+        events = [self.shown(event) for event in self.azure.of(self.vm, now)]
+        records = [
+            {
+                "event_id": event_id,
+                "state": state,
+                "boot": "b",
+                "this_boot": event_id not in self.old_boot,
+                "prepared_at": None,
+                "steps_done": 1,
+                "why_not": "",
+                "resources": [self.vm],
+                "event_type": "Reboot",
+                "over": None,
+            }
+            for event_id, state in self.records.items()
+        ]
+        working = self.working if self.is_busy(now) else None
+        return self.answer(available=True, complete=True, incarnation=1, events=events, records=records, working=working, reason="")
+
+    def answer(self, **fields: Any) -> Answer:
+        return {"version": 1, "resource_name": self.vm, **fields}
+
+    def shown(self, event: Event) -> Answer:
+        return {
+            "event_id": event.event_id,
+            "event_type": event.event_type,
+            "status": event.status,
+            "resources": list(event.vms),
+            "resource_type": "VirtualMachine",
+            "not_before": "2026-01-01T%05d" % min(99999, event.not_before),
+            "description": "",
+            "source": "Platform",
+            "duration_seconds": None,
+            "selected": True,
+            "not_selected_because": "",
+        }
+
+    def begin_prepare(self, event_id: str, now: float) -> tuple[float, Answer | None]:
+        """Seconds until the return, and the return where nothing has to be done."""
+        event = self.azure.lasting.get(event_id)
+        if event is None or not event.is_listed(now) or self.vm not in event.vms:
+            return 0.0, self.done(event_id, "not_listed")
+        if event.status == "Started":
+            return 0.0, self.done(event_id, "started")
+        if self.is_busy(now):
+            return 0.0, self.done(event_id, "busy")
+        if self.records.get(event_id) == "prepared" and event_id not in self.old_boot:
+            return 0.0, self.done(event_id, "already_prepared")
+        self.working, self.working_until = event_id, now + self.chance.uniform(0.2, 20.0)
+        self.sessions += not self.records
+        self.records[event_id] = "preparing"
+        return self.working_until - now, None
+
+    def end_prepare(self, event_id: str, now: float) -> Answer:
+        self.working = ""
+        if self.chance.random() < 0.02:
+            self.records[event_id] = "prepare_failed"
+            return self.done(event_id, "failed")
+        self.records[event_id] = "prepared"
+        self.old_boot.discard(event_id)
+        return self.done(event_id, "prepared")
+
+    def recover(self, event_id: str, now: float) -> Answer:
+        if event_id not in self.records:
+            return self.done(event_id, "not_prepared")
+        if self.is_busy(now):
+            return self.done(event_id, "busy")
+        if any(event.event_id in self.records for event in self.azure.of(self.vm, now)):
+            return self.done(event_id, "still_listed")
+        if self.chance.random() < 0.02:
+            self.records[event_id] = "recover_failed"
+            return self.done(event_id, "failed")
+        self.records.clear()
+        self.old_boot.clear()
+        self.recoveries += 1
+        return self.done(event_id, "recovered")
+
+    def approve_prepared(self, event_id: str, resources: list[str], now: float) -> Answer:
+        event = self.azure.lasting.get(event_id)
+        if event is None or not event.is_listed(now) or self.vm not in event.vms:
+            return self.done(event_id, "not_listed")
+        if event.status == "Started":
+            return self.done(event_id, "started")
+        if event_id in self.approved:
+            return self.done(event_id, "already_approved")
+        if self.records.get(event_id) != "prepared" or event_id in self.old_boot:
+            return self.done(event_id, "not_prepared")
+        if not set(event.vms) <= set(resources):
+            return self.done(event_id, "others_affected")
+        self.approved.add(event_id)
+        self.azure.approve(event, now)
+        return self.done(event_id, "approved")
+
+    def done(self, event_id: str, outcome: str) -> Answer:
+        return self.answer(event_id=event_id, outcome=outcome, reason="", changed=False, event=None, steps=[])
+
+
+class HostileMinion(ModelMinion):
+    """Answers to its own advantage, or with nonsense."""
+
+    is_honest = False
+
+    def __init__(self, name: str, vm: str, azure: Azure, chance: random.Random) -> None:
+        super().__init__(name, vm, azure, chance)
+        self.victims: list[str] = []
+
+    def status(self, now: float) -> Answer:
+        kind = self.chance.randrange(8)
+        if kind == 0:
+            odd: list[Any] = [[], None, "text", {"version": 2}, {"version": 1, "events": {}}, 7, {"version": 1, "events": [{"event_id": None}]}]
+            wrong: Answer = self.chance.choice(odd)
+            return wrong
+        found = super().status(now)
+        others = list(self.azure.lasting.values())
+        victim = self.chance.choice(self.victims)
+        if kind == 1:
+            found["resource_name"] = victim
+            found["events"] = [dict(self.shown(event), status="Started") for event in others if victim in event.vms]
+        elif kind == 2:
+            # lists everybody's events as its own
+            found["events"] = [dict(self.shown(event), resources=[*event.vms, self.vm]) for event in others[:20]]
+        elif kind == 3:
+            found["events"] = [dict(self.shown(event), resources=[self.vm]) for event in others[:20]]
+        elif kind == 4:
+            found["resource_name"] = victim
+            found["events"] = [dict(self.shown(event), resources=[victim]) for event in others[:20]]
+            found["records"] = [dict(record_of(event.event_id)) for event in others[:20]]
+        elif kind == 5:
+            forged = Event("forged-%d" % self.chance.randrange(10**6), "Preempt", (self.vm, victim), now, now + 30, 1)
+            found["events"] = [self.shown(forged)]
+        elif kind == 6:
+            found["events"] = [dict(self.shown(event), status=self.chance.choice(["Scheduled", "Started", 3])) for event in others[:3]]
+        return found
+
+    def begin_prepare(self, event_id: str, now: float) -> tuple[float, Answer | None]:
+        return 0.0, self.done(event_id, self.chance.choice(["prepared", "already_prepared", "failed", "nonsense"]))
+
+    def recover(self, event_id: str, now: float) -> Answer:
+        return self.done(event_id, self.chance.choice(["recovered", "failed", "still_listed"]))
+
+    def approve_prepared(self, event_id: str, resources: list[str], now: float) -> Answer:
+        return self.done(event_id, self.chance.choice(["approved", "failed", "already_approved"]))
+
+
+def record_of(event_id: str) -> Answer:
+    return {"event_id": event_id, "state": "prepared", "this_boot": True, "why_not": "", "resources": [], "event_type": "Reboot"}
