@@ -49,9 +49,13 @@ class Minion:
         )
         for kind in ("module", "states", "beacons", "grains"):
             self.opts[kind + "_dirs"] = [str(ROOT / ("_modules" if kind == "module" else "_" + kind))]
-        self.functions = salt_loader.minion_mods(self.opts)
+        self.reload()
         # of one run of states
         self.context: dict[str, Any] = {}
+
+    def reload(self) -> None:
+        """Load the functions with the configuration as it is now."""
+        self.functions = salt_loader.minion_mods(self.opts, context={})
 
     def call(self, function: str, *args: Any, **kwargs: Any) -> Any:
         return self.functions["azure_events." + function](*args, **kwargs)
