@@ -6,5 +6,5 @@
 
 prepare this minion:
   azure_events.prepared:
-    - name: {{ (event_id or 'by hand') | json }}
-    - by_hand: {{ (not event_id) | json }}
+    - name: {{ (event_id or 'by hand') | tojson }}
+    - by_hand: {{ (not event_id) | tojson }}

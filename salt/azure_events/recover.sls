@@ -6,5 +6,5 @@
 
 recover this minion:
   azure_events.recovered:
-    - name: {{ (event_id or 'by hand') | json }}
-    - by_hand: {{ (not event_id) | json }}
+    - name: {{ (event_id or 'by hand') | tojson }}
+    - by_hand: {{ (not event_id) | tojson }}

@@ -73,6 +73,45 @@ class Minion:
         return Path(self.opts["cachedir"], "azure_events", "seen-azure_events.json")
 
 
+class Counted(Minion):
+    """A minion whose steps leave a line each time."""
+
+    def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
+        super().__init__(folder, endpoint)
+        self.log = folder / "ran"
+        self.configure(prepare=[{"command": "echo prepare $EVENT_ID >> %s" % self.log, "timeout": 5}], recover=["echo recover $EVENT_ID >> %s" % self.log], **section)
+
+    def configure(self, **section: Any) -> None:
+        self.opts["azure_events"].update(section)
+        self.reload()
+
+    @property
+    def ran(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    @property
+    def record(self) -> Path:
+        return Path(self.opts["cachedir"], "azure_events", "prepared.json")
+
+    def prepare(self, *args: Any, **kwargs: Any) -> str:
+        return self.outcome("prepare", *args, **kwargs)
+
+    def recover(self, *args: Any, **kwargs: Any) -> str:
+        return self.outcome("recover", *args, **kwargs)
+
+    def approve(self, event_id: str, *resources: str) -> str:
+        answer = self.call("approve_prepared", event_id, list(resources))
+        assert set(answer) == {"version", "event_id", "outcome", "reason", "resource_name"}
+        outcome: str = answer["outcome"]
+        return outcome
+
+    def outcome(self, function: str, *args: Any, **kwargs: Any) -> str:
+        answer = self.call(function, *args, **kwargs)
+        assert set(answer) == {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"} and answer["version"] == 1
+        outcome: str = answer["outcome"]
+        return outcome
+
+
 class Beacons:
     """What a minion's loop does with its beacons; ``refresh`` is what refresh_beacons and refresh_pillar do."""
 
@@ -131,6 +170,8 @@ class Scripted:
         self.next: list[list[dict[str, Any]]] = []
         self.asked = 0
         self.approved: list[str] = []
+        # status of the answers to approvals
+        self.refuses = 200
         script = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -159,7 +200,7 @@ class Scripted:
             def do_POST(self) -> None:
                 wish = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 script.approved += [one["EventId"] for one in wish["StartRequests"]]
-                self.answer(200, {})
+                self.answer(script.refuses, {"error": "refused"} if script.refuses != 200 else {})
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.endpoint = "http://127.0.0.1:%d" % self.server.server_port
@@ -219,3 +260,8 @@ def watch(minion: Minion) -> Iterator[Callable[..., Beacons]]:
     for thread in watchers():
         thread.join(60)
     assert not watchers()
+
+
+@pytest.fixture
+def counted(tmp_path: Path, azure: Azure) -> Counted:
+    return Counted(tmp_path, azure.endpoints["vm1"])

@@ -10,55 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Minion, Scripted, ill
+from conftest import Counted, Minion, Scripted, ill
 from salt_lab.azure import Azure
-
-ALL_OUTCOMES_ARE_ANSWERS = {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"}
-
-
-class Counted(Minion):
-    """A minion whose steps leave a line each time."""
-
-    def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
-        super().__init__(folder, endpoint)
-        self.log = folder / "ran"
-        self.configure(prepare=[{"command": "echo prepare $EVENT_ID >> %s" % self.log, "timeout": 5}], recover=["echo recover $EVENT_ID >> %s" % self.log], **section)
-
-    def configure(self, **section: Any) -> None:
-        self.opts["azure_events"].update(section)
-        self.reload()
-
-    @property
-    def ran(self) -> list[str]:
-        return self.log.read_text().splitlines() if self.log.exists() else []
-
-    @property
-    def record(self) -> Path:
-        return Path(self.opts["cachedir"], "azure_events", "prepared.json")
-
-    def prepare(self, *args: Any, **kwargs: Any) -> str:
-        return self.outcome("prepare", *args, **kwargs)
-
-    def recover(self, *args: Any, **kwargs: Any) -> str:
-        return self.outcome("recover", *args, **kwargs)
-
-    def approve(self, event_id: str, *resources: str) -> str:
-        answer = self.call("approve_prepared", event_id, list(resources))
-        assert set(answer) == {"version", "event_id", "outcome", "reason", "resource_name"}
-        outcome: str = answer["outcome"]
-        return outcome
-
-    def outcome(self, function: str, *args: Any, **kwargs: Any) -> str:
-        answer = self.call(function, *args, **kwargs)
-        assert set(answer) == ALL_OUTCOMES_ARE_ANSWERS and answer["version"] == 1
-        outcome: str = answer["outcome"]
-        return outcome
-
-
-@pytest.fixture
-def counted(tmp_path: Path, azure: Azure) -> Counted:
-    return Counted(tmp_path, azure.endpoints["vm1"])
-
 
 def test_prepare_and_recover_run_once(counted: Counted, azure: Azure) -> None:
     event_id = azure.announce("vm1")
