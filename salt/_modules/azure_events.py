@@ -22,6 +22,23 @@ The first request for events switches Scheduled Events on for the deployment: fr
           api_version: 2020-07-01            # the default; a list is tried in its order
           resource_name: vm1                 # by default asked from IMDS; never the hostname
           receipts: /var/lib/approvals       # by default in the minion's cachedir
+          allow_paths: false                 # in the minion's own configuration only: whether jobs may name files of the minion
+          types: [Freeze, Reboot, Redeploy]  # what this minion prepares for; the default is all
+          sources: [Platform]
+          statuses: [Scheduled]
+          minimum_notice: 30s                # no preparation begins with less time until NotBefore; the default is 0
+          prepare:                           # steps, one after the other; an empty list stands for nothing to do
+            - /usr/local/bin/leave-load-balancer
+            - {function: service.stop, args: [app], timeout: 60}
+          recover:
+            - {sls: app.running, pillar: {app: {state: up}}, timeout: 5m}
+            - {name: join, command: [/usr/local/bin/join-load-balancer, --wait], timeout: 30}
+
+:py:func:`prepare` and :py:func:`recover` run these steps. A step is a command (a text for the shell, or a list), a function or an SLS
+file; when its ``timeout`` (default 300 s) is over, everything that it has started is ended. Commands find the event in the environment
+variables EVENT_ID, EVENT_TYPE, EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE, EVENT_NOT_BEFORE, EVENT_DURATION,
+EVENT_DESCRIPTION and EVENT_STAGE, SLS files its id in the pillar ``azure_events_event``. Steps may run more than once: after a reboot, and
+after a preparation that was interrupted. Those of the recovery must succeed where there is nothing to undo.
 
 Selection words, which many functions take. An event has to meet all that are given; letter case makes no difference:
 
@@ -38,12 +55,21 @@ affects
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 
+import salt.loader
+import salt.utils.platform
+import salt.utils.state
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
+    from azure_events_steps import answers, preparation, recovery
+    from azure_events_steps import approval as prepared_approval
+    from azure_events_steps import status as minion_status
+    from azure_events_steps.configuration import SLS, read_configuration
+    from azure_events_steps.minion import Minion
     from azure_events_watch import approval, memory, registry, settings
     from azure_scheduled_events import approving
     from azure_scheduled_events.conversation import Conversation, Where
@@ -64,6 +90,8 @@ __func_alias__ = {"list_": "list"}
 
 
 def __virtual__():
+    if salt.utils.platform.is_proxy() or __opts__.get("proxy"):
+        return False, "azure_events: a proxy minion would act on the events of the host that it runs on"
     return __virtualname__ if MISSING is None else (False, "azure_events: " + MISSING)
 
 
@@ -199,6 +227,146 @@ def wait(state="present", event_ids=None, types=None, statuses=None, sources=Non
     return dict(watch.result(waited), outcome=outcome)
 
 
+def status(event_id=None):
+    """
+    What Azure lists for this VM now, what this minion has prepared for, and what it works on. It does not fail because of IMDS.
+
+    Returns a dictionary: ``version`` of this answer; ``resource_name``; ``available``, whether IMDS gave a good answer, and ``reason`` why
+    not; ``complete`` and ``incarnation`` of the document; ``events``, each also with ``selected``, whether this minion would prepare for
+    it, and ``not_selected_because``, the key of the configuration that leaves it out; ``records``, one for each event that the minion has
+    prepared for; and ``working``, the id of the event that a job of this minion works on now, or None.
+
+    event_id
+        Show this event, whichever VM it hits; by default all that hit this VM.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' azure_events.status
+    """
+    try:
+        return minion_status.status(_minion(), _event_id(event_id))
+    except ValueError as error:
+        return minion_status.status(Minion(__opts__["cachedir"], read_configuration(None), _call_step), trouble=str(error))
+
+
+def prepare(event_id=None, test=False):
+    """
+    Prepare this minion for an event, with the steps of ``azure_events:prepare``, once in a boot.
+
+    It prepares only for an event that its own IMDS lists now as Scheduled, that hits this VM, and that its own selection admits. For a
+    second event in the same boot nothing runs again. It never waits for a state run.
+
+    Returns a dictionary: ``outcome``, one of prepared, already_prepared, would_prepare, not_listed, not_affected, not_selected, started,
+    no_steps, failed, unavailable and busy, of which the first three are successes; ``reason``; ``changed``; ``event``; ``steps``, the
+    result of each; ``event_id``, ``resource_name`` and ``version``.
+
+    event_id
+        Without one the minion is prepared by hand, whatever Azure lists. Only :py:func:`recover` without an id undoes that.
+
+    test
+        Nothing runs; the result tells what would.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt vm1 azure_events.prepare C7061BAC-AFDC-4513-B24B-AA5F13A16123
+        salt vm1 azure_events.prepare test=True
+    """
+    job = answers.Job(answers.PREPARE, _event_id(event_id))
+    dry = _truth("test", test)
+    try:
+        answer = preparation.prepare(_minion(), _event_id(event_id), dry)
+    except ValueError as error:
+        answer = job.answer(answers.FAILED, str(error))
+    return _with_retcode(answers.PREPARE, answer)
+
+
+def recover(event_id=None, test=False):
+    """
+    Recover this minion, with the steps of ``azure_events:recover``, when every event is over that it has prepared for.
+
+    An event is over when two good documents in a row do not list it. A minion that has prepared for two events recovers once, after both.
+
+    Returns a dictionary like :py:func:`prepare`. ``outcome`` is one of recovered, not_prepared, would_recover, still_listed, no_steps,
+    failed, unavailable and busy, of which the first three are successes.
+
+    event_id
+        Without one: recover from a preparation by hand, and from every event that is over.
+
+    test
+        Nothing runs; the result tells what would.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt vm1 azure_events.recover C7061BAC-AFDC-4513-B24B-AA5F13A16123
+        salt vm1 azure_events.recover
+    """
+    job = answers.Job(answers.RECOVER, _event_id(event_id))
+    dry = _truth("test", test)
+    try:
+        answer = recovery.recover(_minion(), _event_id(event_id), dry)
+    except ValueError as error:
+        answer = job.answer(answers.FAILED, str(error))
+    return _with_retcode(answers.RECOVER, answer)
+
+
+def sweep(test=False):
+    """
+    Recover from every event that this minion has prepared for and that is over. For Salt's scheduler, where no master does it.
+
+    Returns a dictionary: ``results``, one for each event of the record as :py:func:`recover` returns it, and ``version``.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' azure_events.sweep
+    """
+    dry = _truth("test", test)
+    try:
+        swept = recovery.sweep(_minion(), dry)
+    except ValueError as error:
+        swept = {"version": answers.VERSION, "results": [answers.Job(answers.RECOVER, None).answer(answers.FAILED, str(error))]}
+    for result in swept["results"]:
+        if result["outcome"] != answers.STILL_LISTED:
+            _with_retcode(answers.RECOVER, result)
+    return swept
+
+
+def approve_prepared(event_id, resources):
+    """
+    Approve an event for which this minion has prepared in this boot. For the engine on the master, which knows that the others are ready.
+
+    It approves only what its own IMDS lists as Scheduled, what hits this VM, and what hits no VM that is missing from ``resources``.
+
+    Returns a dictionary: ``outcome``, one of approved, already_approved, started, not_listed, not_prepared, not_affected, not_selected,
+    others_affected, failed and unavailable, of which the first two are successes; ``reason``, ``event_id``, ``resource_name`` and
+    ``version``.
+
+    resources
+        Names of all VMs that are ready. The event must not hit another one.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt vm1 azure_events.approve_prepared C7061BAC-AFDC-4513-B24B-AA5F13A16123 resources='[vm1, vm2]'
+    """
+    names = [resources] if isinstance(resources, str) else resources
+    if event_id is None or not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise SaltInvocationError("approve_prepared: expected the id of an event, and a list of names of VMs as resources")
+    try:
+        answer = prepared_approval.approve_prepared(_minion(), _event_id(event_id), names, _receipts(None))
+    except ValueError as error:
+        answer = answers.Job(answers.APPROVE, _event_id(event_id)).short_answer(answers.FAILED, str(error))
+    return _with_retcode(answers.APPROVE, answer)
+
+
 def approve(event_ids=None, types=None, statuses=None, sources=None, affects=None,
             policy=None, policy_file=None, prepared="none", gates=None, release_others=False, receipts=None, test=False,
             endpoint=None, api_version=None, resource_name=None, timeout=130):
@@ -212,7 +380,7 @@ def approve(event_ids=None, types=None, statuses=None, sources=None, affects=Non
 
     policy, policy_file
         Rules that decide which of the selected events are approved: ``documented``, ``observe``, a dictionary with rules, or a YAML file on
-        the minion. One of these, or one of event_ids, types, statuses and sources, has to be given.
+        the minion, of at most 1 MB. One of these, or one of event_ids, types, statuses and sources, has to be given.
 
     prepared, gates
         For the policy: ``none``, ``running``, ``ok`` or ``failed``; and results of checks of your own by name.
@@ -222,6 +390,9 @@ def approve(event_ids=None, types=None, statuses=None, sources=None, affects=Non
 
     receipts
         Folder for notes of approvals, by which a second approval is recognised. A note counts for the id at its NotBefore.
+
+        A job may name a policy_file or receipts only if the minion's own configuration has ``azure_events: {allow_paths: true}``;
+        ``salt-call`` on the minion may always.
 
     test
         Nothing is sent; the result tells what would be.
@@ -235,11 +406,12 @@ def approve(event_ids=None, types=None, statuses=None, sources=None, affects=Non
     """
     chosen = _selection(event_ids, types, statuses, sources, affects)
     where = _where(endpoint, api_version, resource_name, timeout)
+    _check_paths(policy_file=policy_file, receipts=receipts)
     try:
-        grounds = approval.read_grounds(chosen, policy, policy_file, prepared, gates, release_others)
+        grounds = approval.read_grounds(chosen, policy, policy_file, prepared, gates, release_others, _is_local_call())
     except (ValueError, TypeError) as error:
         raise SaltInvocationError(str(error)) from error
-    folder = receipts or _configured().get("receipts") or os.path.join(memory.folder(__opts__["cachedir"]), "approvals")
+    folder = _receipts(receipts)
     if not test:
         # what of it cannot be made is told as a note that could not be kept
         with contextlib.suppress(OSError):
@@ -333,12 +505,103 @@ def watch_close(config):
 def _configured():
     """What the configuration of the minion, or else its pillar, says for all calls."""
     known = ("endpoint", "api_version", "resource_name", "receipts")
+    section = _section()
+    return {key: section[key] for key in known if section.get(key) is not None}
+
+
+def _section():
+    """The section azure_events: the configuration of the minion, and below it its pillar."""
     found = {}
     for source in (__pillar__, __opts__):
         section = source.get("azure_events")
         if isinstance(section, dict):
-            found.update({key: section[key] for key in known if section.get(key) is not None})
+            found.update(section)
     return found
+
+
+def _minion():
+    """What this minion prepares and recovers with. Raises ValueError for a configuration that is wrong."""
+    beacons = {}
+    for source in (__opts__, __pillar__):
+        if isinstance(source.get("beacons"), dict):
+            beacons.update(source["beacons"])
+        if source.get("azure_events") is not None and not isinstance(source["azure_events"], dict):
+            raise ValueError("azure_events: expected a mapping, not %r" % (source["azure_events"],))
+    if "allow_paths" in (__pillar__.get("azure_events") or {}):
+        raise ValueError("azure_events: allow_paths counts in the minion's own configuration only; take it out of the pillar")
+    return Minion(__opts__["cachedir"], read_configuration(_section(), beacons.get("azure_events")), _call_step)
+
+
+def _call_step(step, variables):
+    """Run a step that is a function or an SLS file: whether it succeeded, and what came of it. Called in a process of its own.
+
+    The functions are loaded anew: the connections that those of this job may have belong to its process.
+    """
+    # a dry run would count as prepared
+    opts = dict(__opts__, test=False)
+    context = {}
+    functions = salt.loader.minion_mods(opts, utils=salt.loader.utils(opts), context=context)
+    if step.kind == SLS:
+        pillar = dict(step.pillar, azure_events_event=variables["EVENT_ID"])
+        result = functions["state.sls"](step.what, pillar=pillar, test=False, concurrent=True)
+        return salt.utils.state.check_result(result), _told(result)
+    if step.what not in functions:
+        return False, "the function %s is not available: %s" % (step.what, functions.missing_fun_string(step.what))
+    result = functions[step.what](*step.args, **step.kwargs)
+    failed = result is False or context.get("retcode", 0) != 0
+    if isinstance(result, dict):
+        failed = failed or not all(result.get(key, True) for key in ("result", "success"))
+    return not failed, result if isinstance(result, str) else json.dumps(result, default=str)
+
+
+def _told(result):
+    """What came of a run of states: those that failed, or their number."""
+    if not isinstance(result, dict):
+        return "; ".join(map(str, result)) if isinstance(result, list) else str(result)
+    failed = ["%s: %s" % (key, one.get("comment")) for key, one in result.items() if isinstance(one, dict) and one.get("result") is False]
+    return "; ".join(failed) or "%d states" % len(result)
+
+
+def _with_retcode(stage, answer):
+    """The answer; where it is not a success the job gets the retcode 1."""
+    if not answers.is_success(stage, answer["outcome"]):
+        __context__["retcode"] = 1
+    return answer
+
+
+def _event_id(event_id):
+    """The id as a text, since Salt makes a number of one that looks like it."""
+    if event_id is None or (isinstance(event_id, str) and event_id):
+        return event_id
+    if isinstance(event_id, (int, float)) and not isinstance(event_id, bool):
+        return str(event_id)
+    raise SaltInvocationError("event_id: expected the id of an event, not %r; leave it out for a preparation by hand" % (event_id,))
+
+
+def _truth(name, value):
+    if not isinstance(value, bool):
+        raise SaltInvocationError("%s: expected true or false, not %r" % (name, value))
+    return value
+
+
+def _receipts(given):
+    return given or _configured().get("receipts") or os.path.join(memory.folder(__opts__["cachedir"]), "approvals")
+
+
+def _is_local_call():
+    """Return True if this is salt-call, which only users of this host can run, and not a job of a master."""
+    return str(__opts__.get("__cli", "")).startswith("salt-call")
+
+
+def _check_paths(**given):
+    """Refuse files and folders of this minion as arguments of a job, unless its own configuration allows them."""
+    section = __opts__.get("azure_events")
+    allowed = isinstance(section, dict) and section.get("allow_paths") is True
+    for name, path in given.items():
+        if path is not None and not allowed and not _is_local_call():
+            raise SaltInvocationError(
+                "%s: this minion takes paths from jobs only with azure_events: {allow_paths: true} in its own configuration" % name
+            )
 
 
 def _selection(event_ids, types, statuses, sources, affects):

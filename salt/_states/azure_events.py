@@ -46,7 +46,13 @@ Drain, approve, wait and bring back, if and only if an event concerns this VM:
 
 ``of`` limits the approval to the events that were there when it was drained: one that comes later has nobody ready for it.
 
-This fits events that the minion survives, such as a Freeze. A reboot ends the run: for that take the orchestration ``orch/maintenance.sls``.
+This fits events that the minion survives, such as a Freeze. A reboot ends the run: for that take the engine on the master, which calls the
+functions ``prepare`` and ``recover`` of the execution module. The states :py:func:`prepared` and :py:func:`recovered` call them too:
+
+.. code-block:: yaml
+
+    C7061BAC-AFDC-4513-B24B-AA5F13A16123:
+      azure_events.prepared: []
 
 Where IMDS gives no good answer every state fails: nobody knows then whether there are events. The selection words (event_ids, types, statuses,
 sources, affects) and connection words (endpoint, api_version, resource_name, timeout) are those of the execution module.
@@ -72,12 +78,44 @@ __virtualname__ = "azure_events"
 # what the states "pending" of this run have seen, by their names
 _SEEN = "azure_events.pending"
 _FIRST_LOOK = 130.0
+# outcomes of prepare and recover with which the state is reached, or would be
+_REACHED = ("prepared", "already_prepared", "would_prepare", "recovered", "not_prepared", "would_recover")
 
 
 def __virtual__():
     if "azure_events.list" not in __salt__:
         return False, "azure_events: the execution module azure_events is not available"
     return __virtualname__
+
+
+def prepared(name, by_hand=False):
+    """
+    This minion has prepared for an event, with the steps of ``azure_events:prepare``. They run once in a boot.
+
+    Fails for an event that Azure does not list now, that does not hit this VM, or that the minion's own selection leaves out.
+
+    name
+        The id of the event.
+
+    by_hand
+        Prepare whatever Azure lists; the name is for people then.
+    """
+    return _done(name, by_hand, "prepare", {"old": "not prepared", "new": "prepared"})
+
+
+def recovered(name, by_hand=False):
+    """
+    This minion has recovered from an event that it had prepared for, with the steps of ``azure_events:recover``, or had not prepared for it.
+
+    Fails while Azure lists the event, or another one that the minion has prepared for.
+
+    name
+        The id of the event.
+
+    by_hand
+        Recover from a preparation by hand, and from every event that is over; the name is for people then.
+    """
+    return _done(name, by_hand, "recover", {"old": "prepared", "new": "recovered"})
 
 
 def pending(name, event_ids=None, types=None, statuses=None, sources=None, affects=None,
@@ -203,6 +241,27 @@ def settled(name, event_ids=None, types=None, statuses=None, sources=None, affec
         if again["events"] and not changes:
             changes = {"events": {"old": _ids(again["events"]), "new": []}}
     return _result(name, True, "Over after %.0f seconds" % (time.monotonic() - began) if waited else "No event is there", changes)
+
+
+def _done(name, by_hand, function, change):
+    """What came of ``prepare`` or ``recover``, as a state tells it."""
+    if not isinstance(by_hand, bool):
+        return _result(name, False, "by_hand: expected true or false, not %r" % (by_hand,))
+    test = bool(__opts__["test"])
+    before = __context__.get("retcode")
+    try:
+        answer = __salt__["azure_events." + function](None if by_hand else name, test=test)
+    except (CommandExecutionError, SaltInvocationError) as error:
+        return _result(name, False, _short(error))
+    # the state itself says whether it has failed
+    __context__["retcode"] = before or 0
+    changes = {}
+    if answer["changed"]:
+        changes[function] = change if answer["outcome"] in _REACHED else {"old": change["old"], "new": answer["outcome"]}
+        steps = {"%d %s" % (number, step["name"]): step["outcome"] for number, step in enumerate(answer["steps"], 1)}
+        changes.update({"steps": steps} if steps else {})
+    result = answer["outcome"] in _REACHED
+    return _result(name, None if result and test and changes else result, "%(outcome)s: %(reason)s" % answer, changes)
 
 
 def _is_absent(found):

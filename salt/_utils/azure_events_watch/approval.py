@@ -4,17 +4,27 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import Any, Optional
 
 from azure_scheduled_events.approving import Grounds
-from azure_scheduled_events.policy import Policy
-from azure_scheduled_events.policy_file import load_policy
+from azure_scheduled_events.policy import Policy, PolicyError
+from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.predicates import PREPARED, one_of
 from azure_scheduled_events.selection import Selection
 
 
-def read_grounds(selection: Selection, policy: Any, policy_file: Any, prepared: Any, gates: Any, release_others: Any) -> Grounds:
-    """What a caller's arguments describe; this VM's name is not among it. Raises ValueError, PolicyError among them."""
+_LONGEST_FILE = 1024 * 1024
+
+
+def read_grounds(
+    selection: Selection, policy: Any, policy_file: Any, prepared: Any, gates: Any, release_others: Any, show_content: bool
+) -> Grounds:
+    """What a caller's arguments describe; this VM's name is not among it. Raises ValueError, PolicyError among them.
+
+    show_content: whether errors may quote the policy file.
+    """
     chosen = (selection.event_ids, selection.types, selection.statuses, selection.sources, policy, policy_file)
     if all(word is None for word in chosen):
         raise ValueError("one of event_ids, types, statuses, sources, policy and policy_file is needed: nothing approves by default")
@@ -28,7 +38,36 @@ def read_grounds(selection: Selection, policy: Any, policy_file: Any, prepared: 
             raise ValueError("gates: %s has to be true or false, not %r" % (name, value))
     rules: Optional[Policy] = None
     if policy_file is not None:
-        rules = load_policy(str(policy_file))
+        rules = _policy_of(str(policy_file), show_content)
     elif policy is not None:
         rules = Policy.preset(policy) if isinstance(policy, str) else Policy.from_mapping(policy)
     return Grounds(selection, None, release_others, rules, one_of(prepared, PREPARED, "word for prepared"), checked)
+
+
+def _policy_of(path: str, show_content: bool) -> Policy:
+    text = _read_text(path, "policy_file")
+    try:
+        return parse_policy(text, path)
+    except PolicyError as error:
+        if show_content:
+            raise
+        raise ValueError("policy_file: %s is not a policy; a local salt-call on the minion says why" % path) from error
+
+
+def _read_text(path: str, kind: str) -> str:
+    """The text of a regular file of at most 1 MB. Raises ValueError, which holds nothing of its content."""
+    try:
+        # a named pipe is opened without waiting for its writer, and refused
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
+        with open(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise ValueError("%s: %s is not a regular file" % (kind, path))
+            content = file.read(_LONGEST_FILE + 1)
+    except OSError as error:
+        raise ValueError("%s: %s cannot be read: %s" % (kind, path, error.strerror)) from None
+    if len(content) > _LONGEST_FILE:
+        raise ValueError("%s: %s is longer than 1 MB" % (kind, path))
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError("%s: %s is not UTF-8" % (kind, path)) from None

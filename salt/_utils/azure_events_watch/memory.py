@@ -8,6 +8,7 @@ copied to another VM brings nothing along.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -29,6 +30,14 @@ def path_for(cachedir: str, beacon: str) -> str:
 
 def read(path: str) -> Optional[dict[str, Any]]:
     """What was written, or None where there is no file. Raises ValueError for what cannot be read or is something else."""
+    data = load(path)
+    if data is not None and not isinstance(data.get("entries"), list):
+        raise ValueError("%s is not what this version writes" % path)
+    return data
+
+
+def load(path: str) -> Optional[dict[str, Any]]:
+    """The mapping in a file of this version, or None where there is no file. Raises ValueError."""
     try:
         with open(path, encoding="ascii") as file:
             data = json.load(file)
@@ -36,7 +45,7 @@ def read(path: str) -> Optional[dict[str, Any]]:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError("%s cannot be read: %s" % (path, error)) from None
-    if not isinstance(data, dict) or data.get("version") != _VERSION or not isinstance(data.get("entries"), list):
+    if not isinstance(data, dict) or data.get("version") != _VERSION:
         raise ValueError("%s is not what this version writes" % path)
     return data
 
@@ -72,8 +81,16 @@ def made_folder(cachedir: str) -> str:
 def write(path: str, data: dict[str, Any]) -> None:
     """Replace the file; it survives a crash of the machine. Raises OSError."""
     made_folder(os.path.dirname(os.path.dirname(path)))
+    replace(path, data)
+
+
+def replace(path: str, data: dict[str, Any]) -> None:
+    """Replace the file by one that only its owner can read; it survives a crash of the machine. Raises OSError."""
     draft = path + ".draft"
-    with open(draft, "w", encoding="ascii") as file:
+    # a draft that a killed process has left may have another mode
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(draft)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         json.dump(dict(data, version=_VERSION), file)
         file.flush()
         os.fsync(file.fileno())

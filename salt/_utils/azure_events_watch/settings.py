@@ -65,11 +65,7 @@ def read_settings(config: Any, defaults: Mapping[str, Any]) -> Settings:
         if given.get(key) in ([], ()):
             raise ValueError("%s: an empty list selects no event at all; leave the option out for all" % key)
     words = {key: given.get(key) for key in ("types", "statuses", "sources", "affects")}
-    selection, doubts = read_selection(words)
-    # Azure may have types that are not known here, but hardly any that differ from a known one by a letter or two
-    misspelt = [text for text in doubts if "did you mean" in text]
-    if misspelt:
-        raise ValueError(misspelt[0])
+    selection = sure_selection(words)
     seconds = {key: read_seconds(key, given.get(key, default), _LEAST[key]) for key, default in _SECONDS.items()}
     endpoint, api_versions, resource_name = read_connection(given, defaults)
     return Settings(beacon_name(config), endpoint, api_versions, resource_name, selection=selection, **seconds)
@@ -104,6 +100,18 @@ def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[str]]:
                     raise ValueError("%s: %s" % (key, error)) from None
                 doubts.append("types: %s" % error)
     return Selection.of(**given), doubts
+
+
+def sure_selection(words: Mapping[str, Any]) -> Selection:
+    """The selection of a configuration, in which a word that is nearly a known one is a mistake. Raises ValueError.
+
+    Azure may have types that are not known here, but hardly any that differ from a known one by a letter or two.
+    """
+    selection, doubts = read_selection(words)
+    misspelt = [text for text in doubts if "did you mean" in text]
+    if misspelt:
+        raise ValueError(misspelt[0])
+    return selection
 
 
 def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], Optional[str]]:

@@ -49,9 +49,13 @@ class Minion:
         )
         for kind in ("module", "states", "beacons", "grains"):
             self.opts[kind + "_dirs"] = [str(ROOT / ("_modules" if kind == "module" else "_" + kind))]
-        self.functions = salt_loader.minion_mods(self.opts)
+        self.reload()
         # of one run of states
         self.context: dict[str, Any] = {}
+
+    def reload(self) -> None:
+        """Load the functions with the configuration as it is now."""
+        self.functions = salt_loader.minion_mods(self.opts, context={})
 
     def call(self, function: str, *args: Any, **kwargs: Any) -> Any:
         return self.functions["azure_events." + function](*args, **kwargs)
@@ -67,6 +71,45 @@ class Minion:
     @property
     def seen(self) -> Path:
         return Path(self.opts["cachedir"], "azure_events", "seen-azure_events.json")
+
+
+class Counted(Minion):
+    """A minion whose steps leave a line each time."""
+
+    def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
+        super().__init__(folder, endpoint)
+        self.log = folder / "ran"
+        self.configure(prepare=[{"command": "echo prepare $EVENT_ID >> %s" % self.log, "timeout": 5}], recover=["echo recover $EVENT_ID >> %s" % self.log], **section)
+
+    def configure(self, **section: Any) -> None:
+        self.opts["azure_events"].update(section)
+        self.reload()
+
+    @property
+    def ran(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    @property
+    def record(self) -> Path:
+        return Path(self.opts["cachedir"], "azure_events", "prepared.json")
+
+    def prepare(self, *args: Any, **kwargs: Any) -> str:
+        return self.outcome("prepare", *args, **kwargs)
+
+    def recover(self, *args: Any, **kwargs: Any) -> str:
+        return self.outcome("recover", *args, **kwargs)
+
+    def approve(self, event_id: str, *resources: str) -> str:
+        answer = self.call("approve_prepared", event_id, list(resources))
+        assert set(answer) == {"version", "event_id", "outcome", "reason", "resource_name"}
+        outcome: str = answer["outcome"]
+        return outcome
+
+    def outcome(self, function: str, *args: Any, **kwargs: Any) -> str:
+        answer = self.call(function, *args, **kwargs)
+        assert set(answer) == {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"} and answer["version"] == 1
+        outcome: str = answer["outcome"]
+        return outcome
 
 
 class Beacons:
@@ -127,6 +170,8 @@ class Scripted:
         self.next: list[list[dict[str, Any]]] = []
         self.asked = 0
         self.approved: list[str] = []
+        # status of the answers to approvals
+        self.refuses = 200
         script = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -155,7 +200,7 @@ class Scripted:
             def do_POST(self) -> None:
                 wish = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 script.approved += [one["EventId"] for one in wish["StartRequests"]]
-                self.answer(200, {})
+                self.answer(script.refuses, {"error": "refused"} if script.refuses != 200 else {})
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.endpoint = "http://127.0.0.1:%d" % self.server.server_port
@@ -215,3 +260,8 @@ def watch(minion: Minion) -> Iterator[Callable[..., Beacons]]:
     for thread in watchers():
         thread.join(60)
     assert not watchers()
+
+
+@pytest.fixture
+def counted(tmp_path: Path, azure: Azure) -> Counted:
+    return Counted(tmp_path, azure.endpoints["vm1"])

@@ -1,0 +1,92 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""What the functions of this package answer: plain JSON values with a version, which tells answers of other versions apart."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+from azure_scheduled_events.document import ScheduledEvent, displayable
+
+from .looking import Seen
+from .record import BY_HAND, Reason
+from .running import StepResult
+
+VERSION = 1
+
+PREPARE = "prepare"
+RECOVER = "recover"
+APPROVE = "approve"
+
+PREPARED = "prepared"
+ALREADY_PREPARED = "already_prepared"
+WOULD_PREPARE = "would_prepare"
+RECOVERED = "recovered"
+NOT_PREPARED = "not_prepared"
+WOULD_RECOVER = "would_recover"
+STILL_LISTED = "still_listed"
+NOT_LISTED = "not_listed"
+NOT_AFFECTED = "not_affected"
+NOT_SELECTED = "not_selected"
+STARTED = "started"
+NO_STEPS = "no_steps"
+UNAVAILABLE = "unavailable"
+BUSY = "busy"
+FAILED = "failed"
+APPROVED = "approved"
+ALREADY_APPROVED = "already_approved"
+OTHERS_AFFECTED = "others_affected"
+
+_SUCCESSES = {
+    PREPARE: frozenset((PREPARED, ALREADY_PREPARED, WOULD_PREPARE)),
+    RECOVER: frozenset((RECOVERED, NOT_PREPARED, WOULD_RECOVER)),
+    APPROVE: frozenset((APPROVED, ALREADY_APPROVED)),
+}
+
+
+def is_success(stage: str, outcome: str) -> bool:
+    """Return True if an answer with that outcome is a success of that stage."""
+    return outcome in _SUCCESSES[stage]
+
+
+class Job:
+    """One call of a function: what it is to do, for which event, and what was seen of it.
+
+    Args:
+        stage: PREPARE, RECOVER or APPROVE.
+        event_id: None for a preparation by hand.
+    """
+
+    def __init__(self, stage: str, event_id: Optional[str]) -> None:
+        self.stage = stage
+        self.by_hand = event_id is None
+        self.event_id = BY_HAND if event_id is None else event_id
+        self.key = self.event_id.casefold()
+        self.event: Optional[ScheduledEvent] = None
+        self.name: Optional[str] = None
+
+    def saw(self, seen: Seen) -> Seen:
+        """Note what the latest document says."""
+        self.name = seen.name
+        self.event = None if self.by_hand else seen.document.find(self.event_id)
+        return seen
+
+    def reason(self) -> Reason:
+        """For the record."""
+        event = self.event
+        return Reason(BY_HAND) if event is None else Reason(event.event_id, event.event_type, event.resources)
+
+    def answer(self, outcome: str, reason: str, steps: Sequence[StepResult] = (), changed: bool = False) -> dict[str, Any]:
+        """The answer about a preparation or a recovery."""
+        return dict(
+            self.short_answer(outcome, reason),
+            changed=changed,
+            event=None if self.event is None else self.event.as_dict(),
+            steps=[step.as_dict() for step in steps],
+        )
+
+    def short_answer(self, outcome: str, reason: str) -> dict[str, Any]:
+        """The answer about an approval."""
+        return {
+            "version": VERSION, "event_id": displayable(self.event_id), "outcome": outcome, "reason": displayable(reason), "resource_name": displayable(self.name),
+        }  # fmt: skip

@@ -1,0 +1,84 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Approve an event for which this minion has prepared, by its own record."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Optional, Sequence
+
+from azure_scheduled_events import approving
+from azure_scheduled_events.document import displayable
+from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.receipts import Receipts
+from azure_scheduled_events.selection import ANY, Selection
+
+from . import answers, lock
+from .answers import Job
+from .looking import Seen, look
+from .minion import Minion
+from .selecting import AFFECTS, not_released, verdict
+
+log = logging.getLogger(__name__)
+
+
+def approve_prepared(minion: Minion, event_id: str, resources: Sequence[str], receipts: str) -> dict[str, Any]:
+    """Approve the event if this minion has prepared for it in this boot, and if it affects no other VMs than ``resources``.
+
+    receipts: folder for notes of approvals.
+    """
+    job = Job(answers.APPROVE, event_id)
+    try:
+        with minion.alone(lock.APPROVAL, job) as mine:
+            if mine is None:
+                return job.short_answer(answers.FAILED, "another approval of this minion has not ended yet")
+            return _approved(minion, job, resources, receipts)
+    except ImdsError as error:
+        return job.short_answer(answers.UNAVAILABLE, str(error))
+    except (ValueError, OSError) as error:
+        return job.short_answer(answers.FAILED, str(error))
+
+
+def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
+    conversation = minion.conversation()
+    seen = job.saw(look(conversation))
+    outcome, reason = _obstacle(minion, job, seen, resources)
+    if outcome is not None:
+        return job.short_answer(outcome, reason)
+    notes = Receipts(receipts, conversation.imds.endpoint)
+    grounds = approving.Grounds(Selection.of(event_ids=[job.event_id], affects=ANY), seen.name, release_others=True)
+    plan = approving.plan_approvals(seen.document, grounds, notes, conversation.imds.api_version)
+    items, warnings = approving.send_approvals(conversation.pacer, plan, notes, conversation.left())
+    for text in warnings:
+        log.warning("azure_events: %s", text)
+    if seen.document.complete:
+        notes.forget_all_but(event.event_id for event in seen.document.events)
+    (item,) = items
+    return job.short_answer(answers.NOT_LISTED if item.outcome == approving.NOT_FOUND else item.outcome, item.reason)
+
+
+def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) -> tuple[Optional[str], str]:
+    """Why this minion must not approve the event, as an outcome and a sentence; (None, "") where it may.
+
+    Raises ValueError and OSError where the record cannot be read.
+    """
+    event = job.event
+    if event is None:
+        return (answers.NOT_LISTED if seen.document.complete else answers.UNAVAILABLE), "Azure does not list the event"
+    chosen = verdict(event, seen.name, minion.configuration, seen.now, notice=False)
+    if chosen.code == AFFECTS:
+        return answers.NOT_AFFECTED, chosen.reason
+    if event.status == "Started":
+        return answers.STARTED, "the event has started; there is nothing left to approve"
+    if event.status != "Scheduled":
+        return answers.NOT_SELECTED, "the status %r is not known" % event.status
+    if not chosen.selected:
+        return answers.NOT_SELECTED, chosen.reason
+    found = minion.file.read()
+    if found is None or not found.is_prepared(minion.boot) or found.find(event.event_id) is None:
+        return answers.NOT_PREPARED, "this minion's record has no preparation for it in this boot"
+    others = not_released(event, resources)
+    if others or event.key in seen.document.doubtful:
+        names = displayable(", ".join(others)) or "VMs whose names cannot be read"
+        return answers.OTHERS_AFFECTED, "an approval would release VMs that are not ready: %s" % names
+    return None, ""

@@ -1,0 +1,184 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""The section ``azure_events`` of the minion's configuration and pillar: what it means, and what is wrong with it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Mapping, NamedTuple, Optional
+
+from azure_events_watch import settings
+from azure_scheduled_events.predicates import nearest
+from azure_scheduled_events.selection import SELF, Selection
+
+SECTION = "azure_events"
+COMMAND = "command"
+FUNCTION = "function"
+SLS = "sls"
+KINDS = (COMMAND, FUNCTION, SLS)
+DEFAULT_TIMEOUT = 300.0
+
+_WORDS = ("types", "sources", "statuses")
+_CONNECTION = ("endpoint", "api_version", "resource_name")
+_KNOWN = (*_CONNECTION, *_WORDS, "minimum_notice", "prepare", "recover", "receipts", "allow_paths")
+_OF_KIND = {COMMAND: (), FUNCTION: ("args", "kwargs"), SLS: ("pillar",)}
+_MOST_STEPS = 100
+_LONGEST_NAME = 80
+
+
+class Step(NamedTuple):
+    """One step of a preparation or a recovery.
+
+    Attributes:
+        name: for the result; by default the beginning of the command, the function or the SLS file.
+        kind: one of KINDS.
+        what: the command (text for the shell, or tuple of arguments), the name of the function, or that of the SLS file.
+        args, kwargs: of a function.
+        pillar: of an SLS file.
+        timeout: seconds after which everything that the step has started is ended.
+    """
+
+    name: str
+    kind: str
+    what: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    pillar: dict[str, Any]
+    timeout: float
+
+
+class Configuration(NamedTuple):
+    """The whole section.
+
+    Attributes:
+        prepare, recover: the steps; None where the section has no such key, which differs from an empty list.
+        selections: an event has to meet all of them: the section's, and that of the beacon ``azure_events``.
+        minimum_notice: seconds that have to be left until NotBefore when a preparation begins.
+        endpoint, api_versions, resource_name: where to ask, and as whom; None asks IMDS for the name.
+        receipts: folder for notes of approvals, or None for the default.
+        allow_paths: whether a job may name files and folders of this minion as arguments.
+    """
+
+    prepare: Optional[tuple[Step, ...]]
+    recover: Optional[tuple[Step, ...]]
+    selections: tuple[Selection, ...]
+    minimum_notice: float
+    endpoint: str
+    api_versions: tuple[str, ...]
+    resource_name: Optional[str]
+    receipts: Optional[str]
+    allow_paths: bool
+
+
+def read_configuration(section: Any, beacon: Any = None) -> Configuration:
+    """The configuration that the section describes. Raises ValueError that names the key and the nearest word.
+
+    section: the merged mapping of pillar and minion configuration; None for none.
+    beacon: the configuration of the beacon ``azure_events``, as Salt has it; None where there is none.
+    """
+    if section is not None and not isinstance(section, Mapping):
+        raise ValueError("%s: expected a mapping, not %s" % (SECTION, type(section).__name__))
+    given = dict(section or {})
+    for key in given:
+        if key not in _KNOWN:
+            raise ValueError("%s: unknown key %r%s" % (SECTION, key, nearest(key, _KNOWN)))
+    try:
+        selections = (_selection(given), *_of_beacon(beacon))
+        connection = settings.read_connection(given, {})
+        notice = settings.read_seconds("minimum_notice", given.get("minimum_notice", 0), 0.0)
+        receipts = given.get("receipts")
+        if receipts is not None and not (isinstance(receipts, str) and receipts):
+            raise ValueError("receipts: expected the path of a folder, not %r" % (receipts,))
+        allow_paths = given.get("allow_paths", False)
+        if not isinstance(allow_paths, bool):
+            raise ValueError("allow_paths: expected true or false, not %r" % (allow_paths,))
+        prepare, recover = (read_steps(key, given[key]) if key in given else None for key in ("prepare", "recover"))
+    except ValueError as error:
+        raise ValueError("%s: %s" % (SECTION, error)) from None
+    return Configuration(prepare, recover, selections, notice, *connection, receipts, allow_paths)
+
+
+def read_steps(key: str, value: Any) -> tuple[Step, ...]:
+    """The steps of a list as users write it. Raises ValueError that names the item."""
+    if not isinstance(value, list):
+        raise ValueError("%s: expected a list of steps, not %s; an empty list stands for nothing to do" % (key, type(value).__name__))
+    if len(value) > _MOST_STEPS:
+        raise ValueError("%s: expected at most %d steps, not %d" % (key, _MOST_STEPS, len(value)))
+    steps = []
+    for number, item in enumerate(value, 1):
+        try:
+            steps.append(_step(item))
+        except ValueError as error:
+            raise ValueError("%s: step %d: %s" % (key, number, error)) from None
+    return tuple(steps)
+
+
+def digest(steps: tuple[Step, ...]) -> str:
+    """A text that differs between two lists of steps."""
+    return hashlib.sha256(json.dumps(steps, default=repr, sort_keys=True).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _step(item: Any) -> Step:
+    if isinstance(item, str):
+        item = {COMMAND: item}
+    if not isinstance(item, Mapping):
+        raise ValueError("expected a command, or a mapping with one of %s, not %r" % (", ".join(KINDS), item))
+    every = (*KINDS, "name", "timeout", *(option for options in _OF_KIND.values() for option in options))
+    for key in item:
+        if key not in every:
+            raise ValueError("unknown key %r%s" % (key, nearest(key, every)))
+    kinds = [kind for kind in KINDS if kind in item]
+    if len(kinds) != 1:
+        raise ValueError("expected exactly one of %s, not %s" % (", ".join(KINDS), ", ".join(kinds) or "none"))
+    kind = kinds[0]
+    for options in (options for other, options in _OF_KIND.items() if other != kind):
+        for option in options:
+            if option in item:
+                raise ValueError("%s does not belong to a step of the kind %s" % (option, kind))
+    what = _what(kind, item[kind])
+    name = item.get("name")
+    if name is None:
+        name = (what if isinstance(what, str) else " ".join(what))[:_LONGEST_NAME]
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError("name: expected a text, not %r" % (name,))
+    args, kwargs, pillar = item.get("args", []), item.get("kwargs", {}), item.get("pillar", {})
+    if not isinstance(args, list):
+        raise ValueError("args: expected a list, not %s" % type(args).__name__)
+    for option, value in (("kwargs", kwargs), ("pillar", pillar)):
+        if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in value):
+            raise ValueError("%s: expected a mapping with texts as keys, not %r" % (option, value))
+    timeout = settings.read_seconds("timeout", item.get("timeout", DEFAULT_TIMEOUT), 0.1)
+    return Step(name[:_LONGEST_NAME], kind, what, tuple(args), dict(kwargs), dict(pillar), timeout)
+
+
+def _what(kind: str, value: Any) -> Any:
+    if kind == COMMAND and isinstance(value, list):
+        if not value or not all(isinstance(word, str) for word in value) or not value[0]:
+            raise ValueError("command: expected a text, or a list of texts that begins with a program, not %r" % (value,))
+        return tuple(value)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("%s: expected a text, not %r" % (kind, value))
+    if "\0" in value:
+        raise ValueError("%s: a null character cannot be part of it" % kind)
+    if kind == FUNCTION and "." not in value:
+        raise ValueError("function: expected MODULE.FUNCTION, not %r" % value)
+    return value
+
+
+def _selection(given: Mapping[str, Any]) -> Selection:
+    for key in _WORDS:
+        if given.get(key) in ([], ()):
+            raise ValueError("%s: an empty list selects no event at all; leave the key out for all" % key)
+    return settings.sure_selection({key: given.get(key) for key in _WORDS})
+
+
+def _of_beacon(beacon: Any) -> tuple[Selection, ...]:
+    """The selection of the beacon, for this VM; the beacon alone says what of other VMs it sends."""
+    if not isinstance(beacon, list):
+        return ()
+    words = {key: value for item in beacon if isinstance(item, Mapping) for key, value in item.items() if key in _WORDS}
+    try:
+        return (_selection(words)._replace(affects=SELF),) if words else ()
+    except ValueError as error:
+        raise ValueError("beacon %s: %s" % (settings.BEACON, error)) from None

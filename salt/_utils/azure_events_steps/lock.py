@@ -1,0 +1,87 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""A lock between the processes of one minion. The kernel releases it when its holder ends, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from typing import Callable, Iterator, Optional
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+PREPARATION = "preparation.lock"
+APPROVAL = "approval.lock"
+
+_PAUSE = 0.1
+_LONGEST_NOTE = 4096
+
+
+class Lock:
+    """A lock that this process holds.
+
+    Attributes:
+        fd: its descriptor, to be closed in a process that is forked off and may outlive this one.
+        waited: seconds that it took to get the lock.
+    """
+
+    def __init__(self, fd: int, waited: float) -> None:
+        self.fd = fd
+        self.waited = waited
+
+    def note(self, text: str) -> None:
+        """Write what the holder works on, for `holder_of`. A full disk is no reason to stop the work."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self.fd, 0)
+            os.pwrite(self.fd, text.encode("utf-8", "backslashreplace")[:_LONGEST_NOTE], 0)
+
+
+@contextlib.contextmanager
+def held(
+    folder: str, name: str, patience: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[Optional[Lock]]:
+    """Hold the lock of that name, or get None when another process holds it longer than ``patience`` seconds. Raises OSError."""
+    if fcntl is None:
+        raise OSError(errno.ENOSYS, "this system has no locks between processes (flock)")
+    began = clock()
+    fd = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while not _taken(fd):
+            if clock() - began >= patience:
+                yield None
+                return
+            sleep(_PAUSE)
+        lock = Lock(fd, clock() - began)
+        try:
+            yield lock
+        finally:
+            lock.note("")
+    finally:
+        os.close(fd)
+
+
+def holder_of(folder: str, name: str) -> Optional[str]:
+    """What the holder of the lock has noted; None when no process holds it."""
+    try:
+        fd = os.open(os.path.join(folder, name), os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        if fcntl is None or _taken(fd):
+            return None
+        return os.pread(fd, _LONGEST_NOTE, 0).decode("utf-8", "replace")
+    finally:
+        os.close(fd)
+
+
+def _taken(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,69 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""What IMDS lists now, for one job."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+from typing import Callable, Iterable, NamedTuple
+
+from azure_scheduled_events.changes import ABSENCES_NEEDED
+from azure_scheduled_events.conversation import Conversation, Where
+from azure_scheduled_events.document import EventDocument
+from azure_scheduled_events.identity import concerns
+
+from .configuration import Configuration
+
+# seconds that a job waits for IMDS; its caller asks again
+PATIENCE = 15.0
+PATIENCE_OF_STATUS = 8.0
+# seconds between two documents
+_POLL_INTERVAL = 1.0
+
+
+class Seen(NamedTuple):
+    """One good document, and this VM's name."""
+
+    document: EventDocument
+    name: str
+
+    @property
+    def now(self) -> datetime:
+        return self.document.server_time or datetime.now(timezone.utc)
+
+    def lasts(self, event_id: str) -> bool:
+        """Return True unless the document shows that the event is over for this VM."""
+        event = self.document.find(event_id)
+        if event is None:
+            return not self.document.complete
+        return concerns(event, self.name) or not event.resources or event.key in self.document.doubtful
+
+
+def conversation_with(configuration: Configuration, patience: float, sleep: Callable[[float], None] = time.sleep) -> Conversation:
+    """A conversation with the IMDS of the configuration, of so many seconds."""
+    where = Where(configuration.endpoint, configuration.api_versions, configuration.resource_name, patience)
+    return Conversation(where, _POLL_INTERVAL, sleep=sleep)
+
+
+def look(conversation: Conversation) -> Seen:
+    """Ask once. Raises ImdsError."""
+    document = conversation.read(name_required=True)
+    return Seen(document, str(conversation.known_name))
+
+
+def over_among(conversation: Conversation, event_ids: Iterable[str], saw: Callable[[Seen], object]) -> frozenset[str]:
+    """Those of the events that are over for this VM by ABSENCES_NEEDED good documents in a row. Raises ImdsError.
+
+    saw: is called with each document.
+    """
+    over = set(event_ids)
+    for number in range(ABSENCES_NEEDED):
+        if number:
+            conversation.pacer.sleep(_POLL_INTERVAL)
+        seen = look(conversation)
+        saw(seen)
+        over = {event_id for event_id in over if not seen.lasts(event_id)}
+        if not over:
+            break
+    return frozenset(over)

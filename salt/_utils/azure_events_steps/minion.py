@@ -1,0 +1,133 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""What preparation and recovery have in common: the configuration, the record, the lock, and the run of a list of steps."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from typing import Any, Callable, Iterator, Optional
+
+from azure_events_watch import memory
+from azure_scheduled_events.conversation import Conversation
+
+from . import lock, record, running
+from .answers import BUSY, NO_STEPS, Job
+from .configuration import Configuration, Step
+from .looking import PATIENCE, conversation_with
+from .record import BY_HAND, Reason, Record, RecordFile
+from .running import Call, StepResult
+from .variables import variables
+
+log = logging.getLogger(__name__)
+
+# seconds that a job waits for another one of this minion
+TURN = 15.0
+# what IMDS said longer ago than so many seconds is asked again before something is done
+FRESH = 1.0
+
+
+class Minion:
+    """This minion.
+
+    Args:
+        cachedir: its folder.
+        configuration: the section azure_events.
+        call: runs a step that is no command.
+        turn: seconds to wait for another job of this minion.
+        sleep: waits some seconds.
+    """
+
+    def __init__(
+        self, cachedir: str, configuration: Configuration, call: Call, turn: float = TURN, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.configuration = configuration
+        self.folder = memory.folder(cachedir)
+        self.file = RecordFile(cachedir)
+        self.boot = record.boot_id()
+        self._cachedir = cachedir
+        self._call = call
+        self._turn = turn
+        self._sleep = sleep
+
+    def conversation(self, patience: float = PATIENCE) -> Conversation:
+        """A conversation with IMDS of so many seconds. Raises ImdsError."""
+        return conversation_with(self.configuration, patience, self._sleep)
+
+    @contextlib.contextmanager
+    def alone(self, name: str, job: Job) -> Iterator[Optional[lock.Lock]]:
+        """Hold the lock of that name, or get None where another job of this minion holds it for long. Raises OSError."""
+        memory.made_folder(self._cachedir)
+        with lock.held(self.folder, name, self._turn, sleep=self._sleep) as mine:
+            if mine is not None:
+                mine.note(job.event_id)
+            yield mine
+
+    def busy(self, job: Job) -> dict[str, Any]:
+        """The answer of a job that did not get the lock."""
+        other = lock.holder_of(self.folder, lock.PREPARATION)
+        return job.answer(BUSY, "another job of this minion has worked on event %r for %g seconds and goes on" % (other, self._turn))
+
+    def readable_record(self, set_aside: bool = False) -> Optional[Record]:
+        """The record, or None. Raises OSError.
+
+        A damaged one counts as a preparation by hand that has failed: what it was for is not known, so only an operator ends it.
+        """
+        try:
+            return self.file.read()
+        except ValueError as error:
+            unknown = damaged(str(error))
+            if set_aside:
+                log.error("azure_events: %s; it is now %s, and this minion counts as prepared by hand", error, self.file.set_aside())
+                self.file.write(unknown)
+            return unknown
+
+    def write_if_possible(self, now: Record) -> None:
+        """Replace the record; log where that is not possible."""
+        try:
+            self.file.write(now)
+        except OSError as error:
+            log.error("azure_events: the record of the preparation cannot be written: %s", error)
+
+    def run(self, job: Job, steps: tuple[Step, ...], now: Record, mine: lock.Lock) -> tuple[list[StepResult], Record]:
+        """Run the steps from the first one that has not succeeded in this phase, until one fails.
+
+        Returns the results of all steps, and the record as it is then.
+        """
+        results = [running.not_run(step, running.SKIPPED, "it has succeeded before") for step in steps[: now.steps_done]]
+        event = job.event.as_dict() if job.event is not None else _known(now, job.key)
+        environment = variables(job.stage, job.event_id, event, job.name or self.configuration.resource_name)
+        for step in steps[now.steps_done :]:
+            result = running.run_step(step, environment, self._call, (mine.fd,))
+            results.append(result)
+            if result.outcome != running.DONE:
+                break
+            now = now._replace(steps_done=now.steps_done + 1)
+            self.write_if_possible(now)
+        results += [running.not_run(step, running.SKIPPED, "a step before it has failed") for step in steps[len(results) :]]
+        return results, now
+
+
+def damaged(text: str) -> Record:
+    """What stands for a record that cannot be read."""
+    return Record(record.PREPARE_FAILED, "", 0, "", None, text, (Reason(BY_HAND),))
+
+
+def failure_of(results: list[StepResult]) -> Optional[str]:
+    """Why a run of steps has failed, or None."""
+    for result in results:
+        if result.outcome in (running.FAILED, running.TIMEOUT):
+            return "step %r: %s" % (result.name, result.output or result.outcome)
+    return None
+
+
+def no_steps(job: Job) -> dict[str, Any]:
+    """The answer where the configuration does not say what to do."""
+    return job.answer(NO_STEPS, "neither pillar nor configuration has azure_events:%s; set it to a list of steps, which may be empty" % job.stage)
+
+
+def _known(now: Record, key: str) -> dict[str, Any]:
+    """What the record knows of an event that IMDS does not list any more."""
+    reason = now.find(key)
+    return {} if reason is None else {"event_type": reason.event_type, "resources": list(reason.resources)}

@@ -1,0 +1,127 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Prepare this minion for an event: once in a boot, and only for what its own IMDS lists and its own selection admits."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any, Optional
+
+from azure_scheduled_events.document import displayable
+from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.timestamps import as_utc_text
+
+from . import answers, lock, record, running
+from .answers import Job
+from .configuration import Step, digest
+from .looking import look
+from .minion import FRESH, Minion, failure_of, no_steps
+from .record import Reason, Record
+from .selecting import AFFECTS, verdict
+
+
+def prepare(minion: Minion, event_id: Optional[str], test: bool = False) -> dict[str, Any]:
+    """Run the steps of the preparation, unless they have run in this boot.
+
+    event_id: None prepares by hand, whatever IMDS says.
+    test: only say what would run.
+    """
+    job = Job(answers.PREPARE, event_id)
+    try:
+        answer = _checked(minion, job)
+        if answer is not None or test:
+            return answer or _planned(minion, job)
+        with minion.alone(lock.PREPARATION, job) as mine:
+            if mine is None:
+                return minion.busy(job)
+            if mine.waited > FRESH:
+                answer = _checked(minion, job)
+            return answer or _prepared(minion, job, mine)
+    except OSError as error:
+        return job.answer(answers.FAILED, "the record cannot be kept, so nothing was done: %s" % error)
+
+
+def _checked(minion: Minion, job: Job) -> Optional[dict[str, Any]]:
+    """Ask IMDS; returns the answer where the minion does not have to prepare, or must not."""
+    if job.by_hand:
+        return None
+    try:
+        seen = job.saw(look(minion.conversation()))
+    except ImdsError as error:
+        return job.answer(answers.UNAVAILABLE, str(error))
+    event = job.event
+    if event is None:
+        if not seen.document.complete:
+            return job.answer(answers.UNAVAILABLE, "Azure does not list the event among those that can be read")
+        return job.answer(answers.NOT_LISTED, "Azure does not list the event: it is over, was cancelled, or never was")
+    chosen = verdict(event, seen.name, minion.configuration, seen.now)
+    if chosen.code == AFFECTS:
+        return job.answer(answers.NOT_AFFECTED, chosen.reason)
+    found = minion.readable_record()
+    if found is not None and found.is_prepared(minion.boot) and found.find(job.key) is not None:
+        return _already(job, found)
+    if event.status == "Started":
+        return job.answer(answers.STARTED, "the event has started; it is too late to prepare")
+    if event.status != "Scheduled":
+        return job.answer(answers.NOT_SELECTED, "the status %r is not known" % event.status)
+    return None if chosen.selected else job.answer(answers.NOT_SELECTED, chosen.reason)
+
+
+def _planned(minion: Minion, job: Job) -> dict[str, Any]:
+    found = minion.readable_record()
+    if found is not None and found.is_prepared(minion.boot):
+        if found.find(job.key) is not None:
+            return _already(job, found)
+        return job.answer(answers.WOULD_PREPARE, "nothing would run: %s" % _prepared_for(found), changed=True)
+    steps = minion.configuration.prepare
+    if steps is None:
+        return no_steps(job)
+    planned = [running.not_run(step, running.WOULD_RUN) for step in steps]
+    return job.answer(answers.WOULD_PREPARE, "%d steps would run" % len(steps), planned, changed=True)
+
+
+def _prepared(minion: Minion, job: Job, mine: lock.Lock) -> dict[str, Any]:
+    """Prepare, with the lock held. Raises OSError where the record cannot be written before the first step."""
+    found = minion.readable_record(set_aside=True)
+    if found is not None and found.is_prepared(minion.boot):
+        if found.find(job.key) is not None:
+            return _already(job, found)
+        minion.file.write(found.with_reason(job.reason()))
+        return job.answer(answers.PREPARED, "nothing had to run: %s" % _prepared_for(found), changed=True)
+    steps = minion.configuration.prepare
+    if steps is None:
+        return no_steps(job)
+    now = _begun(minion, found, steps, job.reason())
+    minion.file.write(now)
+    before = now.steps_done
+    results, now = minion.run(job, steps, now, mine)
+    why = failure_of(results)
+    if why is not None:
+        minion.write_if_possible(now._replace(phase=record.PREPARE_FAILED, why_not=why))
+        return job.answer(answers.FAILED, why, results, changed=True)
+    try:
+        minion.file.write(now._replace(phase=record.PREPARED, prepared_at=as_utc_text(datetime.now(timezone.utc))))
+    except OSError as error:
+        return job.answer(answers.FAILED, "the steps have succeeded, but the record cannot be kept: %s" % error, results, changed=True)
+    return job.answer(answers.PREPARED, "%d steps have run" % (len(steps) - before), results, changed=True)
+
+
+def _begun(minion: Minion, found: Optional[Record], steps: tuple[Step, ...], reason: Reason) -> Record:
+    """The record with which a preparation begins; one that was interrupted in this boot goes on with the step that did not succeed."""
+    identity = digest(steps)
+    done = 0
+    reasons: tuple[Reason, ...] = ()
+    if found is not None:
+        reasons = found.reasons
+        if found.phase in (record.PREPARING, record.PREPARE_FAILED) and found.went_on_in(minion.boot, identity):
+            done = min(found.steps_done, len(steps))
+    return Record(record.PREPARING, minion.boot, done, identity, None, "", reasons).with_reason(reason)
+
+
+def _already(job: Job, found: Record) -> dict[str, Any]:
+    return job.answer(answers.ALREADY_PREPARED, "prepared at %s" % found.prepared_at)
+
+
+def _prepared_for(found: Record) -> str:
+    names = ", ".join(displayable(reason.event_id) or "by hand" for reason in found.reasons)
+    return "this minion is prepared already (%s) since %s" % (names, found.prepared_at)

@@ -1,0 +1,81 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""All processes that a process has started, directly or not, and their end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+
+_SET_CHILD_SUBREAPER = 36
+_PROC = "/proc"
+# seconds between the request to end and the signal that cannot be refused
+_GRACE = 2.0
+_PAUSE = 0.02
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of every descendant whose own parent ends, so that `descendants` finds all. Linux only."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def descendants(ancestor: int) -> list[int]:
+    """The processes below that one, as the kernel lists them now; empty on a system without /proc."""
+    children: dict[int, list[int]] = {}
+    try:
+        names = os.listdir(_PROC)
+    except OSError:
+        return []
+    for name in names:
+        if name.isdecimal():
+            # a process may end while it is looked at
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open("%s/%s/stat" % (_PROC, name), "rb") as file:
+                    state, parent = file.read().rpartition(b")")[2].split()[:2]
+                if state not in (b"Z", b"X"):
+                    children.setdefault(int(parent), []).append(int(name))
+    found: list[int] = []
+    waiting = [ancestor]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def end_descendants(first: int) -> None:
+    """End everything below this process: ask with SIGTERM, and end what is left after a while with SIGKILL.
+
+    first: the first of them, whose process group is ended also on a system without /proc.
+    """
+    asked: set[int] = set()
+    began = time.monotonic()
+    while True:
+        _reap()
+        left = descendants(os.getpid())
+        late = time.monotonic() - began >= _GRACE or not os.path.isdir(_PROC + "/self")
+        if not left and (late or asked):
+            break
+        if not asked or late:
+            with contextlib.suppress(OSError):
+                os.killpg(first, signal.SIGKILL if late else signal.SIGTERM)
+            asked.add(first)
+        for pid in left:
+            if late or pid not in asked:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
+                asked.add(pid)
+        if time.monotonic() - began >= 5 * _GRACE:
+            break  # a process that the kernel cannot end, such as one that waits for a dead disk
+        time.sleep(_PAUSE)
+    _reap()
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass

@@ -1,0 +1,119 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Recover this minion from what its record says it has prepared for, once all of it is over."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+from azure_scheduled_events.document import displayable
+from azure_scheduled_events.errors import ImdsError
+
+from . import answers, lock, record, running
+from .answers import Job
+from .configuration import Step, digest
+from .looking import over_among
+from .minion import FRESH, Minion, failure_of, no_steps
+from .record import BY_HAND, Reason, Record
+
+_UNKNOWN = "the record has no preparation for it"
+
+
+def recover(minion: Minion, event_id: Optional[str], test: bool = False) -> dict[str, Any]:
+    """Run the steps of the recovery, when every event that the minion was prepared for is over.
+
+    event_id: None also ends a preparation by hand.
+    test: only say what would run.
+    """
+    return _recover(minion, [event_id], test)[0]
+
+
+def sweep(minion: Minion, test: bool = False) -> dict[str, Any]:
+    """Recover from every event of the record that is over."""
+    try:
+        found = minion.file.read()
+    except (ValueError, OSError) as error:
+        return {"version": answers.VERSION, "results": [Job(answers.RECOVER, None).answer(answers.FAILED, str(error))]}
+    asked = [reason.event_id for reason in found.reasons if reason.key != BY_HAND] if found is not None else []
+    return {"version": answers.VERSION, "results": _recover(minion, asked, test) if asked else []}
+
+
+def _recover(minion: Minion, event_ids: Sequence[Optional[str]], test: bool) -> list[dict[str, Any]]:
+    """Recover for these ids; the answers in their order."""
+    jobs = [Job(answers.RECOVER, event_id) for event_id in event_ids]
+    try:
+        found = minion.readable_record()
+        if found is None or not any(job.by_hand or found.find(job.key) for job in jobs):
+            return [job.answer(answers.NOT_PREPARED, _UNKNOWN) for job in jobs]
+        over = _over(minion, found, jobs)
+        if test:
+            return _concluded(minion, jobs, found, over, None)
+        with minion.alone(lock.PREPARATION, jobs[0]) as mine:
+            if mine is None:
+                return [minion.busy(job) for job in jobs]
+            found = minion.readable_record(set_aside=True)
+            if found is None:
+                return [job.answer(answers.NOT_PREPARED, "another job has recovered it") for job in jobs]
+            if mine.waited > FRESH:
+                over = _over(minion, found, jobs)
+            return _concluded(minion, jobs, found, over, mine)
+    except ImdsError as error:
+        return [job.answer(answers.UNAVAILABLE, str(error)) for job in jobs]
+    except OSError as error:
+        return [job.answer(answers.FAILED, "the record cannot be kept: %s" % error) for job in jobs]
+
+
+def _over(minion: Minion, found: Record, jobs: Sequence[Job]) -> frozenset[str]:
+    """The keys of the record's events that are over. Raises ImdsError; without an event in the record IMDS is not asked."""
+    keys = {reason.key for reason in found.reasons if reason.key != BY_HAND}
+    return over_among(minion.conversation(), keys, lambda seen: [job.saw(seen) for job in jobs]) if keys else frozenset()
+
+
+def _concluded(minion: Minion, jobs: Sequence[Job], found: Record, over: frozenset[str], mine: Optional[lock.Lock]) -> list[dict[str, Any]]:
+    """Recover if nothing is left to be prepared for; without the lock only say what would happen."""
+    by_hand = any(job.by_hand for job in jobs)
+    lasting = [reason for reason in found.reasons if reason.key not in over and reason.key != BY_HAND]
+    if lasting:
+        reasons = tuple(reason._replace(over=reason.key in over) for reason in found.reasons if not (by_hand and reason.key == BY_HAND))
+        if mine is not None and reasons != found.reasons:
+            minion.file.write(found._replace(reasons=reasons))
+        return [_kept(job, found, reasons, lasting) for job in jobs]
+    if not by_hand and found.find(BY_HAND) is not None:
+        if mine is not None:
+            minion.file.write(found._replace(reasons=tuple(reason for reason in found.reasons if reason.key == BY_HAND)))
+        text = "nothing has to run: this minion was also prepared by hand, which azure_events.recover without an event undoes"
+        return [job.answer(answers.WOULD_RECOVER if mine is None else answers.RECOVERED, text, changed=True) for job in jobs]
+    steps = minion.configuration.recover
+    if steps is None:
+        return [no_steps(job) for job in jobs]
+    if mine is None:
+        planned = [running.not_run(step, running.WOULD_RUN) for step in steps]
+        return [job.answer(answers.WOULD_RECOVER, "%d steps would run" % len(steps), planned, changed=True) for job in jobs]
+    return _run(minion, jobs, found, steps, mine)
+
+
+def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], lasting: Sequence[Reason]) -> dict[str, Any]:
+    """The answer while something lasts that the minion is prepared for."""
+    if not job.by_hand and found.find(job.key) is None:
+        return job.answer(answers.NOT_PREPARED, _UNKNOWN)
+    names = ", ".join(displayable(reason.event_id) for reason in lasting)
+    changed = found.find(job.key) != next((reason for reason in reasons if reason.key == job.key), None)
+    return job.answer(answers.STILL_LISTED, "Azure still lists what this minion is prepared for: %s" % names, changed=changed)
+
+
+def _run(minion: Minion, jobs: Sequence[Job], found: Record, steps: tuple[Step, ...], mine: lock.Lock) -> list[dict[str, Any]]:
+    """Run the steps, or those that had not succeeded when a recovery of this boot was interrupted."""
+    identity = digest(steps)
+    begun = found.phase in (record.RECOVERING, record.RECOVER_FAILED) and found.went_on_in(minion.boot, identity)
+    done = min(found.steps_done, len(steps)) if begun else 0
+    reasons = tuple(reason._replace(over=True) for reason in found.reasons)
+    now = found._replace(phase=record.RECOVERING, boot=minion.boot, steps_done=done, digest=identity, why_not="", reasons=reasons)
+    # a full disk must not keep the minion from its recovery
+    minion.write_if_possible(now)
+    results, now = minion.run(jobs[0], steps, now, mine)
+    why = failure_of(results)
+    if why is not None:
+        minion.write_if_possible(now._replace(phase=record.RECOVER_FAILED, why_not=why))
+        return [job.answer(answers.FAILED, why, results, changed=True) for job in jobs]
+    minion.file.remove()
+    return [job.answer(answers.RECOVERED, "%d steps have run" % (len(steps) - done), results, changed=True) for job in jobs]

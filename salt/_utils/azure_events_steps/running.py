@@ -1,0 +1,231 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Run one step in a supervised process, within its time.
+
+The supervisor is forked off, adopts all that the step starts, and ends it when the time is up or when the process that
+asked for the step has ended. What a step that succeeds leaves running, such as a service, stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from typing import Any, Callable, Mapping, NamedTuple, NoReturn, Optional, Sequence
+
+from . import processes
+from .configuration import COMMAND, Step
+
+DONE = "done"
+FAILED = "failed"
+TIMEOUT = "timeout"
+SKIPPED = "skipped"
+WOULD_RUN = "would_run"
+
+# characters of the output that are kept, its end
+OUTPUT = 2000
+_TAIL = 64 * 1024
+# seconds that a step's output is waited for when the step has ended and something that it left running keeps the pipe open
+_LAST_OUTPUT = 0.2
+# seconds that the supervisor has for ending what a step has started
+_ENDING = 15.0
+_PAUSES = (0.005, 0.1)
+
+# takes a step that is no command, and the variables; returns whether it succeeded, and what came of it as text
+Call = Callable[[Step, Mapping[str, str]], "tuple[bool, str]"]
+
+
+class StepResult(NamedTuple):
+    """What came of one step: one of the words above, the seconds that it took, and the end of its output."""
+
+    name: str
+    kind: str
+    outcome: str
+    seconds: float
+    output: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(self._asdict(), seconds=round(self.seconds, 2))
+
+
+def not_run(step: Step, outcome: str, output: str = "") -> StepResult:
+    """The result of a step that does not run now."""
+    return StepResult(step.name, step.kind, outcome, 0.0, output)
+
+
+def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited: Sequence[int] = ()) -> StepResult:
+    """Run the step and wait for its end, its time-out included.
+
+    variables: environment variables of a command, beside those of this process.
+    call: runs a step of another kind, in a process of its own.
+    not_inherited: descriptors that the step must not keep open.
+    """
+    began = time.monotonic()
+    if not hasattr(os, "fork"):
+        return StepResult(step.name, step.kind, FAILED, 0.0, "this system cannot run steps: it has no fork")
+    answer_read, answer_write = os.pipe()
+    life_read, life_write = os.pipe()
+    supervisor = os.fork()
+    if supervisor == 0:
+        _supervise(step, variables, call, answer_write, life_read, (*not_inherited, answer_read, life_write))
+    os.close(answer_write)
+    os.close(life_read)
+    try:
+        answer = _read_all(answer_read, step.timeout + _ENDING)
+        if not answer:
+            # it cannot be stuck in the step, which has a process of its own
+            os.kill(supervisor, signal.SIGKILL)
+    finally:
+        # its end tells the supervisor that nobody waits any more
+        os.close(life_write)
+        os.close(answer_read)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(supervisor, 0)
+    outcome, output = FAILED, "the process that ran the step has ended without a result"
+    with contextlib.suppress(ValueError):
+        outcome, output = json.loads(answer)
+    return StepResult(step.name, step.kind, outcome, time.monotonic() - began, output)
+
+
+def shortened(text: str) -> str:
+    """The end of a text."""
+    text = text.strip()
+    return text if len(text) <= OUTPUT else "... " + text[-OUTPUT:]
+
+
+def _supervise(
+    step: Step, variables: Mapping[str, str], call: Call, answer: int, life: int, not_inherited: Sequence[int]
+) -> NoReturn:
+    """Be the supervisor: run the step, write its result, and end this process."""
+    try:
+        for fd in not_inherited:
+            os.close(fd)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        os.setsid()
+        processes.adopt_orphans()
+        result = _supervised(step, variables, call, answer, life)
+        with contextlib.suppress(OSError):
+            os.write(answer, json.dumps(result).encode("ascii"))
+    except BaseException as error:  # pylint: disable=broad-except
+        # nothing of the parent's code may run in this process
+        with contextlib.suppress(OSError):
+            os.write(answer, json.dumps([FAILED, "%s: %s" % (type(error).__name__, error)]).encode("ascii"))
+    finally:
+        os._exit(0)
+
+
+def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: int, life: int) -> tuple[str, str]:
+    output_read, output_write = os.pipe()
+    deadline = time.monotonic() + step.timeout
+    if step.kind == COMMAND:
+        try:
+            worker = _start_command(step, variables, output_write)
+        except (OSError, ValueError) as error:
+            return FAILED, "the command cannot be started: %s" % error
+    else:
+        worker = _start_call(step, variables, call, output_write, (answer, life, output_read))
+    os.close(output_write)
+    tail = b""
+    status: Optional[int] = None
+    pause = _PAUSES[0]
+    listening = [output_read, life]
+    while status is None:
+        ready, _, _ = select.select(listening, [], [], pause)
+        pause = min(pause * 1.5, _PAUSES[1])
+        if output_read in ready:
+            piece = os.read(output_read, 65536)
+            tail = (tail + piece)[-_TAIL:]
+            if not piece:
+                listening.remove(output_read)
+        status = _reaped(worker)
+        if status is None and (life in ready or time.monotonic() >= deadline):
+            processes.end_descendants(worker)
+            return TIMEOUT, shortened("ended after %g seconds; %s" % (step.timeout, tail.decode("utf-8", "replace")))
+    if output_read in listening:
+        tail = (tail + _rest_of(output_read))[-_TAIL:]
+    text = tail.decode("utf-8", "replace")
+    if step.kind != COMMAND:
+        try:
+            succeeded, text = json.loads(text)
+        except ValueError:
+            return FAILED, "the process that ran the step has ended with %d" % os.waitstatus_to_exitcode(status)
+        return DONE if succeeded else FAILED, shortened(text)
+    code = os.waitstatus_to_exitcode(status)
+    return (DONE, shortened(text)) if code == 0 else (FAILED, shortened("%s\nexit code %d" % (text, code)))
+
+
+def _start_command(step: Step, variables: Mapping[str, str], output: int) -> int:
+    process = subprocess.Popen(  # pylint: disable=consider-using-with
+        step.what,
+        shell=isinstance(step.what, str),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        cwd="/",
+        env={**os.environ, **variables},
+        start_new_session=True,
+    )
+    # the supervisor waits for all its children itself: without this the object takes the status of one that ends at once
+    process.returncode = 0
+    return process.pid
+
+
+def _start_call(step: Step, variables: Mapping[str, str], call: Call, output: int, not_inherited: Sequence[int]) -> int:
+    """Start a process that makes the call and writes its result, in JSON."""
+    worker = os.fork()
+    if worker != 0:
+        return worker
+    try:
+        for fd in not_inherited:
+            os.close(fd)
+        os.setsid()
+        try:
+            succeeded, text = call(step, variables)
+        except BaseException as error:  # pylint: disable=broad-except
+            succeeded, text = False, "%s: %s" % (type(error).__name__, error)
+        os.write(output, json.dumps([bool(succeeded), shortened(text)]).encode("ascii"))
+    finally:
+        os._exit(0)
+
+
+def _reaped(worker: int) -> Optional[int]:
+    """The status of the worker once it has ended; also reaps what it has left."""
+    status = None
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, ended = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            if pid == worker:
+                status = ended
+                break
+    return status
+
+
+def _rest_of(fd: int) -> bytes:
+    pieces = []
+    ends = time.monotonic() + _LAST_OUTPUT
+    while select.select([fd], [], [], max(0.0, ends - time.monotonic()))[0]:
+        piece = os.read(fd, 65536)
+        if not piece:
+            break
+        pieces.append(piece)
+        if time.monotonic() >= ends:
+            break
+    return b"".join(pieces)
+
+
+def _read_all(fd: int, patience: float) -> bytes:
+    pieces = []
+    ends = time.monotonic() + patience
+    while select.select([fd], [], [], max(0.0, ends - time.monotonic()))[0]:
+        piece = os.read(fd, 65536)
+        if not piece:
+            break
+        pieces.append(piece)
+    return b"".join(pieces)

@@ -1,0 +1,76 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""What IMDS lists now, what this minion has prepared for, and what it works on."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from azure_scheduled_events.document import ScheduledEvent, displayable
+from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.identity import concerns
+
+from . import lock
+from .answers import VERSION
+from .looking import PATIENCE_OF_STATUS, Seen, look
+from .minion import Minion, damaged
+from .record import BY_HAND, Reason, Record
+from .selecting import verdict
+
+
+def status(minion: Minion, event_id: Optional[str] = None, trouble: str = "") -> dict[str, Any]:
+    """The answer; an IMDS that gives none is part of it.
+
+    event_id: of the event to show, whichever VM it hits; None for all that hit this VM.
+    trouble: why IMDS is not asked; "" asks it.
+    """
+    answer: dict[str, Any] = {
+        "version": VERSION, "resource_name": minion.configuration.resource_name, "available": False, "reason": trouble, "complete": False,
+        "incarnation": None, "events": [], "records": [], "working": lock.holder_of(minion.folder, lock.PREPARATION),
+    }  # fmt: skip
+    seen: Optional[Seen] = None
+    if not trouble:
+        try:
+            seen = look(minion.conversation(PATIENCE_OF_STATUS))
+        except ImdsError as error:
+            answer["reason"] = str(error)
+    if seen is not None:
+        document, name = seen.document, seen.name
+        asked = [event for event in document.events if (concerns(event, name) if event_id is None else event.key == event_id.casefold())]
+        answer.update(
+            resource_name=displayable(name),
+            available=True,
+            complete=document.complete,
+            incarnation=document.incarnation,
+            events=[_event(minion, event, seen) for event in asked],
+        )
+    try:
+        found = minion.file.read()
+    except (ValueError, OSError) as error:
+        found = damaged(str(error))
+    answer["records"] = [_record(minion, found, reason, seen) for reason in found.reasons] if found is not None else []
+    return answer
+
+
+def _event(minion: Minion, event: ScheduledEvent, seen: Seen) -> dict[str, Any]:
+    chosen = verdict(event, seen.name, minion.configuration, seen.now)
+    return dict(event.as_dict(), selected=chosen.selected, not_selected_because=chosen.code)
+
+
+def _record(minion: Minion, found: Record, reason: Reason, seen: Optional[Seen]) -> dict[str, Any]:
+    over: Optional[bool] = False
+    if reason.key != BY_HAND:
+        known = seen is not None and (seen.document.complete or seen.document.find(reason.event_id) is not None)
+        over = not seen.lasts(reason.event_id) if seen is not None and known else None
+    return {
+        "event_id": displayable(reason.event_id),
+        "state": found.phase,
+        "boot": found.boot,
+        "this_boot": found.boot != "" and found.boot == minion.boot,
+        "prepared_at": found.prepared_at,
+        "steps_done": found.steps_done,
+        "why_not": found.why_not,
+        "resources": [displayable(name) for name in reason.resources],
+        "event_type": displayable(reason.event_type),
+        "over": over,
+    }

@@ -1,0 +1,48 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""What a command knows of the event that it runs for: environment variables that are harmless whatever IMDS says. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+# the kernel takes at most 128 KiB for one variable
+_LONGEST = 8 * 1024
+_LONGEST_LIST = 32 * 1024
+
+
+def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name: Optional[str]) -> dict[str, str]:
+    """EVENT_ID and the like; what is not known is empty.
+
+    stage: prepare or recover.
+    event: in the shape of the function ``azure_events.list``, or a part of it; empty for a preparation by hand.
+    """
+    seconds = event.get("duration_seconds")
+    told = {
+        "EVENT_ID": event_id,
+        "EVENT_TYPE": event.get("event_type"),
+        "EVENT_STATUS": event.get("status"),
+        "EVENT_SOURCE": event.get("source"),
+        "EVENT_DESCRIPTION": event.get("description"),
+        "EVENT_NOT_BEFORE": event.get("not_before"),
+        "EVENT_DURATION": None if seconds is None else "%d" % seconds,
+        "EVENT_RESOURCE": resource_name,
+        "EVENT_STAGE": stage,
+    }
+    cleaned = {name: _cut(_harmless(str(value or "")), _LONGEST) for name, value in told.items()}
+    return {**cleaned, "EVENT_RESOURCES": _cut(" ".join(_one_word(str(name)) for name in event.get("resources", ())), _LONGEST_LIST)}
+
+
+def _harmless(text: str) -> str:
+    """The text with "?" for control characters and for half characters, which an environment cannot hold."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _one_word(name: str) -> str:
+    """The name of a resource, such that white space separates it from the next one; "?" for an empty one."""
+    return "".join("?" if character.isspace() else character for character in _harmless(name)) or "?"
+
+
+def _cut(text: str, most: int) -> str:
+    data = text.encode("utf-8")
+    return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "..."

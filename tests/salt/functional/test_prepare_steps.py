@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What runs as a step, how it ends, and what happens when several jobs of one minion meet or one is killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure_events_steps.configuration import read_configuration
+from azure_events_steps.minion import Minion as StepsMinion
+from azure_events_steps.preparation import prepare
+from azure_events_steps.recovery import recover
+from conftest import ROOT, Counted, Scripted
+from salt_lab.azure import Azure
+from salt_lab.until import until
+
+FORK = multiprocessing.get_context("fork")
+
+
+@contextmanager
+def job(function: Callable[[], Any]) -> Iterator[tuple[Any, Any]]:
+    """A process of its own that calls the function, as a job of a minion is: (process, queue with what it returned)."""
+    answers = FORK.Queue()
+    process = FORK.Process(target=lambda: answers.put(function()))
+    process.start()
+    yield process, answers
+    process.join(30)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path("/proc/%d/stat" % pid).read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def pid_in(file: Path) -> int:
+    until(lambda: file.exists() and file.read_text().strip(), "the id of a process in %s" % file)
+    return int(file.read_text())
+
+
+def steps_of(counted: Counted, event_id: str) -> dict[str, dict[str, Any]]:
+    return {step["name"]: step for step in counted.call("prepare", event_id)["steps"]}
+
+
+def test_command_finds_the_event_in_its_environment(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+    counted.configure(prepare=["env > %s" % (tmp_path / "env")])
+    event_id = azure.announce("vm1", "vm2")
+    counted.prepare(event_id)
+    found = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
+    assert {key: found[key] for key in ("EVENT_ID", "EVENT_TYPE", "EVENT_STATUS", "EVENT_RESOURCES", "EVENT_RESOURCE", "EVENT_STAGE")} == {
+        "EVENT_ID": event_id, "EVENT_TYPE": "Reboot", "EVENT_STATUS": "Scheduled", "EVENT_RESOURCES": "vm1 vm2", "EVENT_RESOURCE": "vm1", "EVENT_STAGE": "prepare",
+    }  # fmt: skip
+
+
+def test_recovery_finds_what_the_record_knows_of_the_event(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+    counted.configure(recover=["env > %s" % (tmp_path / "env")])
+    event_id = azure.announce("vm1")
+    counted.prepare(event_id)
+    azure.cancel(event_id)
+    assert counted.recover(event_id) == "recovered"
+    assert {"EVENT_ID=" + event_id, "EVENT_TYPE=Reboot", "EVENT_STAGE=recover", "EVENT_RESOURCES=vm1"} <= set((tmp_path / "env").read_text().splitlines())
+
+
+def test_variables_are_harmless_whatever_imds_says(tmp_path: Path, scripted: Scripted) -> None:
+    minion = Counted(tmp_path, scripted.endpoint)
+    minion.configure(prepare=[{"command": ["env", "-0"]}])
+    scripted.events = [dict(scripted.event("A\x7f\n$(touch x)", "vm1", "\ud800\0 b"), Description="\u2028" + "x" * 200000)]
+    answer = minion.call("prepare", "A\x7f\n$(touch x)")
+    assert answer["outcome"] == "prepared"
+    assert not (tmp_path / "x").exists()
+
+
+def test_steps_run_in_order_and_stop_at_the_first_failure(counted: Counted, azure: Azure) -> None:
+    counted.configure(prepare=["echo one", {"name": "two", "command": ["sh", "-c", "echo why; exit 3"]}, "echo three"])
+    event_id = azure.announce("vm1")
+    answer = counted.call("prepare", event_id)
+    assert answer["outcome"] == "failed"
+    assert [(step["outcome"], step["output"]) for step in answer["steps"]] == [("done", "one"), ("failed", "why\n\nexit code 3"), ("skipped", "a step before it has failed")]
+    (found,) = counted.call("status")["records"]
+    assert (found["state"], found["steps_done"], found["this_boot"]) == ("prepare_failed", 1, True) and "why" in found["why_not"]
+
+
+def test_preparation_that_has_failed_goes_on_with_the_step_that_failed(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    counted.configure(prepare=["echo one >> %s" % counted.log, "test -e %s" % flag, "echo three >> %s" % counted.log])
+    event_id = azure.announce("vm1")
+    assert counted.prepare(event_id) == "failed"
+    flag.touch()
+    assert counted.prepare(event_id) == "prepared"
+    assert counted.ran == ["one", "three"]
+
+
+def test_recovery_that_fails_is_tried_again_and_the_record_stays(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    counted.configure(recover=["test -e %s" % flag])
+    event_id = azure.announce("vm1")
+    counted.prepare(event_id)
+    azure.cancel(event_id)
+    assert counted.recover(event_id) == "failed"
+    assert [one["state"] for one in counted.call("status")["records"]] == ["recover_failed"]
+    assert [result["outcome"] for result in counted.call("sweep")["results"]] == ["failed"]
+    flag.touch()
+    assert [result["outcome"] for result in counted.call("sweep")["results"]] == ["recovered"]
+
+
+def test_program_that_does_not_exist_is_a_failure(counted: Counted, azure: Azure) -> None:
+    counted.configure(prepare=[{"command": ["/no/such/program"]}])
+    assert "cannot be started" in counted.call("prepare", azure.announce("vm1"))["reason"]
+
+
+def test_timeout_ends_everything_that_the_step_has_started(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("plain", "session", "deaf")]
+    command = "(echo $$ > {0}; exec sleep 300) & setsid sh -c 'echo $$ > {1}; exec sleep 300' & setsid sh -c \"trap '' TERM; echo \\$\\$ > {2}; sleep 300\" & wait"
+    counted.configure(prepare=[{"name": "hangs", "command": command.format(*files), "timeout": 1}])
+    answer = counted.call("prepare", azure.announce("vm1"))
+    assert (answer["outcome"], answer["steps"][0]["outcome"]) == ("failed", "timeout")
+    assert [file.name for file in files if is_running(pid_in(file))] == []
+
+
+def test_what_a_step_that_succeeds_leaves_running_stays(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+    counted.configure(prepare=["(echo start; exec sleep 300) & echo $! > %s" % (tmp_path / "pid")])
+    began = time.monotonic()
+    assert counted.prepare(azure.announce("vm1")) == "prepared"
+    pid = pid_in(tmp_path / "pid")
+    assert is_running(pid) and time.monotonic() - began < 30
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_output_is_bounded_and_its_end_is_kept(counted: Counted, azure: Azure) -> None:
+    counted.configure(prepare=["head -c 5000000 /dev/zero | tr '\\0' x; echo; echo last"])
+    (step,) = counted.call("prepare", azure.announce("vm1"))["steps"]
+    assert step["outcome"] == "done" and step["output"].endswith("last") and len(step["output"]) < 2100
+
+
+def test_function_is_a_step(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+    counted.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
+    counted.configure(
+        prepare=[
+            {"function": "file.write", "args": [str(tmp_path / "a"), "text"]},
+            {"function": "test.echo", "kwargs": {"text": "hello"}},
+        ]
+    )
+    steps = steps_of(counted, azure.announce("vm1"))
+    assert {name: step["outcome"] for name, step in steps.items()} == {"file.write": "done", "test.echo": "done"}
+    assert steps["test.echo"]["output"] == "hello" and (tmp_path / "a").read_text() == "text\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        ({"function": "test.false"}, "false"),
+        ({"function": "cmd.run", "args": ["exit 3"]}, ""),
+        ({"function": "test.exception", "kwargs": {"message": "why"}}, "why"),
+        ({"function": "no.such"}, "not available"),
+        ({"function": "test.sleep", "args": [60], "timeout": 1}, "ended after 1 seconds"),
+        ({"sls": "no_such_sls"}, "no_such_sls"),
+        ({"sls": "fails"}, "on purpose"),
+    ],
+    ids=["false", "retcode", "exception", "missing", "timeout", "missing-sls", "sls"],
+)  # fmt: skip
+def test_function_or_sls_that_fails_is_a_failure(counted: Counted, azure: Azure, tmp_path: Path, step: dict[str, Any], text: str) -> None:
+    (tmp_path / "fails.sls").write_text("x:\n  test.fail_without_changes:\n    - comment: on purpose\n")
+    prepared_for_states(counted, tmp_path)
+    counted.configure(prepare=[step])
+    answer = counted.call("prepare", azure.announce("vm1"))
+    assert answer["outcome"] == "failed" and text in answer["steps"][0]["output"]
+
+
+def prepared_for_states(counted: Counted, root: Path) -> None:
+    counted.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
+    counted.opts.update(file_roots={"base": [str(root), str(ROOT)]}, pillar_roots={"base": [str(root / "pillar")]}, __role="minion")
+
+
+def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+    text = "x:\n  file.managed:\n    - name: %s\n    - contents: {{ pillar['azure_events_event'] }} {{ pillar['who'] }}\n"
+    (tmp_path / "leave.sls").write_text(text % (tmp_path / "left"))
+    prepared_for_states(counted, tmp_path)
+    counted.opts["test"] = True
+    counted.configure(prepare=[{"sls": "leave", "pillar": {"who": "me"}}])
+    # what Salt takes for a state run of another job
+    running = Path(counted.opts["cachedir"], "proc")
+    running.mkdir(parents=True)
+    import salt.payload
+
+    (running / "20261122000000000000").write_bytes(
+        salt.payload.dumps({"fun": "state.sls", "jid": "20261122000000000000", "pid": os.getppid(), "arg": [], "tgt": "*", "tgt_type": "glob", "ret": "", "user": "root"})
+    )
+    event_id = azure.announce("vm1")
+    assert counted.prepare(event_id) == "prepared"
+    assert (tmp_path / "left").read_text().split() == [event_id, "me"]
+
+
+def test_two_jobs_prepare_once(counted: Counted, azure: Azure) -> None:
+    counted.configure(prepare=["sleep 0.5; echo once >> %s" % counted.log])
+    event_id = azure.announce("vm1")
+    with job(lambda: counted.prepare(event_id)) as (_one, first), job(lambda: counted.prepare(event_id)) as (_two, second):
+        assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["already_prepared", "prepared"]
+    assert counted.ran == ["once"]
+
+
+def test_two_jobs_recover_once(counted: Counted, azure: Azure) -> None:
+    counted.configure(recover=["sleep 0.5; echo once >> %s" % counted.log], prepare=[])
+    event_id = azure.announce("vm1")
+    counted.prepare(event_id)
+    azure.cancel(event_id)
+    with job(lambda: counted.recover(event_id)) as (_one, first), job(lambda: counted.recover(event_id)) as (_two, second):
+        assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["not_prepared", "recovered"]
+    assert counted.ran == ["once"]
+
+
+def test_job_that_comes_late_gives_up_in_bounded_time_and_says_who_works(counted: Counted, azure: Azure) -> None:
+    event_id, other = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
+    counted.configure(prepare=[{"command": "sleep 300", "timeout": 300}])
+    late = StepsMinion(counted.opts["cachedir"], read_configuration(counted.opts["azure_events"]), lambda step, variables: (True, ""), turn=0.2)
+    with job(lambda: counted.prepare(event_id)) as (process, _answers):
+        until(lambda: counted.call("status")["working"] == event_id, "a job at work")
+        assert [one["state"] for one in counted.call("status")["records"]] == ["preparing"]
+        answer = prepare(late, other)
+        assert answer["outcome"] == "busy" and event_id in answer["reason"]
+        assert recover(late, None)["outcome"] == "busy"
+        process.kill()
+    assert counted.call("status")["working"] is None
+
+
+@pytest.mark.parametrize("then", ["prepare", "recover"])
+def test_after_a_killed_preparation(counted: Counted, azure: Azure, tmp_path: Path, then: str) -> None:
+    flag, pid = tmp_path / "flag", tmp_path / "pid"
+    steps = ["echo one >> {0}", "test -e {1} || (echo $$ > {2}; exec sleep 300)", "echo three >> {0}"]
+    counted.configure(prepare=[step.format(counted.log, flag, pid) for step in steps], recover=["echo recovered >> %s" % counted.log])
+    event_id = azure.announce("vm1")
+    with job(lambda: counted.prepare(event_id)) as (process, _answers):
+        step = pid_in(pid)
+        process.kill()
+    # what the job has started ends with it, so that a second one does not run beside it
+    until(lambda: not is_running(step), "the end of the step")
+    assert [one["state"] for one in counted.call("status")["records"]] == ["preparing"]
+    assert counted.approve(event_id, "vm1") == "not_prepared"
+    flag.touch()
+    if then == "prepare":
+        assert counted.prepare(event_id) == "prepared"
+        assert counted.ran == ["one", "three"]
+    else:
+        azure.cancel(event_id)
+        assert counted.recover(event_id) == "recovered"
+        assert counted.ran == ["one", "recovered"]
+
+
+def test_record_that_cannot_be_written_runs_nothing(counted: Counted, azure: Azure) -> None:
+    folder = Path(counted.opts["cachedir"])
+    folder.mkdir(parents=True)
+    (folder / "azure_events").write_text("a file where the folder should be")
+    answer = counted.call("prepare", azure.announce("vm1"))
+    assert answer["outcome"] == "failed" and "cannot be kept" in answer["reason"]
+    assert counted.ran == []
