@@ -21,7 +21,7 @@ HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SALT = REPOSITORY / "salt"
 DOORS = [REPOSITORY / "plugins", REPOSITORY / "roles", REPOSITORY / "extensions"]
 LINKS = SALT / "_utils" / "azure_scheduled_events"
-MODULES = [path for kind in ("_beacons", "_grains", "_modules", "_runners", "_states") for path in sorted((SALT / kind).glob("*.py"))]
+MODULES = [path for kind in ("_beacons", "_engines", "_grains", "_modules", "_runners", "_states") for path in sorted((SALT / kind).glob("*.py"))]
 TRACKED = {path for path in tracked_or_new(REPOSITORY) if path.suffix != ".draft"}
 
 
@@ -51,11 +51,16 @@ def test_no_folder_is_a_link() -> None:
 
 
 def test_nobody_else_knows_of_salt() -> None:
-    assert [relative_name(file) for door in DOORS for file in sources(door) if {"salt", "azure_events_watch"} & foreign(file)] == []
+    assert [relative_name(file) for door in DOORS for file in sources(door) if {"salt", "azure_events_engine", "azure_events_watch"} & foreign(file)] == []
 
 
 @pytest.mark.parametrize("file", sources(SALT / "_utils" / "azure_events_watch"), ids=relative_name)
 def test_the_plain_package_knows_the_helper_and_not_salt(file: Path) -> None:
+    assert foreign(file) <= {"azure_scheduled_events"}
+
+
+@pytest.mark.parametrize("file", sources(SALT / "_utils" / "azure_events_engine"), ids=relative_name)
+def test_the_engines_logic_knows_the_helper_and_not_salt(file: Path) -> None:
     assert foreign(file) <= {"azure_scheduled_events"}
 
 
@@ -67,12 +72,13 @@ def test_memory_is_plain_so_that_the_grain_costs_nothing() -> None:
 def test_only_the_execution_module_imports_the_helper(file: Path) -> None:
     """A beacon cannot, and on the master it is not there. The grain takes the one plain file, the states read times with the package beside it."""
     allowed = {"salt", "azure_scheduled_events", "azure_events_watch"} if file.parent.name == "_modules" else {"salt"}
-    assert foreign(file) <= allowed | ({"azure_events_watch"} if file.parent.name in ("_grains", "_states") else set())
+    own = {"_grains": "azure_events_watch", "_states": "azure_events_watch", "_engines": "azure_events_engine", "_runners": "azure_events_engine"}
+    assert foreign(file) <= allowed | {own.get(file.parent.name, "salt")}
 
 
 def test_nothing_posix_is_imported_on_a_minion() -> None:
     posix = {"fcntl", "grp", "posix", "pwd", "resource", "syslog", "termios"} & set(sys.stdlib_module_names)
-    files = [*sources(SALT / "_utils" / "azure_events_watch"), *(file for file in MODULES if file.parent.name != "_runners")]
+    files = [*sources(SALT / "_utils" / "azure_events_watch"), *(file for file in MODULES if file.parent.name not in ("_engines", "_runners"))]
     imported = re.compile(r"^\s*(?:import|from) (%s)\b" % "|".join(posix), re.MULTILINE)
     assert [relative_name(file) for file in files if imported.search(file.read_text(encoding="utf-8"))] == []
 

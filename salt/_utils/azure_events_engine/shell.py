@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 REQUEST = "azure_events/request/"
 REPLY = "azure_events/reply/"
 EVENT = "salt/azure_events/"
+HOOK = "salt/netapi/hook/azure_events"
 
 # seconds: between two looks at the master's keys that events cause, for a return to reach the job cache, before a failed write is repeated
 _KEYS = 5.0
@@ -115,6 +116,10 @@ class Shell:
             self._reduce(Hint(parts[2], started=True))
         elif tag.startswith("salt/job/") and len(parts) == 5 and parts[3] == "ret" and parts[2] in self._jobs:
             self._returns.append(_Return(self._jobs[parts[2]], parts[2], parts[4], self._clock() + _JOB_CACHE))
+        elif tag == HOOK:
+            # of the reactor azure_events_hint of another master
+            post = data.get("post")
+            self._reduce(Hint(str(post.get("minion")) if isinstance(post, Mapping) else ""))
         elif tag.startswith(REQUEST):
             self._take_request(tag[len(REQUEST) :], data)
 

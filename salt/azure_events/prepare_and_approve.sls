@@ -1,0 +1,15 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+#
+# Prepares this minion for the event whose id is in the pillar azure_events_event, and approves it if it hits no other VM.
+{%- set event_id = salt['pillar.get']('azure_events_event') %}
+
+prepare this minion:
+  azure_events.prepared:
+    - name: {{ event_id | tojson }}
+
+approve the event:
+  azure_events.approved:
+    - name: {{ event_id | tojson }}
+    - require:
+        - azure_events: prepare this minion
