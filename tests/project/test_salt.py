@@ -21,6 +21,9 @@ HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SALT = REPOSITORY / "salt"
 DOORS = [REPOSITORY / "plugins", REPOSITORY / "roles", REPOSITORY / "extensions"]
 LINKS = SALT / "_utils" / "azure_scheduled_events"
+WATCH = SALT / "_utils" / "azure_events_watch"
+STEPS = SALT / "_utils" / "azure_events_steps"
+ENGINE = SALT / "_utils" / "azure_events_engine"
 MODULES = [path for kind in ("_beacons", "_engines", "_grains", "_modules", "_runners", "_states") for path in sorted((SALT / kind).glob("*.py"))]
 TRACKED = {path for path in tracked_or_new(REPOSITORY) if path.suffix != ".draft"}
 
@@ -54,31 +57,31 @@ def test_nobody_else_knows_of_salt() -> None:
     assert [relative_name(file) for door in DOORS for file in sources(door) if {"salt", "azure_events_engine", "azure_events_watch"} & foreign(file)] == []
 
 
-@pytest.mark.parametrize("file", sources(SALT / "_utils" / "azure_events_watch"), ids=relative_name)
-def test_the_plain_package_knows_the_helper_and_not_salt(file: Path) -> None:
-    assert foreign(file) <= {"azure_scheduled_events"}
+@pytest.mark.parametrize("file", [*sources(WATCH), *sources(STEPS)], ids=relative_name)
+def test_the_plain_packages_know_the_helper_and_not_salt(file: Path) -> None:
+    assert foreign(file) <= {"azure_scheduled_events", "azure_events_watch", "azure_events_steps"}
 
 
-@pytest.mark.parametrize("file", sources(SALT / "_utils" / "azure_events_engine"), ids=relative_name)
+@pytest.mark.parametrize("file", sources(ENGINE), ids=relative_name)
 def test_the_engines_logic_knows_the_helper_and_not_salt(file: Path) -> None:
     assert foreign(file) <= {"azure_scheduled_events"}
 
 
 def test_memory_is_plain_so_that_the_grain_costs_nothing() -> None:
-    assert foreign(SALT / "_utils" / "azure_events_watch" / "memory.py") == set()
+    assert foreign(WATCH / "memory.py") == set()
 
 
 @pytest.mark.parametrize("file", MODULES, ids=relative_name)
 def test_only_the_execution_module_imports_the_helper(file: Path) -> None:
     """A beacon cannot, and on the master it is not there. The grain takes the one plain file, the states read times with the package beside it."""
-    allowed = {"salt", "azure_scheduled_events", "azure_events_watch"} if file.parent.name == "_modules" else {"salt"}
+    allowed = {"salt", "azure_scheduled_events", "azure_events_watch", "azure_events_steps"} if file.parent.name == "_modules" else {"salt"}
     own = {"_grains": "azure_events_watch", "_states": "azure_events_watch", "_engines": "azure_events_engine", "_runners": "azure_events_engine"}
     assert foreign(file) <= allowed | {own.get(file.parent.name, "salt")}
 
 
-def test_nothing_posix_is_imported_on_a_minion() -> None:
+def test_nothing_posix_is_imported_on_a_minion_but_for_locks() -> None:
     posix = {"fcntl", "grp", "posix", "pwd", "resource", "syslog", "termios"} & set(sys.stdlib_module_names)
-    files = [*sources(SALT / "_utils" / "azure_events_watch"), *(file for file in MODULES if file.parent.name not in ("_engines", "_runners"))]
+    files = [*sources(WATCH), *(file for file in sources(STEPS) if file.name != "lock.py"), *(file for file in MODULES if file.parent.name not in ("_engines", "_runners"))]
     imported = re.compile(r"^\s*(?:import|from) (%s)\b" % "|".join(posix), re.MULTILINE)
     assert [relative_name(file) for file in files if imported.search(file.read_text(encoding="utf-8"))] == []
 
@@ -102,7 +105,16 @@ def test_file_for_salt_names_its_licence(path: Path) -> None:
 
 def test_example_of_the_pillar_has_every_option_of_the_beacon() -> None:
     text = (SALT / "pillar.example").read_text(encoding="utf-8")
-    known = re.search(r"^_SECONDS = (\{.*\})", (SALT / "_utils" / "azure_events_watch" / "settings.py").read_text(encoding="utf-8"), re.MULTILINE)
+    known = re.search(r"^_SECONDS = (\{.*\})", (WATCH / "settings.py").read_text(encoding="utf-8"), re.MULTILINE)
     assert known is not None
     for option in [*re.findall(r'"(\w+)":', known[1]), "interval", "affects", "types", "statuses", "sources", "endpoint", "api_version", "resource_name"]:
         assert re.search(rf"^ +(?:# )?(?:- )?{option}:", text, re.MULTILINE) or re.search(rf"# - {option}:", text), option
+
+
+def test_example_of_the_pillar_has_every_key_of_the_section() -> None:
+    text = (SALT / "pillar.example").read_text(encoding="utf-8")
+    section = text[text.index("\nazure_events:") :]
+    known = re.search(r"^_KNOWN = \((.*)\)", (STEPS / "configuration.py").read_text(encoding="utf-8"), re.MULTILINE)
+    assert known is not None
+    for key in [*re.findall(r'"(\w+)"', known[1]), "types", "sources", "statuses", "endpoint", "api_version", "resource_name"]:
+        assert key == "allow_paths" or re.search(rf"^  (?:# )?{key}:", section, re.MULTILINE), key

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Whole lives of a simulated fleet. ``simulation.py --minions 1000 --events 10000`` runs a larger one."""
+"""Whole lives of a simulated fleet. ``tests/salt_fleet/simulation.py --minions 1000 --events 10000`` runs a larger one."""
 
 from __future__ import annotations
 
 import pytest
-from simulation import Plan, Result, Simulation
+from salt_fleet.simulation import Plan, Result, Simulation
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from salt_lab.azure import Azure
 SHAPE = {
     "event_id", "event_type", "status", "resources", "resource_type", "not_before", "description", "source", "duration_seconds",
 }  # fmt: skip
-FUNCTIONS = ("list", "get", "instance", "pending", "wait", "approve", "watch_status", "watch_check", "watch_news", "watch_close")
+FUNCTIONS = (
+    "list", "get", "instance", "pending", "wait", "status", "prepare", "recover", "sweep", "approve_prepared", "approve",
+    "watch_status", "watch_check", "watch_news", "watch_close",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -157,6 +161,63 @@ def test_a_person_who_asks_for_the_news_starts_nothing(minion: Minion) -> None:
         minion.call("watch_news", [{"affects": "any"}])
     assert watchers() == []
     assert minion.call("watch_close", [{"affects": "any"}]) is True
+
+
+def as_salt_call(minion: Minion) -> Minion:
+    minion.opts["__cli"] = "salt-call"
+    minion.reload()
+    return minion
+
+
+@pytest.mark.parametrize("argument", ["policy_file", "receipts"])
+def test_job_names_no_path_unless_the_configuration_allows_it(minion: Minion, azure: Azure, tmp_path: Path, argument: str) -> None:
+    azure.announce("vm1")
+    path = tmp_path / argument
+    path.write_text("rules: [{when: {type: Freeze}, do: approve}]") if argument == "policy_file" else path.mkdir(mode=0o700)
+    words = {argument: str(path), "types": ["Reboot"], "test": True}
+    minion.opts["pillar"] = {"azure_events": {"allow_paths": True}}
+    minion.reload()
+    with pytest.raises(SaltInvocationError, match="%s: .*allow_paths" % argument):
+        minion.call("approve", **words)
+    minion.opts["azure_events"]["allow_paths"] = True
+    minion.reload()
+    assert minion.call("approve", **words)["warnings"] == []
+    del minion.opts["azure_events"]["allow_paths"]
+    assert as_salt_call(minion).call("approve", **words)["warnings"] == []
+
+
+def test_errors_about_a_policy_file_hold_nothing_of_it_but_for_salt_call(minion: Minion, tmp_path: Path) -> None:
+    secret = tmp_path / "shadow"
+    minion.opts["azure_events"]["allow_paths"] = True
+    minion.reload()
+    for content in ("root:$6$secret:1::", "rules: [{when: {secret: 1}, do: approve}]", "\tsecret", "secret: [", "!!python/secret x"):
+        secret.write_text(content)
+        with pytest.raises(SaltInvocationError, match="is not a policy") as refused:
+            minion.call("approve", policy_file=str(secret))
+        assert "secret" not in str(refused.value)
+    secret.write_text("rules: [{when: {tipe: Freeze}, do: approve}]")
+    with pytest.raises(SaltInvocationError, match="did you mean type"):
+        as_salt_call(minion).call("approve", policy_file=str(secret))
+
+
+def test_policy_file_is_a_regular_file_of_bounded_size(minion: Minion, tmp_path: Path) -> None:
+    as_salt_call(minion)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_bytes(b"#" * (1024 * 1024 + 1))
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for path, complaint in (
+        ("/dev/zero", "not a regular file"), (tmp_path / "pipe", "not a regular file"), (tmp_path, "irectory"), (tmp_path / "large", "longer than 1 MB"),
+        (tmp_path / "bytes", "not UTF-8"), (tmp_path / "none", "No such file"),
+    ):  # fmt: skip
+        with pytest.raises(SaltInvocationError, match=complaint):
+            minion.call("approve", policy_file=str(path))
+
+
+def test_proxy_minion_is_refused(minion: Minion) -> None:
+    minion.opts["proxy"] = {"proxytype": "dummy"}
+    minion.reload()
+    assert "azure_events.list" not in minion.functions
+    assert "proxy minion" in minion.functions.missing_fun_string("azure_events.list")
 
 
 def test_policy_with_an_error_names_the_place(minion: Minion) -> None:

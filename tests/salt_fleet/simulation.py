@@ -3,7 +3,7 @@
 
 """A fleet in virtual time: lost and late messages, reboots, restarts of the engine, hostile minions.
 
-    python tests/salt/engine/simulation.py --minions 1000 --events 10000 --seeds 3
+    python tests/salt_fleet/simulation.py --minions 1000 --events 10000 --seeds 3
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    for folder in ("plugins/module_utils", "salt/_utils"):
-        sys.path.insert(0, str(Path(__file__).resolve().parents[3] / folder))
+    for folder in ("plugins/module_utils", "salt/_utils", "tests"):
+        sys.path.insert(0, str(Path(__file__).resolve().parents[2] / folder))
 
 from azure_events_engine.messages import Ask, Hint, Input, Known, Returned, Save, SaveName, Saved, Tick
 from azure_events_engine.reducer import reduce, restored
 from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
 from azure_events_engine.store import as_dict, from_dict
-from fleet_model import Azure, Event, HostileMinion, ModelMinion
+from salt_fleet.model import Azure, Event, HostileMinion, ModelMinion
 
 TYPES = ("Reboot", "Redeploy", "Freeze", "Preempt")
 
