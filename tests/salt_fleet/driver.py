@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Drives the engine's reducer by hand: a clock that a test moves, answers that a test chooses, and the actions that follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from azure_events_engine.messages import Action, Announce, Ask, Hint, Input, Known, Reply, Request, Returned, Save, Saved, Tick, Unsaved
+from azure_events_engine.reducer import reduce
+from azure_events_engine.settings import Settings
+from azure_events_engine.state import State
+
+EVENT = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+Answer = dict[str, Any]
+
+
+def event(*resources: str, event_id: str = EVENT, status: str = "Scheduled", kind: str = "Reboot", **more: Any) -> Answer:
+    """An event as a minion lists it."""
+    listed = {"event_id": event_id, "event_type": kind, "status": status, "resources": list(resources), "not_before": "2026-11-22T12:00:00Z"}
+    return {**listed, "selected": True, "not_selected_because": "", **more}
+
+
+def record(event_id: str = EVENT, state: str = "prepared", this_boot: bool = True) -> Answer:
+    return {"event_id": event_id, "state": state, "this_boot": this_boot, "why_not": "", "resources": [], "event_type": "Reboot"}
+
+
+def status(name: str | None, *events: Answer, records: list[Answer] | None = None, **more: Any) -> Answer:
+    """The answer of a minion to the question for its status."""
+    whole = {"version": 1, "resource_name": name, "available": True, "reason": "", "complete": True, "incarnation": 1}
+    return {**whole, "events": list(events), "records": records or [], "working": None, **more}
+
+
+def done(outcome: str, reason: str = "", event_id: str = EVENT) -> Answer:
+    return {"version": 1, "event_id": event_id, "outcome": outcome, "reason": reason}
+
+
+class Driver:
+    def __init__(self, *minions: str, **settings: Any) -> None:
+        self.state = State(Settings(**settings))
+        self.now = 1000.0
+        self.asked: list[Ask] = []
+        self.announced: list[Announce] = []
+        self.replies: list[Reply] = []
+        self.disk_is_full = False
+        self.give(Known(frozenset(minions)))
+
+    def give(self, given: Input) -> list[Action]:
+        """One input; what has to be on disk is written, unless the disk is full."""
+        self.state, actions = reduce(self.state, given, self.now)
+        for action in actions:
+            if isinstance(action, Ask):
+                self.asked.append(action)
+            elif isinstance(action, Announce):
+                self.announced.append(action)
+            elif isinstance(action, Reply):
+                self.replies.append(action)
+            elif isinstance(action, Save) and action.needed:
+                self.give(Unsaved(action.key, "database or disk is full") if self.disk_is_full else Saved(action.key))
+        return actions
+
+    def wait(self, seconds: float, step: float = 0.5) -> None:
+        """Let time pass."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + step)
+            self.give(Tick())
+
+    def hint(self, *minions: str) -> None:
+        for minion in minions:
+            self.give(Hint(minion))
+        self.wait(3.0)
+
+    def hint_only(self, minion: str) -> None:
+        self.give(Hint(minion))
+
+    def give_return(self, job: int, minion: str, answer: Any) -> None:
+        self.give(Returned(job, minion, answer))
+        self.give(Tick())
+
+    def pending(self, function: str) -> list[Ask]:
+        return [ask for ask in self.asked if ask.function == function]
+
+    def count(self, function: str, minion: str | None = None) -> int:
+        return sum(1 for ask in self.asked if ask.function == function and (minion is None or minion in ask.minions))
+
+    def answer(self, function: str, answers: dict[str, Any]) -> None:
+        """Each of these minions answers the last such question to it, in one moment."""
+        for minion, answer in answers.items():
+            ask = [ask for ask in self.asked if ask.function == function and minion in ask.minions][-1]
+            self.give(Returned(ask.job, minion, answer))
+        self.give(Tick())
+
+    def look(self, answers: dict[str, Any]) -> None:
+        """Each of these minions sends a hint, is asked, and answers so."""
+        self.hint(*answers)
+        self.answer("status", answers)
+
+    def prepare(self, *minions: str, outcome: str = "prepared", reason: str = "", event_id: str = EVENT) -> None:
+        self.answer("prepare", {minion: done(outcome, reason, event_id) for minion in minions})
+
+    def request(self, do: str, event_id: str = EVENT, **more: Any) -> dict[str, Any]:
+        self.give(Request("r", do, event_id, "alice", "2026-11-22T10:00:00Z", **more))
+        reply = dict(self.replies[-1].data)
+        self.give(Tick())
+        return reply
+
+    @property
+    def steps(self) -> list[str]:
+        return [one.step for one in self.announced]
+
+    @property
+    def reason(self) -> str:
+        """Why the last approval was withheld, as announced."""
+        held = [one.data["reason"] for one in self.announced if one.step == "held"]
+        return str(held[-1]) if held else ""
