@@ -68,7 +68,9 @@ def _recover(turn: Turn, keys: list[str]) -> None:
 
 
 def _next_work(turn: Turn, maintenance: Maintenance) -> float:
-    """When to look at a maintenance again in which nothing changes."""
+    """When to look at a maintenance again in which nothing changes; at once where it waits for its turn."""
+    if _due_to_prepare(turn, maintenance):
+        return turn.now
     later = turn.now + _LONGEST_IDLE
     return min([later, *(member.next_at for member in maintenance.members.values() if member.next_at > turn.now)])
 

@@ -66,7 +66,7 @@ class Store:
         """Write maintenances (None removes one) and observed names, all or none. Raises StoreError."""
         rows = [(key, maintenance.hold is not None, json.dumps(as_dict(maintenance))) for key, maintenance in changes.items() if maintenance is not None]
         try:
-            connection = self._opened()
+            connection = self.connection()
             with connection:
                 connection.executemany("INSERT OR REPLACE INTO maintenances VALUES (?, ?, ?)", rows)
                 connection.executemany("DELETE FROM maintenances WHERE key = ?", [(key,) for key, one in changes.items() if one is None])
@@ -81,7 +81,7 @@ class Store:
     def forget_names(self, minions: list[str]) -> None:
         """Remove the observed names of minions that are no longer accepted. Raises StoreError."""
         try:
-            with self._opened() as connection:
+            with self.connection() as connection:
                 connection.executemany("DELETE FROM names WHERE minion = ?", [(minion,) for minion in minions])
         except (sqlite3.Error, OSError) as error:
             raise StoreError("%s: %s" % (self.path, error)) from error
@@ -92,7 +92,8 @@ class Store:
                 self._connection.close()
             self._connection = None
 
-    def _opened(self) -> sqlite3.Connection:
+    def connection(self) -> sqlite3.Connection:
+        """The open connection. Raises StoreError and sqlite3.Error."""
         return self._connection if self._connection is not None else self._open()
 
     def _open(self) -> sqlite3.Connection:
@@ -116,7 +117,7 @@ class Store:
         return self._connection
 
     def _read(self, now: float) -> tuple[dict[str, Maintenance], dict[str, str]]:
-        connection = self._opened()
+        connection = self.connection()
         (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
             raise ValueError(state)
@@ -135,7 +136,7 @@ class Store:
             with contextlib.suppress(OSError):
                 os.unlink(self.path + name)
         self._open()
-        connection = self._opened()
+        connection = self.connection()
         with connection:
             connection.executemany("INSERT OR REPLACE INTO maintenances VALUES (?, 1, ?)", held)
         return "%s is damaged (%s) and was set aside as %s; %d holds of operators could be read, others are lost" % (self.path, reason, aside, len(held))

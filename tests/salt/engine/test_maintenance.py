@@ -214,6 +214,7 @@ def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:
     fleet.prepare("vm3", event_id="evicted")
     fleet.wait(6)
     fleet.prepare("vm2", event_id="sooner")
+    fleet.wait(1)
     fleet.look({"vm3": status("vm3", event("vm3", event_id="second", kind="Preempt"))})
     fleet.wait(6)
     # a slow preparation of vm1 makes no eviction wait

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Which minion is which VM, and whose word counts."""
+
+from __future__ import annotations
+
+import pytest
+from azure_events_engine.mapping import Names, vm_key
+
+MINIONS = frozenset(("web1", "web2", "db.example.com", "other"))
+
+
+def names(**given: dict[str, str]) -> Names:
+    return Names().learn(given.get("table", {}), given.get("pillar", {}), MINIONS)
+
+
+@pytest.mark.parametrize(("one", "other"), [("Web1", "web1"), ("_web1", "WEB1"), ("straße", "STRASSE")])
+def test_names_of_one_vm_are_equal(one: str, other: str) -> None:
+    assert vm_key(one) == vm_key(other)
+
+
+def test_table_comes_before_pillar_and_pillar_before_the_minion() -> None:
+    known = names(table={"web1": "A"}, pillar={"web1": "B", "web2": "C"}).claim("web1", "D").claim("web2", "E")
+    assert (known.vm_of("web1"), known.how("web1")) == ("a", "table")
+    assert (known.vm_of("web2"), known.how("web2")) == ("c", "pillar")
+    assert known.complaint("web1") == "says that its VM is d, but the master's table says a"
+
+
+def test_minion_id_counts_where_the_minion_says_so_too() -> None:
+    known = names().claim("web1", "WEB1")
+    assert (known.vm_of("web1"), known.how("web1"), known.minion_of("web1")) == ("web1", "id", "web1")
+
+
+def test_other_name_is_bound_when_it_is_first_observed() -> None:
+    known = names().claim("db.example.com", "db")
+    assert (known.vm_of("db.example.com"), known.how("db.example.com"), known.minion_of("db")) == ("db", "observed", "db.example.com")
+    changed = known.claim("db.example.com", "elsewhere")
+    assert changed.minion_of("db") == "db.example.com" and changed.minion_of("elsewhere") is None
+    assert changed.complaint("db.example.com") == "says that its VM is elsewhere, but it said db when it was first observed"
+
+
+def test_vm_of_a_silent_minion_cannot_be_claimed() -> None:
+    known = names().claim("other", "web2")
+    assert known.minion_of("web2") == "web2" and known.vm_of("other") is None
+    assert known.complaint("other") == "says that its VM is web2, which is the VM of minion web2"
+
+
+def test_second_claimant_is_a_rival_only_where_the_first_was_observed() -> None:
+    observed = names().claim("db.example.com", "db").claim("other", "db")
+    assert observed.rivals("db") == ("other",)
+    by_id = names().claim("web1", "web1").claim("other", "web1")
+    assert by_id.rivals("web1") == () and by_id.complaint("other")
+    by_table = names(table={"db.example.com": "db"}).claim("db.example.com", "db").claim("other", "db")
+    assert by_table.rivals("db") == ()
+
+
+def test_minion_whose_key_is_deleted_is_forgotten() -> None:
+    known = names().claim("db.example.com", "db").learn({}, {}, MINIONS - {"db.example.com"})
+    assert known.minion_of("db") is None and known.learn({}, {}, MINIONS).claim("db.example.com", "new").vm_of("db.example.com") == "new"
+
+
+def test_minions_without_a_name_are_listed() -> None:
+    assert names(table={"web1": "web1"}).claim("web2", "web2").nameless() == ("db.example.com", "other")

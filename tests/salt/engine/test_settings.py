@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The key azure_events of the master's configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from azure_events_engine.settings import Settings, read_settings
+
+
+def test_settings_have_defaults() -> None:
+    assert read_settings(None) == read_settings({}) == Settings()
+
+
+def test_times_have_units() -> None:
+    assert read_settings({"sweep": "10m", "answer": 5}).sweep == 600.0
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"awnser": 5}, "azure_events: unknown key 'awnser'; did you mean answer?"),
+        ({"patience": "1h"}, "azure_events: unknown key 'patience'"),
+        ([], "azure_events: expected keys with values"),
+        ({"unknown_resources": "aprove"}, "azure_events: unknown unknown_resources 'aprove'; did you mean approve?"),
+        ({"minions_type": "globb"}, "did you mean glob?"),
+        ({"minions": []}, "azure_events: minions: expected a target"),
+        ({"answer": "soon"}, "azure_events: answer: expected seconds"),
+        ({"sweep": 1}, "azure_events: sweep: expected at least 10 seconds"),
+        ({"at_once": 0}, "azure_events: at_once: expected a whole number"),
+        ({"at_once": True}, "azure_events: at_once: expected a whole number"),
+        ({"mapping": {"a": 7}}, "azure_events: mapping: expected a minion id with the name of a VM"),
+        ({"mapping": ["a"]}, "azure_events: mapping: expected minion ids with names of VMs"),
+        ({"mapping": {"a": "vm1", "b": "VM1"}}, "a and b have the same VM"),
+        ({"mapping_pillar": 7}, "azure_events: mapping_pillar: expected a text"),
+    ],
+)
+def test_wrong_setting_is_refused_with_its_key(given: Any, text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        read_settings(given)
+    assert text in str(caught.value)
