@@ -23,7 +23,7 @@ once when every VM of it is ready, and has the minions recover when it is over. 
           mapping_pillar: ''          # pillar key that has the name of the VM
           unknown_resources: hold     # or approve, though an event hits VMs that are no minions
           at_once: 20                 # maintenances whose preparation is started at a time
-          answer: 15s                 # a minion without an answer counts as silent
+          answer: 15s                 # after that a preparation's return counts as lost, unless the minion still works
           poll: 30s                   # minions of a maintenance are asked without a hint
           sweep: 5m                   # all minions are asked without a hint
           keep: 24h                   # a maintenance that is over stays in the status

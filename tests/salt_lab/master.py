@@ -88,6 +88,16 @@ class Master(Daemon):
             raise Refused("%s: exit code %d\n%s%s" % (" ".join(words), ran.returncode, ran.stdout, ran.stderr))
         return json.loads(ran.stdout) if ran.stdout.strip() else None
 
+    def processes(self) -> int:
+        """How many processes it has, without those of this test."""
+        found, waiting = 0, [int(Path(self.config["pidfile"]).read_text())]
+        while waiting:
+            pid = waiting.pop()
+            found += 1
+            for thread in Path("/proc/%d/task" % pid).iterdir():
+                waiting += map(int, (thread / "children").read_text().split())
+        return found
+
     def stop(self) -> None:
         self._close_desk()
         super().stop()

@@ -74,7 +74,7 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
     member = maintenance.members.get(owner)
     if member is not None and member.record == PREPARED and member.listed and member.status == SCHEDULED and not member.absent:
         return Ready(name, owner, True, "prepared", "prepared")
-    if known is None or known.silent or known.answered_at == float("-inf"):
+    if known is None or known.silent > 1 or known.answered_at == float("-inf"):
         return Ready(name, owner, False, "silent", "minion %s does not answer" % owner)
     if known.complaint:
         return Ready(name, owner, False, "odd_answer", "minion %s: %s" % (owner, known.complaint))

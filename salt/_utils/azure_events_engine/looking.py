@@ -16,9 +16,13 @@ _LONGEST_PAUSE = 2.0
 # seconds between two questions to a minion of which only another minion says that the event hits it
 _FIRST_REFERRED = 2.0
 _LONGEST_REFERRED = 60.0
-# seconds between two questions to a minion that works, or does not answer
+# seconds between two questions to a minion that works
 _WORKING = 5.0
-_LONGEST_SILENCE = 60.0
+# seconds to wait for an answer before the question is repeated, which double each time: first, longest; and repetitions before only hints,
+# polls and sweeps cause further ones
+_FIRST_ANSWER = 3.0
+_LONGEST_ANSWER = 60.0
+_REPETITIONS = 5
 
 
 def want(turn: Turn, minion: str, at: float | None = None) -> None:
@@ -94,10 +98,9 @@ def ask_due(turn: Turn) -> None:
     """Publish one question to all minions whose turn it is."""
     due = []
     for minion, known in turn.minions.items():
-        if known.look_job and turn.now - known.look_asked_at >= turn.settings.answer:
+        if known.look_job and turn.now - known.look_asked_at >= min(_LONGEST_ANSWER, _FIRST_ANSWER * 2.0 ** min(known.silent, 10)):
             silent = known.silent + 1
-            pause = min(_LONGEST_SILENCE, _WORKING * 2.0 ** min(silent - 1, 10))
-            turn.set_minion(minion, look_job=0, silent=silent, look_wanted=known.look_wanted or silent < 3, look_at=turn.now + pause)
+            turn.set_minion(minion, look_job=0, silent=silent, look_wanted=known.look_wanted or silent <= _REPETITIONS, look_at=turn.now)
         elif known.look_wanted and not known.look_job and known.look_at <= turn.now and turn.credit(minion) >= 1.0:
             due.append(minion)
     if due:

@@ -98,7 +98,7 @@ def _due_to_prepare(turn: Turn, maintenance: Maintenance) -> list[str]:
 
 def _is_reachable(turn: Turn, minion: str) -> bool:
     known = turn.minion(minion)
-    return minion in turn.names.accepted and known.silent == 0 and turn.credit(minion) >= 1.0
+    return minion in turn.names.accepted and known.silent <= 1 and turn.credit(minion) >= 1.0
 
 
 def _due_to_recover(turn: Turn, maintenance: Maintenance) -> list[str]:

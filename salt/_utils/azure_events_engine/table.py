@@ -59,7 +59,7 @@ def _problem(state: State | Turn, minion: str) -> str:
         return refused or "not asked yet"
     if known.complaint:
         return known.complaint
-    if known.silent:
+    if known.silent > 1:
         return "does not answer"
     return "IMDS: %s" % known.unavailable if known.unavailable else ""
 
