@@ -59,6 +59,7 @@ import json
 import logging
 import os
 
+import salt.crypt
 import salt.loader
 import salt.utils.platform
 import salt.utils.state
@@ -463,7 +464,7 @@ def watch_check(config):
         salt '*' azure_events.watch_check '[{interval: 5}, {affects: any}]'
     """
     try:
-        settings.read_settings(config, _configured())
+        settings.known_settings(config, _section())
     except ValueError as error:
         return [False, "azure_events beacon: %s" % error]
     return [True, "azure_events beacon: the configuration is valid"]
@@ -484,8 +485,8 @@ def watch_news(config):
     """
     if not settings.is_from_salt(config):
         raise SaltInvocationError("watch_news is for the beacon alone; see azure_events.watch_status for what it has seen")
-    asked = settings.read_settings(config, _configured())
-    return registry.news(asked, memory.path_for(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")))
+    asked = settings.known_settings(config, _section())
+    return registry.news(asked, memory.path_for(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")), _session())
 
 
 def watch_close(config):
@@ -517,6 +518,11 @@ def _section():
         if isinstance(section, dict):
             found.update(section)
     return found
+
+
+def _session():
+    """What the master has given this process to talk with it; a master that starts anew gives another."""
+    return tuple(creds.get("aes") for creds in salt.crypt.AsyncAuth.creds_map.values())
 
 
 def _minion():

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from salt_lab.azure import Azure
+from salt_lab.until import until
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ROOT = REPOSITORY / "salt"
@@ -154,6 +155,15 @@ class Beacons:
     def refresh(self) -> None:
         self.close()
         self._fresh()
+
+    def wait_until_written(self) -> None:
+        """Until the file says that what lasts was announced, and what is over was sent."""
+
+        def written() -> bool:
+            entries = json.loads(self._minion.seen.read_text())["entries"]
+            return all(entry["announced"] is (entry["change"] != "gone") for entry in entries if entry["meant"])
+
+        until(written, "what was sent in %s" % self._minion.seen)
 
     def close(self) -> None:
         # what 3006.28 and later do on a refresh
