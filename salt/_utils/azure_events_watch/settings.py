@@ -35,7 +35,7 @@ class Settings(NamedTuple):
         timeout, first_timeout: seconds for one answer, and for the first one ever.
         poll_interval: seconds between two looks while all is well.
         repeat: seconds after which an event that lasts is told again.
-        gone_for: seconds for which the end of an event is told again.
+        gone_for: seconds for which the end of an event is remembered.
         selection: which events are told.
     """
 
