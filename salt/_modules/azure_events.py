@@ -550,7 +550,7 @@ def _call_step(step, variables):
     if step.kind == SLS:
         pillar = dict(step.pillar, azure_events_event=variables["EVENT_ID"])
         result = functions["state.sls"](step.what, pillar=pillar, test=False, concurrent=True)
-        return salt.utils.state.check_result(result), _told(result)
+        return salt.utils.state.check_result(result), _summary(result)
     if step.what not in functions:
         return False, "the function %s is not available: %s" % (step.what, functions.missing_fun_string(step.what))
     result = functions[step.what](*step.args, **step.kwargs)
@@ -560,7 +560,7 @@ def _call_step(step, variables):
     return not failed, result if isinstance(result, str) else json.dumps(result, default=str)
 
 
-def _told(result):
+def _summary(result):
     """What came of a run of states: those that failed, or their number."""
     if not isinstance(result, dict):
         return "; ".join(map(str, result)) if isinstance(result, list) else str(result)

@@ -63,7 +63,7 @@ def test_unknown_status_is_no_announcement() -> None:
     assert words(after(document(("A", "Postponed")))[1]) == ["changed"]
 
 
-def test_step_back_from_started_needs_two_sights_and_still_ends_as_started() -> None:
+def test_step_back_from_started_needs_two_documents_and_still_ends_as_started() -> None:
     started, back = document(("A", "Started")), document(("A", "Scheduled"))
     assert words(after(started, back, started)[1]) == ["started"]
     notices = after(started, back, back, document(), document(), document(), document())[1]
@@ -96,7 +96,7 @@ def test_ends_are_bounded_and_the_latest_stay() -> None:
     assert ledger.entries == {} and ledger.doubts == {}
 
 
-def test_changes_of_two_backends_by_turns_are_told_once() -> None:
+def test_changes_of_two_backends_by_turns_are_sent_once() -> None:
     one, two = document(("A", "Scheduled")), document(("A", "Started"))
     assert words(after(*[one, two] * 100)[1]) == ["scheduled", "started"]
     assert words(after(*[one, one, two, two] * 100)[1]) == ["scheduled", "started", "changed"]

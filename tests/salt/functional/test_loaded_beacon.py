@@ -82,7 +82,7 @@ def test_selection_of_statuses_still_tells_the_end(azure: Azure, watch: Watch) -
     assert changes(beacons.until(bool)) == ["gone"]
 
 
-def test_what_lasts_is_told_again_and_its_end_once(azure: Azure, watch: Watch) -> None:
+def test_what_lasts_is_sent_again_and_its_end_once(azure: Azure, watch: Watch) -> None:
     beacons = watch(repeat=1)
     event_id = azure.announce("vm1")
     fired = beacons.until(lambda events: len(events) == 3)
@@ -93,7 +93,7 @@ def test_what_lasts_is_told_again_and_its_end_once(azure: Azure, watch: Watch) -
     assert beacons.for_seconds(3) == []
 
 
-def test_end_is_told_more_and_more_seldom_until_the_minion_has_recovered(counted: Counted, azure: Azure, watch: Watch) -> None:
+def test_end_is_sent_more_and_more_seldom_until_the_minion_has_recovered(counted: Counted, azure: Azure, watch: Watch) -> None:
     beacons = watch(on=counted, repeat=1)
     event_id = azure.announce("vm1")
     counted.prepare(event_id)
@@ -112,7 +112,7 @@ def test_end_is_told_more_and_more_seldom_until_the_minion_has_recovered(counted
     assert beacons.for_seconds(4) == []
 
 
-def test_end_of_what_the_record_knows_alone_is_told(counted: Counted, azure: Azure, watch: Watch) -> None:
+def test_end_of_what_the_record_knows_alone_is_sent(counted: Counted, azure: Azure, watch: Watch) -> None:
     event_id = azure.announce("vm1")
     counted.prepare(event_id)
     azure.cancel(event_id)
@@ -120,7 +120,7 @@ def test_end_of_what_the_record_knows_alone_is_told(counted: Counted, azure: Azu
     assert (gone["data"]["change"], gone["data"]["event_id"], gone["data"]["event_type"], gone["data"]["resources"]) == ("gone", event_id, "Reboot", ["vm1"])
 
 
-def test_end_of_what_was_never_announced_is_not_told(azure: Azure, watch: Watch) -> None:
+def test_end_of_what_was_never_announced_is_not_sent(azure: Azure, watch: Watch) -> None:
     beacons = watch(statuses=["Started"])
     event_id = azure.announce("vm1")
     assert beacons.for_seconds(1.5) == []
@@ -128,7 +128,7 @@ def test_end_of_what_was_never_announced_is_not_told(azure: Azure, watch: Watch)
     assert beacons.for_seconds(2) == []
 
 
-def test_what_lasts_is_told_at_once_when_the_master_starts_anew(azure: Azure, watch: Watch) -> None:
+def test_what_lasts_is_sent_at_once_when_the_master_starts_anew(azure: Azure, watch: Watch) -> None:
     beacons = watch()
     lasts, over = azure.announce("vm1"), azure.announce("vm1")
     beacons.until(lambda events: len(events) == 2)
@@ -239,7 +239,7 @@ def test_restart_tells_what_ended_meanwhile(minion: Minion, azure: Azure, watch:
     assert gone["data"]["sequence"] > told["sequence"]
 
 
-def test_restart_tells_again_what_lasts_and_not_what_is_over(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_restart_sends_again_what_lasts_and_not_what_is_over(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     over, lasting = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
     beacons.until(lambda events: len(events) == 2)

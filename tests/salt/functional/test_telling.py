@@ -39,7 +39,7 @@ def many(count: int, status: str = "Scheduled") -> EventDocument:
     return document(*[("%04d" % number, status) for number in range(count)])
 
 
-def test_each_master_is_told() -> None:
+def test_each_master_is_sent_what_lasts() -> None:
     view = seen(document(("A", "Scheduled")))
     for told in (Told(), Told()):
         assert [len(due(told, view, now)) for now in (0, 59, 60)] == [1, 0, 1]
@@ -71,7 +71,7 @@ def test_no_change_is_skipped_between_two_calls() -> None:
     assert due(told, view, 2) == []
 
 
-def test_end_is_told_after_a_restart_only_if_it_was_announced() -> None:
+def test_end_is_sent_after_a_restart_only_if_it_was_announced() -> None:
     view = seen(document(("A", "Scheduled")), document(), document())
     assert due(Told(), view, 0) == []
     ledger: Ledger = with_announced(after(document(("A", "Scheduled")), document(), document())[0], {"a": True})
@@ -80,7 +80,7 @@ def test_end_is_told_after_a_restart_only_if_it_was_announced() -> None:
     assert due(told, view._replace(ended=ledger.ended), 10**6) == []
 
 
-def test_end_of_what_was_prepared_is_told_again_and_again_without_an_end() -> None:
+def test_end_of_what_was_prepared_is_sent_again_and_again_without_an_end() -> None:
     told = Told()
     view = seen(document(("A", "Scheduled")), document(), document(), prepared=frozenset(("a",)))
     times = [now for now in range(0, 7200, 10) if due(told, view, now)]
@@ -96,8 +96,8 @@ def test_what_was_sent_is_named_for_the_disk() -> None:
 
 def test_many_repetitions_keep_nothing_back() -> None:
     told, first = Told(), seen(many(250))
-    heard = [key for now in (1.0, 2.0, 3.0) for key in ids(due(told, first, now, repeat=1))]
-    assert sorted(set(heard)) == sorted("%04d" % number for number in range(250))
+    sent = [key for now in (1.0, 2.0, 3.0) for key in ids(due(told, first, now, repeat=1))]
+    assert sorted(set(sent)) == sorted("%04d" % number for number in range(250))
     started = document(*[("%04d" % number, "Started" if number == 240 else "Scheduled") for number in range(250)])
     view = seen(many(250), started, before=first._replace(history=seen(many(250)).history))
     assert due(told, view, 4.0, repeat=1)[0]["status"] == "Started"
@@ -105,7 +105,7 @@ def test_many_repetitions_keep_nothing_back() -> None:
     assert len(set(again)) == 250
 
 
-def test_a_flood_is_told_in_portions_and_in_order() -> None:
+def test_a_flood_is_sent_in_portions_and_in_order() -> None:
     told = Told()
     due(told, View(), 0)
     view = seen(many(250))
@@ -114,7 +114,7 @@ def test_a_flood_is_told_in_portions_and_in_order() -> None:
     assert [key for portion in portions for key in portion] == ["%04d" % number for number in range(250)]
 
 
-def test_status_that_was_not_asked_for_is_not_told() -> None:
+def test_status_that_was_not_asked_for_is_not_sent() -> None:
     told, view = Told(), seen(document(("A", "Scheduled")))
     assert due(told, view, 0, selection=Selection(statuses=("started",))) == []
     assert due(Told(), view, 0, selection=Selection(statuses=("scheduled",))) != []
@@ -132,14 +132,14 @@ def test_no_tick_has_more_than_64_kb_and_nothing_is_lost(count: int, names: int,
         ),
     )
     told, view = Told(), seen(large)
-    heard: list[str] = []
+    sent: list[str] = []
     for now in range(1000):
         fired = due(told, view, now, repeat=10**6)
         assert len(json.dumps(fired)) <= PER_TICK + 4 * len(fired)
         if not fired:
             break
-        heard += ids(fired)
-    assert heard == ["%04d" % number for number in range(count)]
+        sent += ids(fired)
+    assert sent == ["%04d" % number for number in range(count)]
 
 
 def test_resources_of_one_event_that_are_too_many_are_replaced_by_their_number() -> None:

@@ -134,7 +134,7 @@ def test_minion_that_is_killed_in_the_middle_of_a_preparation(alone: Site, vm1: 
     assert steps.ran == ["one", "begun", *(["begun", "three"] if then == "prepare" else []), "recovered"]
 
 
-def test_end_is_told_until_the_minion_has_recovered_also_after_a_restart(alone: Site, vm1: Minion, azure: Azure, steps: Steps) -> None:
+def test_end_is_sent_until_the_minion_has_recovered_also_after_a_restart(alone: Site, vm1: Minion, azure: Azure, steps: Steps) -> None:
     event_id = azure.announce("vm1")
     vm1.tells("scheduled", event_id=event_id)
     assert outcome(vm1, "prepare", event_id) == "prepared"
@@ -144,7 +144,7 @@ def test_end_is_told_until_the_minion_has_recovered_also_after_a_restart(alone: 
     vm1.tells("gone", event_id=event_id)
     before = len(vm1.told("gone", event_id=event_id))
     restart(alone, vm1)
-    until(lambda: len(vm1.told("gone", event_id=event_id)) > before, "the end, told again")
+    until(lambda: len(vm1.told("gone", event_id=event_id)) > before, "the end, sent again")
     assert outcome(vm1, "recover", event_id) == "recovered"
     before = len(vm1.told("gone", event_id=event_id))
     restart(alone, vm1)
@@ -152,14 +152,14 @@ def test_end_is_told_until_the_minion_has_recovered_also_after_a_restart(alone: 
     assert len(vm1.told("gone", event_id=event_id)) == before
 
 
-def test_master_that_starts_anew_is_told_what_lasts_at_its_first_word(alone: Site, vm1: Minion, azure: Azure) -> None:
+def test_master_that_starts_anew_is_sent_what_lasts_at_its_first_word(alone: Site, vm1: Minion, azure: Azure) -> None:
     """The beacon of this minion repeats what lasts once an hour only."""
     event_id = azure.announce("vm1")
     vm1.tells("scheduled", event_id=event_id)
     before = len(vm1.told("scheduled", event_id=event_id))
     alone.master.kill()
     alone.start()
-    until(lambda: len(vm1.told("scheduled", event_id=event_id)) > before, "what lasts, told again")
+    until(lambda: len(vm1.told("scheduled", event_id=event_id)) > before, "what lasts, sent again")
     azure.cancel(event_id)
 
 
@@ -172,12 +172,12 @@ def test_flood_of_large_events_reaches_the_master_and_the_minion_answers(alone: 
     told: set[str] = set()
     wanted = {event["EventId"] for event in flood.events}
 
-    def all_told() -> bool:
+    def all_sent() -> bool:
         assert minion.ask("test.ping") is True
         told.update(data["event_id"] for data in minion.told("scheduled"))
         return told == wanted
 
-    until(all_told, lambda: "all events on the bus, which lacks %s" % sorted(wanted - told))
+    until(all_sent, lambda: "all events on the bus, which lacks %s" % sorted(wanted - told))
     assert minion.tells("scheduled", event_id="text")["cut"] == ["description"]
     large = minion.tells("scheduled", event_id="names")
     assert large["resources_omitted"] == 9001 and "resources" not in large
