@@ -22,8 +22,12 @@ first_seen, changed_at, checked
 repeated, incarnation
     How often this change was told before; DocumentIncarnation.
 
-An event that lasts is told again every ``repeat`` seconds, so that a master that was away or a minion that restarts loses nothing. Whoever acts on
-it has to look again (``azure_events.get``) and must not mind to be told twice.
+An event that lasts is sent again every ``repeat`` seconds, and at once when the master has started anew, so that a master that was away or a
+minion that restarts loses nothing. Whoever acts on it has to look again (``azure_events.get``) and must not mind to be told twice. The end of
+an event is sent once, if its beginning was; that of an event for which this minion has prepared again and again, until it has recovered.
+
+At most 64 kB are sent in one tick, the rest in the next ones. Of an event that is larger, texts are cut, which ``cut`` names, and
+``resources_omitted``, their number, stands for ``resources``: ask for the whole with ``azure_events.get``.
 
 A thread asks IMDS; the beacon itself waits for it no longer than a healthy one takes, 50 milliseconds at the most.
 
@@ -34,7 +38,7 @@ A thread asks IMDS; the beacon itself waits for it no longer than a healthy one 
         - interval: 1            # seconds between two looks at what the thread has seen
         - affects: self          # self, any, or a list of names of VMs
         - types: [Reboot]        # default: all, as for statuses and sources
-        - statuses: [Scheduled]  # the end of an event is told in any case
+        - statuses: [Scheduled]  # the end of an event is sent if its beginning was
         - sources: [Platform]
         - endpoint: http://169.254.169.254
         - api_version: 2020-07-01
@@ -43,9 +47,10 @@ A thread asks IMDS; the beacon itself waits for it no longer than a healthy one 
         - first_timeout: 130     # for the very first one
         - poll_interval: 1       # of the thread
         - repeat: 60             # tell again what lasts
-        - gone_for: 1h           # tell again what is over, ever more seldom, for so long
+        - gone_for: 1h           # watch_status shows for so long what is over
 
 All are optional. What is set under ``azure_events`` in the minion's configuration or pillar counts for endpoint, api_version and resource_name.
+Its types, sources and statuses, which say what the minion prepares for, limit this beacon too, but none with another name.
 """
 
 # Salt's loader puts __salt__, __opts__ and the like into the module
@@ -53,6 +58,7 @@ All are optional. What is set under ``azure_events`` in the minion's configurati
 
 from __future__ import annotations
 
+import copy
 import logging
 
 log = logging.getLogger(__name__)
@@ -60,6 +66,11 @@ log = logging.getLogger(__name__)
 __virtualname__ = "azure_events"
 
 _MISSING = "azure_events beacon: the execution module azure_events is not available: run saltutil.sync_all, and see azure_events in sys.doc"
+
+
+# configurations that are right, with the sentence about it
+_VALID = []
+_MOST_VALID = 10
 
 
 def __virtual__():
@@ -71,9 +82,16 @@ def validate(config):
     """
     Whether the configuration is right: (bool, sentence).
     """
+    # Salt asks before every call of the beacon; after a refresh, which may bring another pillar, this module is a new one
+    for known, sentence in _VALID:
+        if known == config:
+            return True, sentence
     if "azure_events.watch_check" not in __salt__:
         return False, _MISSING
     valid, sentence = __salt__["azure_events.watch_check"](config)
+    if valid:
+        _VALID.append((copy.deepcopy(config), sentence))
+        del _VALID[:-_MOST_VALID]
     return valid, sentence
 
 

@@ -59,6 +59,7 @@ import json
 import logging
 import os
 
+import salt.crypt
 import salt.loader
 import salt.utils.platform
 import salt.utils.state
@@ -463,7 +464,7 @@ def watch_check(config):
         salt '*' azure_events.watch_check '[{interval: 5}, {affects: any}]'
     """
     try:
-        settings.read_settings(config, _configured())
+        settings.known_settings(config, _section())
     except ValueError as error:
         return [False, "azure_events beacon: %s" % error]
     return [True, "azure_events beacon: the configuration is valid"]
@@ -484,8 +485,8 @@ def watch_news(config):
     """
     if not settings.is_from_salt(config):
         raise SaltInvocationError("watch_news is for the beacon alone; see azure_events.watch_status for what it has seen")
-    asked = settings.read_settings(config, _configured())
-    return registry.news(asked, memory.path_for(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")))
+    asked = settings.known_settings(config, _section())
+    return registry.news(asked, memory.path_for(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")), _session())
 
 
 def watch_close(config):
@@ -519,6 +520,11 @@ def _section():
     return found
 
 
+def _session():
+    """What the master has given this process to talk with it; a master that starts anew gives another."""
+    return tuple(creds.get("aes") for creds in salt.crypt.AsyncAuth.creds_map.values())
+
+
 def _minion():
     """What this minion prepares and recovers with. Raises ValueError for a configuration that is wrong."""
     beacons = {}
@@ -544,7 +550,7 @@ def _call_step(step, variables):
     if step.kind == SLS:
         pillar = dict(step.pillar, azure_events_event=variables["EVENT_ID"])
         result = functions["state.sls"](step.what, pillar=pillar, test=False, concurrent=True)
-        return salt.utils.state.check_result(result), _told(result)
+        return salt.utils.state.check_result(result), _summary(result)
     if step.what not in functions:
         return False, "the function %s is not available: %s" % (step.what, functions.missing_fun_string(step.what))
     result = functions[step.what](*step.args, **step.kwargs)
@@ -554,7 +560,7 @@ def _call_step(step, variables):
     return not failed, result if isinstance(result, str) else json.dumps(result, default=str)
 
 
-def _told(result):
+def _summary(result):
     """What came of a run of states: those that failed, or their number."""
     if not isinstance(result, dict):
         return "; ".join(map(str, result)) if isinstance(result, list) else str(result)

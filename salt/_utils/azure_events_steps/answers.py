@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What the functions of this package answer: plain JSON values with a version, which tells answers of other versions apart."""
+"""What the functions of this package answer: plain JSON values with a version, by which a caller recognises answers of other versions."""
 
 from __future__ import annotations
 

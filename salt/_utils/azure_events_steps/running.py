@@ -80,7 +80,7 @@ def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited
             # it cannot be stuck in the step, which has a process of its own
             os.kill(supervisor, signal.SIGKILL)
     finally:
-        # its end tells the supervisor that nobody waits any more
+        # its end is the sign for the supervisor that this process waits no longer
         os.close(life_write)
         os.close(answer_read)
         with contextlib.suppress(ChildProcessError):

@@ -18,7 +18,7 @@ def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name
     event: in the shape of the function ``azure_events.list``, or a part of it; empty for a preparation by hand.
     """
     seconds = event.get("duration_seconds")
-    told = {
+    values = {
         "EVENT_ID": event_id,
         "EVENT_TYPE": event.get("event_type"),
         "EVENT_STATUS": event.get("status"),
@@ -29,7 +29,7 @@ def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name
         "EVENT_RESOURCE": resource_name,
         "EVENT_STAGE": stage,
     }
-    cleaned = {name: _cut(_harmless(str(value or "")), _LONGEST) for name, value in told.items()}
+    cleaned = {name: _cut(_harmless(str(value or "")), _LONGEST) for name, value in values.items()}
     return {**cleaned, "EVENT_RESOURCES": _cut(" ".join(_one_word(str(name)) for name in event.get("resources", ())), _LONGEST_LIST)}
 
 

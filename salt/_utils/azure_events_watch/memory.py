@@ -9,6 +9,7 @@ copied to another VM brings nothing along.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -23,6 +24,7 @@ def folder(cachedir: str) -> str:
     return os.path.join(cachedir, "azure_events")
 
 
+@functools.lru_cache(maxsize=16)
 def path_for(cachedir: str, beacon: str) -> str:
     """The file of the beacon of that name."""
     return os.path.join(folder(cachedir), "%s%s.json" % (_PREFIX, re.sub(r"[^\w-]", "_", beacon)))

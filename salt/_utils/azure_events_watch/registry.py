@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from datetime import datetime, timezone
+from typing import Any, Hashable, NamedTuple, Optional
+
+from azure_scheduled_events.timestamps import as_utc_text
 
 from .settings import Settings
 from .stored import ledger_of
@@ -21,21 +24,47 @@ from .watcher import Watcher
 # seconds; some ten times as long as an answer takes
 _PATIENCE = 0.05
 
+
+class _Listener(NamedTuple):
+    """A master: what it was sent, and the session in which it was."""
+
+    told: Told
+    session: Hashable
+
+
 _WATCHERS: dict[tuple[int, str], Watcher] = {}
-_TOLD: dict[tuple[int, str, str], Told] = {}
+_LISTENERS: dict[tuple[int, str, str], _Listener] = {}
 
 
-def news(settings: Settings, path: str, listener: str) -> list[dict[str, Any]]:
-    """What is to be told to the listener (a master) now. Starts the watcher where none runs.
+def news(settings: Settings, path: str, listener: str, session: Hashable = None) -> list[dict[str, Any]]:
+    """What is to be sent to the listener (a master) now. Starts the watcher where none runs.
 
+    session: another one than the last time means that the master may have lost what it was sent.
     Waits for IMDS no longer than a healthy one takes to answer.
     """
     watcher = _running(settings, path)
     watcher.nudge(_PATIENCE)
-    view = watcher.view
-    told = _TOLD.setdefault((os.getpid(), path, listener), Told())
-    due = told.due(view.history, view.entries, settings.selection, settings.repeat, time.monotonic(), view.doubtful)
-    return [dict(notice, resource_name=view.resource_name, checked=view.checked) for notice in due]
+    view, checked, now = watcher.view, watcher.checked, time.monotonic()
+    told = _told((os.getpid(), path, listener), session)
+    if not told.is_due(view, now):
+        return []
+    more = {
+        "resource_name": view.resource_name,
+        "checked": None if checked is None else as_utc_text(datetime.fromtimestamp(checked, timezone.utc)),
+    }
+    events, lasts = told.due(view, settings.selection, settings.repeat, now, more)
+    watcher.note_sent(lasts)
+    return events
+
+
+def _told(key: tuple[int, str, str], session: Hashable) -> Told:
+    known: Optional[_Listener] = _LISTENERS.get(key)
+    if known is not None and known.session == session:
+        return known.told
+    told = Told() if known is None else known.told
+    told.repeat_all()
+    _LISTENERS[key] = _Listener(told, session)
+    return told
 
 
 def told_events(data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -44,7 +73,7 @@ def told_events(data: dict[str, Any]) -> list[dict[str, Any]]:
         ledger = ledger_of(data)
     except ValueError:
         return []
-    return [entry.notice.as_dict() for entry in ledger.entries.values()]
+    return [entry.notice.as_dict() for entry in (*ledger.ended, *ledger.entries.values())]
 
 
 def close(path: str) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from typing import Any, Mapping, NamedTuple, Optional
@@ -34,7 +35,7 @@ class Settings(NamedTuple):
         timeout, first_timeout: seconds for one answer, and for the first one ever.
         poll_interval: seconds between two looks while all is well.
         repeat: seconds after which an event that lasts is told again.
-        gone_for: seconds for which the end of an event is told again.
+        gone_for: seconds for which the end of an event is remembered.
         selection: which events are told.
     """
 
@@ -50,11 +51,29 @@ class Settings(NamedTuple):
     selection: Selection
 
 
-def read_settings(config: Any, defaults: Mapping[str, Any]) -> Settings:
+# what was read last, since Salt hands the same configuration over twice a second
+_READ: list[tuple[Any, Mapping[str, Any], Settings]] = []
+_MOST_READ = 10
+
+
+def known_settings(config: Any, section: Mapping[str, Any]) -> Settings:
+    """As `read_settings`, which reads the same configuration once only."""
+    for known_config, known_section, found in _READ:
+        if known_config == config and known_section == section:
+            return found
+    found = read_settings(config, section)
+    del _READ[: len(_READ) - _MOST_READ + 1]
+    # Salt goes on to change the objects that it has handed over
+    _READ.append((copy.deepcopy(config), copy.deepcopy(dict(section)), found))
+    return found
+
+
+def read_settings(config: Any, section: Mapping[str, Any]) -> Settings:
     """The settings that a beacon's configuration describes. Raises ValueError that names the key and the nearest word.
 
     config: a list of mappings, as Salt has it.
-    defaults: endpoint, api_version and resource_name for where the configuration has none.
+    section: the section azure_events, for endpoint, api_version and resource_name where the configuration has none, and for
+        the selection of the minion, which limits that of the beacon of the same name.
     """
     given = _merged(config)
     for key in given:
@@ -67,8 +86,26 @@ def read_settings(config: Any, defaults: Mapping[str, Any]) -> Settings:
     words = {key: given.get(key) for key in ("types", "statuses", "sources", "affects")}
     selection = sure_selection(words)
     seconds = {key: read_seconds(key, given.get(key, default), _LEAST[key]) for key, default in _SECONDS.items()}
-    endpoint, api_versions, resource_name = read_connection(given, defaults)
-    return Settings(beacon_name(config), endpoint, api_versions, resource_name, selection=selection, **seconds)
+    name = beacon_name(config)
+    if name == BEACON:
+        selection = _limited(selection, section)
+    endpoint, api_versions, resource_name = read_connection(given, section)
+    return Settings(name, endpoint, api_versions, resource_name, selection=selection, **seconds)
+
+
+def _limited(selection: Selection, section: Mapping[str, Any]) -> Selection:
+    """The selection of the beacon without what this minion does not prepare for. Raises ValueError where nothing is left."""
+    whole = sure_selection({key: section.get(key) for key in ("types", "statuses", "sources")})
+    common = {}
+    for key in ("types", "statuses", "sources"):
+        ours, minions = getattr(selection, key), getattr(whole, key)
+        common[key] = ours if minions is None else minions
+        if ours is not None and minions is not None:
+            allowed = {word.casefold() for word in minions}
+            common[key] = tuple(word for word in ours if word.casefold() in allowed)
+            if not common[key]:
+                raise ValueError("%s: the beacon has %s and azure_events has %s; no event is in both" % (key, ", ".join(ours), ", ".join(minions)))
+    return selection._replace(**common)
 
 
 def beacon_name(config: Any) -> str:

@@ -10,13 +10,13 @@ from typing import Any
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.timestamps import as_utc_text, parse_time
 
-from .ledger import Entry, Ledger, Notice
+from .ledger import ENDS, Entry, Ledger, Notice
 
 
 def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
-    """The entries of the ledger, exactly; unlike the shape that is told, ids stay as IMDS wrote them."""
+    """The entries of the ledger, what ended before what lasts; unlike the shape that is sent, ids stay as IMDS wrote them."""
     listed = []
-    for entry in ledger.entries.values():
+    for entry in (*ledger.ended, *ledger.entries.values()):
         event = entry.notice.event
         listed.append(
             dict(
@@ -28,6 +28,8 @@ def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
                 ),
                 seen_started=entry.seen_started,
                 meant=entry.meant,
+                announced=entry.announced,
+                returns=entry.returns,
             )
         )
     return listed
@@ -37,13 +39,16 @@ def ledger_of(data: dict[str, Any]) -> Ledger:
     """The ledger of a file's content. Raises ValueError for what is none."""
     try:
         entries = [_entry(dict(item)) for item in data["entries"]]
-        return Ledger(int(data["sequence"]), {entry.notice.event.key: entry for entry in entries})
+        lasting = {entry.key: entry for entry in entries if entry.lasts}
+        return Ledger(int(data["sequence"]), lasting, tuple(entry for entry in entries if not entry.lasts)[-ENDS:])
     except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError("an entry cannot be used: %s %s" % (type(error).__name__, error)) from None
 
 
 def _entry(item: dict[str, Any]) -> Entry:
     seen_started, meant = item.pop("seen_started") is True, item.pop("meant") is True
+    # a file of an earlier version has announced all that it lists
+    announced, returns = item.pop("announced", True) is True, int(item.pop("returns", 0))
     raw = dict(item.pop("event"))
     duration = raw["duration"]
     raw.update(
@@ -55,4 +60,4 @@ def _entry(item: dict[str, Any]) -> Entry:
     notice = Notice(event=ScheduledEvent(**raw), fields=tuple(map(str, item.pop("fields"))), **item)
     if notice.change not in ("scheduled", "changed", "started", "gone") or parse_time(notice.changed_at) is None:
         raise ValueError("change %r at %r" % (notice.change, notice.changed_at))
-    return Entry(notice._replace(sequence=int(notice.sequence)), seen_started, meant)
+    return Entry(notice._replace(sequence=int(notice.sequence)), seen_started, meant, announced, returns)

@@ -1,22 +1,44 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What is due to be told to one master: every change once, in order, and what lasts again and again.
+"""What is due to be sent to one master: every change once, in order, and what lasts again and again.
 
-What was told is remembered in the process only. "Told" on disk would lose events: the minion fires while the master is
+An end is sent once, for an event that was announced; one for which this minion has prepared again and again, until it has
+recovered. What was sent is remembered in the process. On disk it would lose events: the minion fires while the master is
 away, and restarts before it is back.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Iterable, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple, Optional
 
 from azure_scheduled_events.selection import Selection
 
-from .ledger import Entry, Notice
+from .fitting import AT_ONCE, PER_TICK, fitted
+from .ledger import GONE, Entry, Notice
 
-# a document may hold thousands of events, and telling one takes the minion a moment
-AT_ONCE = 100
+# seconds between two sendings of an end that this minion has not recovered from, once it was sent often
+_LONGEST_PAUSE = 600.0
+
+
+class View(NamedTuple):
+    """What is known at one moment; it does not change any more.
+
+    Attributes:
+        entries: what lasts, by key; empty until this process has had a good answer.
+        ended: what ended lately.
+        history: the changes that this process saw and that are meant, in order.
+        resource_name: of this VM, or None where it is not known.
+        doubtful: keys of events that may be over; they are not sent again.
+        prepared: keys of events from which this minion has to recover.
+    """
+
+    entries: Mapping[str, Entry] = {}
+    ended: tuple[Entry, ...] = ()
+    history: tuple[Notice, ...] = ()
+    resource_name: Optional[str] = None
+    doubtful: frozenset[str] = frozenset()
+    prepared: frozenset[str] = frozenset()
 
 
 class _Telling(NamedTuple):
@@ -26,70 +48,123 @@ class _Telling(NamedTuple):
 
 
 class Told:
-    """What one master was told by one beacon of this process."""
+    """What one master was sent by one beacon of this process."""
 
     def __init__(self) -> None:
         self._cursor: Optional[int] = None
         self._last: dict[str, _Telling] = {}
+        self._view: Optional[View] = None
+        self._next = -math.inf
+
+    def is_due(self, view: View, now: float) -> bool:
+        """Return True if `due` may have something to send; False for what it has seen, before the time of the next repetition."""
+        return view is not self._view or now >= self._next
+
+    def repeat_all(self) -> None:
+        """Have what lasts sent again at once: the master may have lost it."""
+        self._last = {key: telling._replace(at=-math.inf) for key, telling in self._last.items()}
+        self._view = None
 
     def due(
-        self,
-        history: Iterable[Notice],
-        entries: Mapping[str, Entry],
-        selection: Selection,
-        repeat: float,
-        now: float,
-        doubtful: frozenset[str] = frozenset(),
-    ) -> list[dict[str, Any]]:
-        """What to tell now, as the data of beacon events; it then counts as told.
+        self, view: View, selection: Selection, repeat: float, now: float, more: Mapping[str, Any]
+    ) -> tuple[list[dict[str, Any]], dict[str, bool]]:
+        """What to send now, as the data of beacon events, and whether it says of each key that the event lasts; it then counts as sent.
 
-        history: the changes of this process that are meant, in order.
         now: monotonic seconds.
-        doubtful: keys of events that may be over; they are not told again.
+        more: data that each event gets.
         """
-        due: list[dict[str, Any]] = []
-        for notice in history if self._cursor is not None else ():
-            if notice.sequence > (self._cursor or 0) and len(due) < AT_ONCE:
-                self._cursor = notice.sequence
-                if _worth_telling(notice, selection):
-                    due.append(self._tell(notice, now))
-        if len(due) >= AT_ONCE:
-            return due
+        parcel = _Parcel(more)
+        announced: dict[str, bool] = {}
+        ended = {entry.key: entry for entry in view.ended}
+        for notice in self._news(view):
+            key = notice.event.key
+            if _is_worth(notice, selection, key in self._last or key in view.prepared or (key in ended and ended[key].announced)):
+                if not self._tell(parcel, notice, now):
+                    self._view = None
+                    return parcel.events, announced
+                announced[key] = notice.change != GONE
+            self._cursor = notice.sequence
         # before anything is left for the next time: a change that comes until then must be found in the history
-        self._cursor = max([self._cursor or 0] + [entry.notice.sequence for entry in entries.values()])
-        self._last = {key: telling for key, telling in self._last.items() if key in entries}
-        waiting = [
-            (self._was_told(key, entry), entry)
-            for key, entry in entries.items()
-            if key not in doubtful and entry.meant and _worth_telling(entry.notice, selection) and self._is_due(key, entry, repeat, now)
-        ]
-        # news first; of what was told before that which waits longest, so that no number of repetitions keeps anything back
-        waiting.sort(key=lambda item: (item[0], item[1].notice.sequence))
-        due += [self._tell(entry.notice, now) for _told_at, entry in waiting[: AT_ONCE - len(due)]]
-        return due
+        sequences = [entry.notice.sequence for entry in (*view.entries.values(), *view.ended)]
+        self._cursor = max([self._cursor or 0, *sequences])
+        self._last = {key: telling for key, telling in self._last.items() if key in view.entries or key in ended}
+        times = {
+            entry.key: self._time(entry, view, selection, repeat)
+            for entry in (*view.entries.values(), *view.ended)
+            if entry.meant and entry.key not in view.doubtful
+        }
+        waiting = [entry for entry in (*view.entries.values(), *view.ended) if times.get(entry.key, math.inf) <= now]
+        # news first; of what was sent before that which waits longest, so that no number of repetitions keeps anything back
+        waiting.sort(key=lambda entry: (self._was_told(entry), entry.notice.sequence))
+        complete = True
+        for entry in waiting:
+            complete = self._tell(parcel, entry.notice, now)
+            if not complete:
+                break
+            announced[entry.key] = entry.lasts
+            times[entry.key] = self._time(entry, view, selection, repeat)
+        self._view, self._next = view, min(times.values(), default=math.inf) if complete else now
+        return parcel.events, announced
 
-    def _was_told(self, key: str, entry: Entry) -> float:
-        """When this very change was told last; a time before all times if never."""
-        last = self._last.get(key)
+    def _news(self, view: View) -> list[Notice]:
+        """The changes of the history that came after the last one that was looked at."""
+        if self._cursor is None:
+            return []
+        news = []
+        for notice in reversed(view.history):
+            if notice.sequence <= self._cursor:
+                break
+            news.append(notice)
+        news.reverse()
+        return news
+
+    def _time(self, entry: Entry, view: View, selection: Selection, repeat: float) -> float:
+        """When the entry is to be sent, again or for the first time; infinity for never."""
+        last = self._last.get(entry.key)
+        owed = entry.key in view.prepared
+        if not _is_worth(entry.notice, selection, last is not None or owed or entry.announced):
+            return math.inf
+        if last is None or last.sequence != entry.notice.sequence:
+            # the end of an event that was announced before this process began is sent once
+            return -math.inf if entry.lasts or owed or entry.announced else math.inf
+        if entry.lasts:
+            return last.at + repeat
+        return last.at + min(repeat * 2.0 ** min(last.times - 1, 20), max(repeat, _LONGEST_PAUSE)) if owed else math.inf
+
+    def _was_told(self, entry: Entry) -> float:
+        """When this very change was sent last; a time before all times if never."""
+        last = self._last.get(entry.key)
         return last.at if last is not None and last.sequence == entry.notice.sequence else -math.inf
 
-    def _is_due(self, key: str, entry: Entry, repeat: float, now: float) -> bool:
-        last = self._last.get(key)
-        if last is None or last.sequence != entry.notice.sequence:
-            return True
-        # an end that was told needs no haste any more, and each telling may start an orchestration
-        pause = repeat if entry.lasts else repeat * 2.0 ** min(last.times - 1, 20)
-        return now - last.at >= pause
-
-    def _tell(self, notice: Notice, now: float) -> dict[str, Any]:
+    def _tell(self, parcel: _Parcel, notice: Notice, now: float) -> bool:
+        """Put the notice into the parcel; False where it does not fit any more."""
         last = self._last.get(notice.event.key)
         times = last.times if last is not None and last.sequence == notice.sequence else 0
+        if not parcel.add(dict(notice.as_dict(), repeated=times)):
+            return False
         self._last[notice.event.key] = _Telling(notice.sequence, now, times + 1)
-        return dict(notice.as_dict(), repeated=times)
+        return True
 
 
-def _worth_telling(notice: Notice, selection: Selection) -> bool:
-    """Whether the statuses that were asked for allow it; an end is always told."""
-    return notice.change == "gone" or selection.statuses is None or notice.event.status.casefold() in {
-        word.casefold() for word in selection.statuses
-    }
+class _Parcel:
+    """What is sent in one tick."""
+
+    def __init__(self, more: Mapping[str, Any]) -> None:
+        self._more = more
+        self._left = PER_TICK
+        self.events: list[dict[str, Any]] = []
+
+    def add(self, data: Mapping[str, Any]) -> bool:
+        fitting, size = fitted({**data, **self._more})
+        if len(self.events) >= AT_ONCE or (size > self._left and self.events):
+            return False
+        self._left -= size
+        self.events.append(fitting)
+        return True
+
+
+def _is_worth(notice: Notice, selection: Selection, known: bool) -> bool:
+    """Whether to send it: the statuses that were asked for allow it, or it is the end of an event that is known."""
+    if notice.change == GONE:
+        return known
+    return selection.statuses is None or notice.event.status.casefold() in {word.casefold() for word in selection.statuses}

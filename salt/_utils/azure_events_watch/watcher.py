@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
-import collections
 import json
 import logging
+import operator
 import threading
 import time
 from datetime import datetime, timezone
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, Optional
 
 from azure_scheduled_events.conversation import UNNEEDED_ANSWER
-from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.identity import own_name
 from azure_scheduled_events.imds import Imds
@@ -21,9 +21,11 @@ from azure_scheduled_events.pacing import Pacer
 from azure_scheduled_events.timestamps import as_utc_text
 
 from . import memory
-from .ledger import Entry, Ledger, Notice, advance, reconsidered
+from .ledger import Ledger, advance, reconsidered, with_announced, with_expected, without_old_ends
+from .recorded import Recorded
 from .settings import Settings
 from .stored import entries_as_data, ledger_of
+from .telling import View
 
 log = logging.getLogger(__name__)
 
@@ -38,24 +40,8 @@ _UNHEARD = 10.0
 _UNNEEDED_AGAIN = 60.0
 # seconds by which a nudge may come before the time of the next look
 _SLACK = 0.1
-
-
-class View(NamedTuple):
-    """What is known at one moment; it does not change any more.
-
-    Attributes:
-        entries: by key; empty until this process has had a good answer.
-        history: the changes that this process saw, in order.
-        resource_name: of this VM, or None where it is not known.
-        checked: time of the last good answer, or None.
-        doubtful: keys of events that the last answer lacks, but that are not called gone yet.
-    """
-
-    entries: Mapping[str, Entry] = {}
-    history: tuple[Notice, ...] = ()
-    resource_name: Optional[str] = None
-    checked: Optional[str] = None
-    doubtful: frozenset[str] = frozenset()
+# while nudges come as often as looks are due, the thread itself is later than they are by this part of its pause, or it would take their turn
+_LATE = 0.5
 
 
 class Watcher:
@@ -65,7 +51,8 @@ class Watcher:
         settings: of the beacon.
         path: the file for what was seen.
         earlier: a watcher of the same events that has stopped: what it knew is taken over.
-    ``view`` may be read from any thread at any time, and never waits.
+    ``view`` may be read from any thread at any time, and never waits. It is another object when something has changed. ``checked`` is the
+    time of the last good answer, in seconds since 1970, or None.
     """
 
     def __init__(self, settings: Settings, path: str, earlier: Optional[Watcher] = None) -> None:
@@ -76,7 +63,12 @@ class Watcher:
         self._imds = Imds(settings.endpoint, settings.api_versions, settings.timeout, settings.first_timeout)
         self._pacer = Pacer(self._imds, settings.poll_interval, sleep=self._sleep)
         self._ledger: Optional[Ledger] = None
-        self._history: collections.deque[Notice] = collections.deque(maxlen=_HISTORY)
+        self.checked: Optional[float] = None
+        self._recorded = Recorded(path)
+        # what the ledger was made of last: the events of the document, and those of the record
+        self._made_of: tuple[object, ...] = ()
+        # what was sent since the last look
+        self._sent: dict[str, bool] = {}
         # by which selection and name the ledger's entries are meant
         self._meant_by: Optional[str] = None
         # the VM that the ledger belongs to, as far as it is known
@@ -87,8 +79,8 @@ class Watcher:
         self._write_error: Optional[str] = None
         if earlier is not None and earlier.settings.endpoint == settings.endpoint:
             with earlier._state:
-                self.view, self._ledger, self._history = earlier.view, earlier._ledger, earlier._history.copy()
-                self._meant_by = earlier._meant_by
+                self.view, self._ledger, self.checked = earlier.view, earlier._ledger, earlier.checked
+                self._meant_by, self._sent = earlier._meant_by, dict(earlier._sent)
             if settings.resource_name != earlier.settings.resource_name:
                 # this VM stays the same whatever it is called in the configuration
                 self.view = self.view._replace(resource_name=settings.resource_name)
@@ -136,6 +128,13 @@ class Watcher:
                 self._state.notify_all()
                 self._state.wait_for(lambda: not self._nudged, patience)
 
+    def note_sent(self, lasts: Mapping[str, bool]) -> None:
+        """Remember on disk what was sent: True for an event that lasts, False for its end."""
+        if lasts:
+            with self._state:
+                self._sent.update(lasts)
+                self._state.notify_all()
+
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)
 
@@ -151,7 +150,7 @@ class Watcher:
                     # a mistake in here must not end the watch without a word
                     self._note("%s: %s" % (type(error).__name__, error), error)
                     self._sleep(10.0)
-                self._rest(self._pacer.delay(bool(self._ledger and self._ledger.lasting())))
+                self._rest(self._pacer.delay(bool(self._ledger and self._ledger.entries)))
         finally:
             self._imds.close()
 
@@ -168,15 +167,26 @@ class Watcher:
             self._state.wait_for(lambda: self._stopping, seconds)
 
     def _rest(self, seconds: float) -> None:
-        """Sleep until the next look; a nudge shortens it, but only while IMDS is well."""
+        """Sleep until the next look; a nudge shortens it, but only while IMDS is well. What was sent meanwhile is written at once."""
         with self._state:
             # whoever nudged was waiting for the look that has just ended
             self._nudged = False
             self._state.notify_all()
             if self._pacer.error is None:
                 self._resting_since = time.monotonic()
-            self._state.wait_for(lambda: self._stopping or self._nudged, seconds)
-            self._resting_since = None
+                if 0 < self._pause <= (1 + _LATE) * seconds:
+                    seconds *= 1 + _LATE
+        ends = time.monotonic() + seconds
+        while True:
+            with self._state:
+                self._state.wait_for(lambda: self._stopping or self._nudged or self._has_sent(), max(0.0, ends - time.monotonic()))
+                if self._stopping or self._nudged or not self._has_sent():
+                    self._resting_since = None
+                    return
+            self._remember_sent()
+
+    def _has_sent(self) -> bool:
+        return bool(self._sent) and self._ledger is not None
 
     def _look(self) -> None:
         """Ask once, and let everybody see the answer. Raises ImdsError."""
@@ -191,6 +201,22 @@ class Watcher:
             name = self._learn_unneeded_name()
         for text in document.warnings:
             log.debug("scheduled events: %s", text)
+        self.checked = time.time()
+        recorded = self._recorded.events()
+        made_of = (document.events, document.complete, recorded, name)
+        if self._is_settled(made_of):
+            self._note(None)
+            self._remember(changed=False)
+            return
+        self._take_in(document, name, recorded)
+        self._made_of = made_of
+
+    def _is_settled(self, made_of: tuple[object, ...]) -> bool:
+        """Return True if the ledger has taken all of this in, by identity, and believes it."""
+        known = self._made_of
+        return len(known) == len(made_of) and all(map(operator.is_, known, made_of)) and self._ledger is not None and not self._ledger.doubts
+
+    def _take_in(self, document: EventDocument, name: Optional[str], recorded: tuple[ScheduledEvent, ...]) -> None:
         now = datetime.now(timezone.utc)
         selection = self.settings.selection._replace(statuses=None)
         meant_by = json.dumps([selection._asdict(), name if selection.needs_own_name else None])
@@ -204,18 +230,37 @@ class Watcher:
             ledger = Ledger(ledger.sequence)
         if self._meant_by != meant_by:
             ledger = reconsidered(ledger, meant)
-        ledger, notices = advance(ledger, document, now, meant, self.settings.gone_for)
+        ledger = with_expected(ledger, [event for event in recorded if document.find(event.event_id) is None], now)
+        ledger, notices = advance(ledger, document, now, meant)
         with self._state:
             if self._stopping:
                 return
             self._ledger, self._meant_by, self._owner = ledger, meant_by, name or self._owner
-            self._history.extend(notice for notice in notices if ledger.entries[notice.event.key].meant)
+            entries = {**{entry.key: entry for entry in ledger.ended}, **ledger.entries}
+            history = self._seen.history + tuple(notice for notice in notices if entries[notice.event.key].meant)
             renamed = name != self.view.resource_name
-            doubtful = frozenset(key for key in ledger.absences if ledger.entries[key].lasts)
-            self._seen = View(ledger.entries, tuple(self._history), name, as_utc_text(now), doubtful)
+            self._seen = View(
+                entries=ledger.entries,
+                ended=ledger.ended,
+                history=history[-_HISTORY:],
+                resource_name=name,
+                doubtful=frozenset(key for key, doubt in ledger.doubts.items() if doubt.event is None),
+                prepared=frozenset(event.key for event in recorded),
+            )
         self._note(None)
         self._remember(changed=renamed or bool(notices))
-        # what is told is on disk by then: a process that ends in this moment knows what it told
+        # what is sent is on disk by then: a process that ends in this moment knows what it saw
+        self.view = self._seen
+
+    def _remember_sent(self) -> None:
+        """Write what was sent since the last look."""
+        with self._state:
+            if self._ledger is None or self._stopping:
+                return
+            sent, self._sent = self._sent, {}
+            self._ledger = with_announced(self._ledger, sent)
+            self._seen = self._seen._replace(entries=self._ledger.entries, ended=self._ledger.ended)
+        self._remember(changed=True)
         self.view = self._seen
 
     def _learn_unneeded_name(self) -> Optional[str]:
@@ -269,6 +314,11 @@ class Watcher:
             return
         if self._stopping:
             return
+        if self._ledger is not None:
+            self._ledger = without_old_ends(self._ledger, datetime.now(timezone.utc), self.settings.gone_for)
+            if self._ledger.ended is not self._seen.ended:
+                self._seen = self._seen._replace(ended=self._ledger.ended)
+                self.view = self.view._replace(ended=self._ledger.ended)
         try:
             memory.write(self._path, self._as_data())
         except (OSError, ValueError) as error:
@@ -290,7 +340,7 @@ class Watcher:
             "endpoint": self.settings.endpoint,
             "resource_name": self._seen.resource_name or self._owner,
             "meant_by": self._meant_by,
-            "checked": self._seen.checked,
+            "checked": None if self.checked is None else as_utc_text(datetime.fromtimestamp(self.checked, timezone.utc)),
             "error": self._error,
             "sequence": self._ledger.sequence,
             "entries": entries_as_data(self._ledger),

@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from salt_lab.azure import Azure
+from salt_lab.scripted import Scripted
+from salt_lab.until import until
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ROOT = REPOSITORY / "salt"
@@ -155,71 +156,24 @@ class Beacons:
         self.close()
         self._fresh()
 
+    def wait_until_written(self) -> None:
+        """Until the file says that what lasts was announced, and what is over was sent."""
+
+        def written() -> bool:
+            entries = json.loads(self._minion.seen.read_text())["entries"]
+            return all(entry["announced"] is (entry["change"] != "gone") for entry in entries if entry["meant"])
+
+        until(written, "what was sent in %s" % self._minion.seen)
+
     def close(self) -> None:
         # what 3006.28 and later do on a refresh
         self._salt.beacons["azure_events.close"](self._opts["beacons"]["azure_events"] + [{"_beacon_name": "azure_events"}])
 
 
-class Scripted:
-    """An IMDS that answers what a test wants next: what Azure could say, but not the simulator."""
-
-    def __init__(self) -> None:
-        # None: the instance metadata fail
-        self.name: str | None = "vm1"
-        self.events: list[dict[str, Any]] = []
-        self.next: list[list[dict[str, Any]]] = []
-        self.asked = 0
-        self.approved: list[str] = []
-        # status of the answers to approvals
-        self.refuses = 200
-        script = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-            def answer(self, status: int, content: Any) -> None:
-                body = json.dumps(content).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def do_GET(self) -> None:
-                if "/instance" in self.path:
-                    self.answer(500 if script.name is None else 200, {"compute": {"name": script.name}})
-                    return
-                script.asked += 1
-                if script.next:
-                    script.events = script.next.pop(0)
-                self.answer(200, {"DocumentIncarnation": 1, "Events": script.events})
-
-            def do_POST(self) -> None:
-                wish = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                script.approved += [one["EventId"] for one in wish["StartRequests"]]
-                self.answer(script.refuses, {"error": "refused"} if script.refuses != 200 else {})
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.endpoint = "http://127.0.0.1:%d" % self.server.server_port
-
-    @staticmethod
-    def event(event_id: str, *resources: str, kind: str = "Freeze", status: str = "Scheduled") -> dict[str, Any]:
-        listed = {"EventId": event_id, "EventType": kind, "EventStatus": status, "ResourceType": "VirtualMachine", "NotBefore": "", "EventSource": "Platform"}
-        return dict(listed, Resources=list(resources)) if resources else listed
-
-
 @pytest.fixture
 def scripted() -> Iterator[Scripted]:
-    imds = Scripted()
-    thread = threading.Thread(target=imds.server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    yield imds
-    imds.server.shutdown()
-    imds.server.server_close()
-    thread.join()
+    with Scripted() as imds:
+        yield imds
 
 
 @contextmanager

@@ -14,19 +14,27 @@ from typing import Any
 
 import pytest
 from azure_events_watch import registry, watcher
-from conftest import Beacons, Minion, changes, ill, watchers
+from conftest import Beacons, Counted, Minion, changes, ill, watchers
+from salt.crypt import AsyncAuth
 from salt_lab.azure import Azure
 
 Watch = Callable[..., Beacons]
 
 
-def restarted(watch: Watch, **options: Any) -> Beacons:
+def restarted(watch: Watch, beacons: Beacons, **options: Any) -> Beacons:
     """Another minion process on the same disk: it has nothing but the file."""
+    beacons.wait_until_written()
+    ended(beacons)
+    return watch(**options)
+
+
+def ended(beacons: Beacons) -> None:
+    """The end of a minion process."""
+    beacons.close()
     for thread in watchers():
         thread.join(60)
     registry._WATCHERS.clear()
-    registry._TOLD.clear()
-    return watch(**options)
+    registry._LISTENERS.clear()
 
 
 def test_life_of_an_event(minion: Minion, azure: Azure, watch: Watch) -> None:
@@ -74,12 +82,22 @@ def test_selection_of_statuses_still_tells_the_end(azure: Azure, watch: Watch) -
     assert changes(beacons.until(bool)) == ["gone"]
 
 
-def test_what_lasts_is_told_again_and_what_is_over_more_seldom(azure: Azure, watch: Watch) -> None:
+def test_what_lasts_is_sent_again_and_its_end_once(azure: Azure, watch: Watch) -> None:
     beacons = watch(repeat=1)
     event_id = azure.announce("vm1")
     fired = beacons.until(lambda events: len(events) == 3)
     assert [event["data"]["repeated"] for event in fired] == [0, 1, 2]
     assert len({event["data"]["sequence"] for event in fired}) == 1
+    azure.cancel(event_id)
+    beacons.until(lambda events: "gone" in changes(events))
+    assert beacons.for_seconds(3) == []
+
+
+def test_end_is_sent_more_and_more_seldom_until_the_minion_has_recovered(counted: Counted, azure: Azure, watch: Watch) -> None:
+    beacons = watch(on=counted, repeat=1)
+    event_id = azure.announce("vm1")
+    counted.prepare(event_id)
+    beacons.until(bool)
     began = time.monotonic()
     azure.cancel(event_id)
     beacons.until(lambda events: "gone" in changes(events))
@@ -87,6 +105,56 @@ def test_what_lasts_is_told_again_and_what_is_over_more_seldom(azure: Azure, wat
         (again,) = beacons.until(bool)
         assert (again["data"]["change"], again["data"]["repeated"]) == ("gone", times)
         assert time.monotonic() - began > earliest
+    beacons = restarted(watch, beacons, on=counted, repeat=1)
+    assert changes(beacons.until(bool)) == ["gone"]
+    counted.recover(event_id)
+    beacons.for_seconds(1)
+    assert beacons.for_seconds(4) == []
+
+
+def test_end_of_what_the_record_knows_alone_is_sent(counted: Counted, azure: Azure, watch: Watch) -> None:
+    event_id = azure.announce("vm1")
+    counted.prepare(event_id)
+    azure.cancel(event_id)
+    (gone,) = watch(on=counted).until(bool)
+    assert (gone["data"]["change"], gone["data"]["event_id"], gone["data"]["event_type"], gone["data"]["resources"]) == ("gone", event_id, "Reboot", ["vm1"])
+
+
+def test_end_of_what_was_never_announced_is_not_sent(azure: Azure, watch: Watch) -> None:
+    beacons = watch(statuses=["Started"])
+    event_id = azure.announce("vm1")
+    assert beacons.for_seconds(1.5) == []
+    azure.cancel(event_id)
+    assert beacons.for_seconds(2) == []
+
+
+def test_what_lasts_is_sent_at_once_when_the_master_starts_anew(azure: Azure, watch: Watch) -> None:
+    beacons = watch()
+    lasts, over = azure.announce("vm1"), azure.announce("vm1")
+    beacons.until(lambda events: len(events) == 2)
+    azure.cancel(over)
+    beacons.until(bool)
+    key = ("pki", "minion1", "master")
+    for aes in ("one", "two"):
+        AsyncAuth.creds_map[key] = {"aes": aes}
+        try:
+            (again,) = beacons.until(bool)
+            assert (again["data"]["event_id"], again["data"]["repeated"] > 0) == (lasts, True)
+            assert beacons.for_seconds(1) == []
+        finally:
+            del AsyncAuth.creds_map[key]
+        beacons.until(bool)
+
+
+def test_selection_of_the_minion_limits_the_beacon(minion: Minion, azure: Azure, watch: Watch) -> None:
+    minion.opts["azure_events"]["types"] = ["Freeze"]
+    beacons = watch(types=["Reboot", "Freeze"])
+    azure.announce("vm1")
+    event_id = azure.announce("vm1", kind="Freeze")
+    assert [event["data"]["event_id"] for event in beacons.until(bool) + beacons.for_seconds(1)] == [event_id]
+    valid, sentence = minion.call("watch_check", [{"types": ["Reboot"]}, {"_beacon_name": "azure_events"}])
+    assert not valid and "no event is in both" in sentence
+    assert minion.call("watch_check", [{"types": ["Reboot"]}, {"_beacon_name": "of_all"}])[0] is True
 
 
 def test_what_has_been_over_for_long_is_forgotten(minion: Minion, azure: Azure, watch: Watch) -> None:
@@ -95,7 +163,7 @@ def test_what_has_been_over_for_long_is_forgotten(minion: Minion, azure: Azure, 
     beacons.until(bool)
     azure.cancel(event_id)
     assert changes(beacons.until(bool)) == ["gone"]
-    beacons.until(lambda _fired: not registry._WATCHERS[(os.getpid(), str(minion.seen))].view.entries)
+    beacons.until(lambda _fired: minion.call("watch_status")["azure_events"]["events"] == [])
     assert beacons.for_seconds(1) == []
 
 
@@ -152,8 +220,7 @@ def test_selection_that_is_narrower_after_a_restart_counts(minion: Minion, azure
     beacons = watch(affects="any")
     theirs, mine = azure.announce("vm2"), azure.announce("vm1")
     beacons.until(lambda events: len(events) == 2)
-    beacons.close()
-    beacons = restarted(watch)
+    beacons = restarted(watch, beacons)
     assert [event["data"]["event_id"] for event in beacons.until(bool) + beacons.for_seconds(1)] == [mine]
     azure.cancel(theirs)
     assert beacons.for_seconds(1.5) == []
@@ -164,22 +231,23 @@ def test_restart_tells_what_ended_meanwhile(minion: Minion, azure: Azure, watch:
     event_id = azure.announce("vm1")
     azure.start(event_id)
     told = beacons.until(lambda events: "started" in changes(events))[-1]["data"]
-    beacons.close()
+    beacons.wait_until_written()
+    ended(beacons)
     azure.end(event_id)
-    (gone,) = restarted(watch).until(bool)
+    (gone,) = watch().until(bool)
     assert (gone["data"]["change"], gone["data"]["outcome"], gone["data"]["first_seen"]) == ("gone", "ended", told["first_seen"])
     assert gone["data"]["sequence"] > told["sequence"]
 
 
-def test_restart_tells_again_what_lasts_and_what_is_just_over(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_restart_sends_again_what_lasts_and_not_what_is_over(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     over, lasting = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
     beacons.until(lambda events: len(events) == 2)
     azure.cancel(over)
     beacons.until(bool)
-    beacons.close()
-    again = restarted(watch).until(lambda events: len(events) == 2)
-    assert {(event["data"]["event_id"], event["data"]["change"]) for event in again} == {(over, "gone"), (lasting, "scheduled")}
+    beacons = restarted(watch, beacons)
+    again = beacons.until(bool) + beacons.for_seconds(2)
+    assert [(event["data"]["event_id"], event["data"]["change"]) for event in again] == [(lasting, "scheduled")]
 
 
 def test_unknown_is_not_gone(minion: Minion, azure: Azure, watch: Watch) -> None:
@@ -189,9 +257,8 @@ def test_unknown_is_not_gone(minion: Minion, azure: Azure, watch: Watch) -> None
     for kind in ("empty", "server-error", "refuse", "html"):
         with ill(azure, kind):
             assert beacons.for_seconds(2) == []
-    beacons.close()
     with ill(azure, "empty"):
-        assert restarted(watch, timeout=1).for_seconds(2) == []
+        assert restarted(watch, beacons, timeout=1).for_seconds(2) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 1, "entries": [{}], "checked": "x"}', b'{"version": 99}'])
@@ -209,10 +276,11 @@ def test_memory_of_another_vm_invents_no_end(minion: Minion, azure: Azure, watch
     beacons = watch()
     event_id = azure.announce("vm1")
     beacons.until(bool)
-    beacons.close()
+    beacons.wait_until_written()
+    ended(beacons)
     azure.cancel(event_id)
     minion.seen.write_text(minion.seen.read_text().replace('"resource_name": "vm1"', '"resource_name": "image"'))
-    assert restarted(watch).for_seconds(1.5) == []
+    assert watch().for_seconds(1.5) == []
 
 
 def test_memory_that_cannot_be_written_is_survived_with_one_line(minion: Minion, azure: Azure, watch: Watch, caplog: Any) -> None:

@@ -35,11 +35,12 @@ def silence() -> Iterator[str]:
 
 
 def restarted(on: Minion, watch: Watch, beacons: Beacons, **options: Any) -> Beacons:
+    beacons.wait_until_written()
     beacons.close()
     for thread in watchers():
         thread.join(60)
     registry._WATCHERS.clear()
-    registry._TOLD.clear()
+    registry._LISTENERS.clear()
     return watch(on=on, **options)
 
 

@@ -1,0 +1,44 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""The events that this minion has prepared for, as its record says; read when the file has changed."""
+
+from __future__ import annotations
+
+import os
+from typing import Optional
+
+from azure_events_steps.record import BY_HAND, RecordFile
+from azure_scheduled_events.document import ScheduledEvent
+
+
+class Recorded:
+    """The events of the record beside the file of a beacon.
+
+    Args:
+        path: the file of the beacon.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = RecordFile(os.path.dirname(os.path.dirname(path)))
+        self._version: Optional[tuple[int, int, int]] = None
+        self._events: tuple[ScheduledEvent, ...] = ()
+
+    def events(self) -> tuple[ScheduledEvent, ...]:
+        """Those events, as far as the record knows them; the same object as long as the file is the same. None for a record that is damaged."""
+        try:
+            found = os.stat(self._file.path)
+            version = (found.st_mtime_ns, found.st_ino, found.st_size)
+        except OSError:
+            self._version, self._events = None, self._events and ()
+            return self._events
+        if version != self._version:
+            try:
+                record = self._file.read()
+            except (ValueError, OSError):
+                record = None
+            reasons = record.reasons if record is not None else ()
+            self._events = tuple(
+                ScheduledEvent(reason.event_id, reason.event_type, "", reason.resources, None, None, None, None, None) for reason in reasons if reason.key != BY_HAND
+            )
+            self._version = version
+        return self._events

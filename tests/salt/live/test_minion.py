@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A minion that prepares and recovers by itself: beside state runs, through kills and restarts, and under a flood of events."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from salt_lab.azure import Azure
+from salt_lab.installed import QUIET, Installed
+from salt_lab.minion import Minion
+from salt_lab.scripted import Scripted
+from salt_lab.site import Site, site
+from salt_lab.until import until
+
+pytestmark = pytest.mark.xdist_group("minion")
+
+
+class Steps:
+    """The steps of a minion, each of which leaves a line; ``wait`` waits for the file ``go``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def pillar(self) -> dict[str, Any]:
+        note = "echo {} >> %s/ran" % self._folder
+        wait = "echo begun >> %s/ran; while ! test -e %s/go; do sleep 0.1; done" % (self._folder, self._folder)
+        prepare = [note.format("one"), {"name": "wait", "command": wait}, note.format("three")]
+        return {"azure_events": {"prepare": prepare, "recover": [note.format("recovered")]}}
+
+    def start_over(self, waiting: bool = False) -> None:
+        (self._folder / "ran").unlink(missing_ok=True)
+        (self._folder / "go").unlink(missing_ok=True) if waiting else self.allow()
+
+    def allow(self) -> None:
+        (self._folder / "go").touch()
+
+    @property
+    def ran(self) -> list[str]:
+        file = self._folder / "ran"
+        return file.read_text().split() if file.exists() else []
+
+
+@pytest.fixture(scope="module")
+def flood() -> Iterator[Scripted]:
+    with Scripted() as imds:
+        yield imds
+
+
+@pytest.fixture(scope="module")
+def alone(installed: Installed, azure: Azure, flood: Scripted) -> Iterator[Site]:
+    with site(installed) as here:
+        here.minion("vm1", azure_events={"endpoint": azure.endpoints["vm1"]}, beacons={"azure_events": [{"interval": 1}, {"repeat": 3600}]})
+        here.minion("flooded", azure_events={"endpoint": flood.endpoint}, beacons={"azure_events": [{"interval": 1}]})
+        here.master.set_pillar(vm1=Steps(here.minions["vm1"].folder).pillar())
+        here.start()
+        here.master.ask_all("*", "saltutil.sync_all")
+        yield here
+
+
+@pytest.fixture
+def vm1(alone: Site) -> Minion:
+    return alone.minions["vm1"]
+
+
+@pytest.fixture
+def steps(vm1: Minion) -> Steps:
+    made = Steps(vm1.folder)
+    made.start_over()
+    return made
+
+
+def outcome(minion: Minion, function: str, *words: Any) -> str:
+    answer = minion.ask("azure_events." + function, *words)
+    assert isinstance(answer, dict), answer
+    found: str = answer["outcome"]
+    return found
+
+
+def start_job(minion: Minion, *words: str) -> None:
+    """Publish a job, and do not wait for its return."""
+    command = [*minion.installed.command("salt"), "-c", minion.master.folder, "--async", minion.name, *words]
+    subprocess.run(list(map(str, command)), env={**os.environ, **QUIET}, check=True, capture_output=True)
+
+
+def restart(here: Site, minion: Minion) -> None:
+    minion.kill()
+    here.start(minion.name)
+
+
+def test_prepare_and_recover_by_jobs(vm1: Minion, azure: Azure, steps: Steps) -> None:
+    event_id = azure.announce("vm1")
+    assert outcome(vm1, "prepare", event_id) == "prepared"
+    assert outcome(vm1, "prepare", event_id) == "already_prepared"
+    assert outcome(vm1, "approve_prepared", event_id, ["vm1"]) == "approved"
+    azure.simulator.advance(2)
+    azure.end(event_id)
+    assert outcome(vm1, "recover", event_id) == "recovered"
+    assert steps.ran == ["one", "begun", "three", "recovered"]
+
+
+def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, steps: Steps, tmp_path: Path) -> None:
+    hold = "echo $$ > %s/pid; while ! test -e %s/end; do sleep 0.1; done" % (tmp_path, tmp_path)
+    start_job(vm1, "state.single", "cmd.run", hold)
+    until(lambda: (tmp_path / "pid").exists(), "the long state run")
+    event_id = azure.announce("vm1", kind="Preempt")
+    assert outcome(vm1, "prepare", event_id) == "prepared"
+    assert vm1.ask("saltutil.is_running", "state.single") != []
+    (tmp_path / "end").touch()
+    azure.cancel(event_id)
+    assert outcome(vm1, "recover", event_id) == "recovered"
+
+
+@pytest.mark.parametrize("then", ["prepare", "recover"])
+def test_minion_that_is_killed_in_the_middle_of_a_preparation(alone: Site, vm1: Minion, azure: Azure, steps: Steps, then: str) -> None:
+    steps.start_over(waiting=True)
+    event_id = azure.announce("vm1")
+    start_job(vm1, "azure_events.prepare", event_id)
+    until(lambda: steps.ran == ["one", "begun"], lambda: "a preparation in its second step, not %s" % steps.ran)
+    restart(alone, vm1)
+    until(lambda: vm1.ask("azure_events.status")["working"] is None, "the end of the killed preparation")
+    assert [one["state"] for one in vm1.ask("azure_events.status")["records"]] == ["preparing"]
+    steps.allow()
+    if then == "prepare":
+        assert outcome(vm1, "prepare", event_id) == "prepared"
+    azure.cancel(event_id)
+    assert [result["outcome"] for result in vm1.ask("azure_events.sweep")["results"]] == ["recovered"]
+    assert steps.ran == ["one", "begun", *(["begun", "three"] if then == "prepare" else []), "recovered"]
+
+
+def test_end_is_sent_until_the_minion_has_recovered_also_after_a_restart(alone: Site, vm1: Minion, azure: Azure, steps: Steps) -> None:
+    event_id = azure.announce("vm1")
+    vm1.tells("scheduled", event_id=event_id)
+    assert outcome(vm1, "prepare", event_id) == "prepared"
+    vm1.kill()
+    azure.cancel(event_id)
+    alone.start("vm1")
+    vm1.tells("gone", event_id=event_id)
+    before = len(vm1.told("gone", event_id=event_id))
+    restart(alone, vm1)
+    until(lambda: len(vm1.told("gone", event_id=event_id)) > before, "the end, sent again")
+    assert outcome(vm1, "recover", event_id) == "recovered"
+    before = len(vm1.told("gone", event_id=event_id))
+    restart(alone, vm1)
+    azure.wait_for_looks("vm1", more=4)
+    assert len(vm1.told("gone", event_id=event_id)) == before
+
+
+def test_master_that_starts_anew_is_sent_what_lasts_at_its_first_word(alone: Site, vm1: Minion, azure: Azure) -> None:
+    """The beacon of this minion repeats what lasts once an hour only."""
+    event_id = azure.announce("vm1")
+    vm1.tells("scheduled", event_id=event_id)
+    before = len(vm1.told("scheduled", event_id=event_id))
+    alone.master.kill()
+    alone.start()
+    until(lambda: len(vm1.told("scheduled", event_id=event_id)) > before, "what lasts, sent again")
+    azure.cancel(event_id)
+
+
+def test_flood_of_large_events_reaches_the_master_and_the_minion_answers(alone: Site, flood: Scripted) -> None:
+    minion = alone.minions["flooded"]
+    names = ["vmss-with-a-rather-long-name_%06d" % number for number in range(100)]
+    flood.events = [flood.event("E%03d" % number, "vm1", *names) for number in range(100)]
+    flood.events.append(dict(flood.event("text", "vm1"), Description="x" * 260_000))
+    flood.events.append(flood.event("names", "vm1", *["%s_%d" % (names[0], number) for number in range(9000)]))
+    told: set[str] = set()
+    wanted = {event["EventId"] for event in flood.events}
+
+    def all_sent() -> bool:
+        assert minion.ask("test.ping") is True
+        told.update(data["event_id"] for data in minion.told("scheduled"))
+        return told == wanted
+
+    until(all_sent, lambda: "all events on the bus, which lacks %s" % sorted(wanted - told))
+    assert minion.tells("scheduled", event_id="text")["cut"] == ["description"]
+    large = minion.tells("scheduled", event_id="names")
+    assert large["resources_omitted"] == 9001 and "resources" not in large
