@@ -14,8 +14,8 @@ The functions ask the engine ``azure_events`` of this master over the master's b
       - azure_events: {}
 
 All but :py:func:`fleet` return ``rows``, one for each event and VM, with ``event_id``, ``event_type``, ``not_before``, ``vm``, ``minion``,
-``prepared`` (the state of the minion's own record), ``approved``, ``waiting_for`` and ``why_not``; and ``problem``, what keeps the engine
-itself from its work, or an empty text.
+``prepared`` (the state of the minion's own record), ``approved``, ``waiting_for``, ``withheld`` (why the event is not approved) and
+``why_not`` (why this VM is not ready); and ``problem``, what keeps the engine itself from its work, or an empty text.
 """
 
 # Salt's loader puts __opts__ and the like into the module

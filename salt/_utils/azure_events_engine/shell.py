@@ -89,6 +89,8 @@ class Shell:
         self._keys_at = clock()
         self._keys_wanted = True
         self._is_open = False
+        self._problem = ""
+        self._logged = ""
         self._has_news = False
         self._tick_at = clock()
 
@@ -97,7 +99,7 @@ class Shell:
         try:
             loaded = self._store.load(self._clock())
         except StoreError as error:
-            log.error("azure_events: %s; no event is approved until the file can be written", error)
+            self._problem = str(error)
             return
         if loaded.problem:
             log.error("azure_events: %s", loaded.problem)
@@ -132,7 +134,7 @@ class Shell:
             self._learn()
         self._read_returns(now)
         if (self._unwritten or self._unwritten_names) and now >= self._write_at:
-            for given in self._write([]):
+            for given in self._flush([]):
                 self._reduce(given)
         if self._has_news or now >= self._tick_at:
             self._tick_at = now + _TICK
@@ -204,22 +206,24 @@ class Shell:
         """Write what the actions say, and what could not be written before, in one transaction."""
         saves = [action for action in actions if isinstance(action, Save)]
         names = {action.minion: action.vm for action in actions if isinstance(action, SaveName)}
-        if actions and not (saves or names):
-            return []
         self._unwritten.update({action.key: action.maintenance for action in saves})
         self._unwritten_names.update(names)
-        if not self._unwritten and not self._unwritten_names:
-            return []
+        return self._flush(saves) if saves or names else []
+
+    def _flush(self, saves: list[Save]) -> list[Input]:
+        """Write all that is not written yet."""
         if not self._is_open:
             self.open()
         try:
             if not self._is_open:
-                raise StoreError("%s cannot be opened" % self._store.path)
+                raise StoreError(self._problem)
             self._store.save(self._unwritten, self._unwritten_names)
         except StoreError as error:
-            log.error("azure_events: %s", error)
+            if str(error) != self._logged:
+                log.error("azure_events: %s; no event is approved until the file can be written", error)
+            self._logged = str(error)
             self._write_at = self._clock() + _WRITE
             return [Unsaved(action.key, str(error)) for action in saves]
-        self._unwritten, self._unwritten_names = {}, {}
+        self._unwritten, self._unwritten_names, self._logged = {}, {}, ""
         written: list[Input] = [Saved(action.key) for action in saves if action.needed]
         return written + ([Saved("")] if self.state.disk_error else [])

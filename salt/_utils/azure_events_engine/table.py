@@ -78,9 +78,10 @@ def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
         "not_before": maintenance.not_before or None,
         "approved": _approved(maintenance),
         "waiting_for": _waiting_for(maintenance),
+        "withheld": None if maintenance.is_over or maintenance.approval is not None else why or None,
     }
     if not vms:
-        return [{**common, "vm": None, "minion": None, "prepared": None, "why_not": why or None}]
+        return [{**common, "vm": None, "minion": None, "prepared": None, "why_not": None}]
     rows = []
     for vm, name in vms.items():
         ready = readiness(state, maintenance, vm, name)
@@ -93,9 +94,6 @@ def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
         if member is not None and record and not member.listed:
             text = ": ".join(filter(None, ("recover", member.outcome, member.reason)))
         rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": record or None, "why_not": text})
-    if maintenance.hold is not None and not maintenance.is_over:
-        for row in rows:
-            row["held"] = "%s, %s" % (maintenance.hold.by, maintenance.hold.at)
     return rows
 
 

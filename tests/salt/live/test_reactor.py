@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The reactor files of salt/reactor, each on a real master."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from salt_lab.azure import Azure, simulated
+from salt_lab.installed import Installed
+from salt_lab.site import TREE, Site, site
+from salt_lab.tree_minion import MINION_DIRS, Journal
+from salt_lab.until import until
+
+pytestmark = pytest.mark.xdist_group("reactor")
+
+VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
+NOTIFY, ONE_VM, HINT = "azure_events_notify.sls", "azure_events_one_vm.sls", "azure_events_hint.sls"
+# the addresses that the files have for their users to replace
+ADDRESSES = {NOTIFY: "http://127.0.0.1:9000/azure-events", HINT: "https://127.0.0.1:8000/hook/azure_events"}
+
+
+class Hook:
+    """A web hook that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.posts: list[tuple[str, dict[str, Any]]] = []
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *args: Any) -> None:
+                pass
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                hook.posts.append((self.path, json.loads(body)))
+                self.send_response(200)
+                self.end_headers()
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = "http://127.0.0.1:%d" % self.server.server_port
+
+    def wait(self, path: str, **fields: Any) -> dict[str, Any]:
+        def found() -> list[dict[str, Any]]:
+            return [body for where, body in self.posts if where == path and fields.items() <= body.items()]
+
+        return until(found, lambda: "%s at %s, which got %s" % (fields, path, self.posts))[0]
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[Azure]:
+    with simulated(VMS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hook() -> Iterator[Hook]:
+    made = Hook()
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()
+
+
+def copied(folder: Path, name: str, hook: Hook) -> str:
+    """A reactor file with the address that its user has set."""
+    text = (TREE / "reactor" / name).read_text()
+    assert ADDRESSES[name] in text
+    (folder / name).write_text(text.replace(ADDRESSES[name], hook.address + "/" + name))
+    return str(folder / name)
+
+
+@pytest.fixture(scope="module")
+def here(installed: Installed, azure: Azure, hook: Hook, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("reactor")
+    reactor = [
+        {"salt/beacon/*/azure_events/*": ["salt://reactor/" + ONE_VM, copied(folder, HINT, hook)]},
+        {"salt/azure_events/*/*": [copied(folder, NOTIFY, hook)]},
+    ]
+    with site(installed, reactor=reactor) as made:
+        minion = made.minion("vm1", azure_events={"endpoint": azure.endpoints["vm1"]}, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
+        made.master.set_pillar(vm1=Journal(minion).pillar())
+        made.start()
+        yield made
+
+
+def test_one_vm_prepares_approves_and_recovers_without_the_engine(here: Site, azure: Azure) -> None:
+    journal = Journal(here.minions["vm1"])
+    event_id = azure.announce("vm1", kind="Freeze", notice="4h")
+    until(lambda: azure.approvals(event_id), "the approval")
+    assert journal.counts == (1, 0)
+    azure.simulator.advance(2)
+    azure.end(event_id)
+    journal.wait("recover")
+    assert journal.counts == (1, 1) and azure.approvals(event_id) == ["vm1"]
+
+
+def test_event_of_two_vms_is_left_alone_without_the_engine(here: Site, azure: Azure, hook: Hook) -> None:
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    here.minions["vm1"].tells("scheduled", event_id=event_id)
+    hook.wait("/" + HINT, minion="vm1")
+    azure.wait_for_looks("vm1", more=3)
+    assert azure.approvals(event_id) == []
+
+
+def test_hint_is_handed_over_to_the_other_master(here: Site, azure: Azure, hook: Hook) -> None:
+    hook.posts.clear()
+    azure.announce("vm1", kind="Freeze", notice="4h")
+    assert hook.wait("/" + HINT) == {"minion": "vm1"}
+
+
+def test_step_of_the_engine_is_notified(here: Site, hook: Hook) -> None:
+    data = {"event_id": 'A"1', "minions": ["vm1"], "reason": "vm2: \"failed\": {{ 7 * 7 }}\n"}
+    here.minions["vm1"].ask("event.fire_master", data, "salt/azure_events/A1/held")
+    got = hook.wait("/" + NOTIFY, step="held")
+    assert got == {"step": "held", **data}
