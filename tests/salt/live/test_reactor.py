@@ -119,7 +119,7 @@ def test_hint_is_handed_over_to_the_other_master(here: Site, azure: Azure, hook:
 
 
 def test_step_of_the_engine_is_notified(here: Site, hook: Hook) -> None:
-    data = {"event_id": 'A"1', "minions": ["vm1"], "reason": "vm2: \"failed\": {{ 7 * 7 }}\n"}
-    here.minions["vm1"].ask("event.fire_master", data, "salt/azure_events/A1/held")
+    data = {"event_id": 'A"1', "minions": ["vm1"], "reason": "vm2: \"failed\": {{ 7 * 7 }}"}
+    here.master.run("salt-run", "event.send", "salt/azure_events/A1/held", json.dumps(data))
     got = hook.wait("/" + NOTIFY, step="held")
     assert got == {"step": "held", **data}

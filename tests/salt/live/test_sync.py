@@ -8,7 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from salt_lab.master import Master, Refused
 from salt_lab.site import REPOSITORY, Site
+from salt_lab.until import until
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 pytestmark = pytest.mark.xdist_group("watching")
@@ -33,7 +35,35 @@ def test_the_helper_arrives_as_files_of_its_own(watching: Site, name: str) -> No
     assert [file for file in extmods.rglob("*.py") if file.is_symlink()] == []
 
 
-def test_the_runner_is_there_after_sync_all(watching: Site) -> None:
-    synced = watching.master.run("salt-run", "saltutil.sync_all")
-    assert "runners.azure_events" in synced["runners"]
-    assert isinstance(watching.master.run("salt-run", "azure_events.fleet"), dict)
+@pytest.fixture(scope="module")
+def synced(watching: Site) -> Master:
+    """The master with what two commands bring to it, and with a mistake in its configuration."""
+    master = watching.master
+    assert "engines.azure_events" in master.run("salt-run", "saltutil.sync_engines")
+    assert "utils.azure_events_engine.reducer" in master.run("salt-run", "saltutil.sync_utils")
+    assert "runners.azure_events" in master.run("salt-run", "saltutil.sync_runners")
+    return master
+
+
+def test_the_runner_says_how_to_switch_the_engine_on(synced: Master) -> None:
+    with pytest.raises(Refused, match="add 'azure_events: {}' to 'engines'"):
+        synced.run("salt-run", "azure_events.fleet")
+
+
+def test_the_engine_names_what_is_wrong_with_its_configuration(watching: Site, synced: Master) -> None:
+    synced.configure(engines=[{"azure_events": {}}], azure_events={"awnser": 5})
+    synced.kill()
+    watching.start()
+    with pytest.raises(Refused, match="unknown key 'awnser'; did you mean answer?"):
+        synced.run("salt-run", "azure_events.fleet")
+
+
+def test_the_engine_knows_the_fleet(watching: Site, synced: Master) -> None:
+    synced.configure(azure_events={"answer": "10s"})
+    synced.kill()
+    watching.start()
+
+    def names() -> dict[str, str | None]:
+        return {row["minion"]: row["vm"] for row in synced.run("salt-run", "azure_events.fleet")["rows"]}
+
+    until(lambda: names() == {"vm1": "vm1", "vm2": "vm2", "elsewhere": None}, "the names of the fleet")

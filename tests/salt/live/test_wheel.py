@@ -43,7 +43,7 @@ def with_wheel(installed: Installed, wheel: Path, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="module")
 def unsynced(with_wheel: Installed, azure: Azure, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with site(with_wheel, [tmp_path_factory.mktemp("empty")]) as here:
+    with site(with_wheel, [tmp_path_factory.mktemp("empty")], engines=[{"azure_events": {}}]) as here:
         settings = {"endpoint": azure.endpoints["vm3"]}
         here.minion("vm3", azure_events=settings, beacons={"azure_events": [{"interval": 1}]})
         here.start()
@@ -70,10 +70,14 @@ def test_the_function_and_the_beacon_are_there_without_a_sync(unsynced: Site, az
     assert not (Path(vm3.config["extension_modules"]) / "modules").exists()
 
 
-def test_the_state_and_the_runner_are_there_without_a_sync(unsynced: Site, azure: Azure) -> None:
+def test_the_state_and_the_engine_are_there_without_a_sync(unsynced: Site, azure: Azure) -> None:
     vm3 = unsynced.minions["vm3"]
     event_id = azure.announce("vm3")
     (result,) = vm3.ask("state.single", "azure_events.approved", event_id).values()
     assert result["result"] is True and azure.approvals(event_id) == ["vm3"]
     vm3.tells("scheduled", event_id=event_id)
-    until(lambda: event_id in unsynced.master.run("salt-run", "azure_events.fleet"), "the event in what the runner knows")
+
+    def events() -> list[str]:
+        return [row["event_id"] for row in unsynced.master.run("salt-run", "azure_events.status")["rows"]]
+
+    until(lambda: event_id in events(), "the event in what the engine knows")
