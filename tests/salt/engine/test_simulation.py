@@ -29,3 +29,8 @@ def test_events_of_honest_minions_are_approved_once(result: Result) -> None:
 def test_without_loss_and_lies_every_event_is_approved_once() -> None:
     result = Simulation(Plan(5, minions=40, events=40, loss=0.0, hostile=0.0, restarts=0)).run()
     assert result.problems() == [] and result.not_approved == [] and result.approved_twice == 0
+
+
+def test_two_masters_prepare_approve_and_recover_once() -> None:
+    result = Simulation(Plan(7, minions=40, events=40, loss=0.0, hostile=0.0, restarts=2, masters=2)).run()
+    assert result.problems() == [] and result.approved > 15 and result.approved_twice == 0
