@@ -509,8 +509,8 @@ def _section():
 
 
 def _session():
-    """What the master has given this process to talk with it; a master that starts anew gives another."""
-    return tuple(creds.get("aes") for creds in salt.crypt.AsyncAuth.creds_map.values())
+    """The key that the master has given this process, or None; a master that starts anew gives another."""
+    return tuple(creds.get("aes") for creds in salt.crypt.AsyncAuth.creds_map.values()) or None
 
 
 def _minion():
