@@ -20,7 +20,7 @@ def test_functions_and_states_are_there_after_sync_all(watching: Site) -> None:
     minion = watching.minions["vm1"]
     assert {"azure_events.list", "azure_events.approve", "azure_events.wait"} <= set(minion.ask("sys.list_functions", "azure_events"))
     assert set(minion.ask("sys.list_state_functions", "azure_events")) == {
-        "azure_events.%s" % state for state in ("approved", "pending", "settled")
+        "azure_events.%s" % state for state in ("approved", "pending", "prepared", "recovered", "settled")
     }
 
 
