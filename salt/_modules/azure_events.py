@@ -278,11 +278,7 @@ def prepare(event_id=None, test=False):
     """
     job = answers.Job(answers.PREPARE, _event_id(event_id))
     dry = _truth("test", test)
-    try:
-        answer = preparation.prepare(_minion(), _event_id(event_id), dry)
-    except ValueError as error:
-        answer = job.answer(answers.FAILED, str(error))
-    return _with_retcode(answers.PREPARE, answer)
+    return _done(job, lambda minion: preparation.prepare(minion, job, dry))
 
 
 def recover(event_id=None, test=False):
@@ -309,11 +305,7 @@ def recover(event_id=None, test=False):
     """
     job = answers.Job(answers.RECOVER, _event_id(event_id))
     dry = _truth("test", test)
-    try:
-        answer = recovery.recover(_minion(), _event_id(event_id), dry)
-    except ValueError as error:
-        answer = job.answer(answers.FAILED, str(error))
-    return _with_retcode(answers.RECOVER, answer)
+    return _done(job, lambda minion: recovery.recover(minion, job, dry))
 
 
 def sweep(test=False):
@@ -330,13 +322,12 @@ def sweep(test=False):
     """
     dry = _truth("test", test)
     try:
-        swept = recovery.sweep(_minion(), dry)
-    except ValueError as error:
-        swept = {"version": answers.VERSION, "results": [answers.Job(answers.RECOVER, None).answer(answers.FAILED, str(error))]}
-    for result in swept["results"]:
-        if result["outcome"] != answers.STILL_LISTED:
-            _with_retcode(answers.RECOVER, result)
-    return swept
+        results = recovery.sweep(_minion(), dry)
+    except (ValueError, OSError) as error:
+        results = [answers.Job(answers.RECOVER, None).refused(str(error))]
+    if not all(result["outcome"] == answers.STILL_LISTED or answers.is_success(answers.RECOVER, result["outcome"]) for result in results):
+        __context__["retcode"] = 1
+    return {"version": answers.VERSION, "results": results}
 
 
 def approve_prepared(event_id, resources):
@@ -361,11 +352,8 @@ def approve_prepared(event_id, resources):
     names = [resources] if isinstance(resources, str) else resources
     if event_id is None or not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise SaltInvocationError("approve_prepared: expected the id of an event, and a list of names of VMs as resources")
-    try:
-        answer = prepared_approval.approve_prepared(_minion(), _event_id(event_id), names, _receipts(None))
-    except ValueError as error:
-        answer = answers.Job(answers.APPROVE, _event_id(event_id)).short_answer(answers.FAILED, str(error))
-    return _with_retcode(answers.APPROVE, answer)
+    job = answers.Job(answers.APPROVE, _event_id(event_id))
+    return _done(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None)))
 
 
 def approve(event_ids=None, types=None, statuses=None, sources=None, affects=None,
@@ -521,8 +509,8 @@ def _section():
 
 
 def _session():
-    """What the master has given this process to talk with it; a master that starts anew gives another."""
-    return tuple(creds.get("aes") for creds in salt.crypt.AsyncAuth.creds_map.values())
+    """The key that the master has given this process, or None; a master that starts anew gives another."""
+    return tuple(creds.get("aes") for creds in salt.crypt.AsyncAuth.creds_map.values()) or None
 
 
 def _minion():
@@ -568,9 +556,13 @@ def _summary(result):
     return "; ".join(failed) or "%d states" % len(result)
 
 
-def _with_retcode(stage, answer):
-    """The answer; where it is not a success the job gets the retcode 1."""
-    if not answers.is_success(stage, answer["outcome"]):
+def _done(job, work):
+    """What the work answers; where that is not a success the job gets the retcode 1."""
+    try:
+        answer = work(_minion())
+    except ValueError as error:
+        answer = job.refused(str(error))
+    if not answers.is_success(job.stage, answer["outcome"]):
         __context__["retcode"] = 1
     return answer
 

@@ -248,13 +248,10 @@ def _done(name, by_hand, function, change):
     if not isinstance(by_hand, bool):
         return _result(name, False, "by_hand: expected true or false, not %r" % (by_hand,))
     test = bool(__opts__["test"])
-    before = __context__.get("retcode")
     try:
         answer = __salt__["azure_events." + function](None if by_hand else name, test=test)
     except (CommandExecutionError, SaltInvocationError) as error:
         return _result(name, False, _short(error))
-    # the state itself says whether it has failed
-    __context__["retcode"] = before or 0
     changes = {}
     if answer["changed"]:
         changes[function] = change if answer["outcome"] in _REACHED else {"old": change["old"], "new": answer["outcome"]}

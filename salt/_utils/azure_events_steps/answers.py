@@ -77,16 +77,15 @@ class Job:
         return Reason(BY_HAND) if event is None else Reason(event.event_id, event.event_type, event.resources)
 
     def answer(self, outcome: str, reason: str, steps: Sequence[StepResult] = (), changed: bool = False) -> dict[str, Any]:
-        """The answer about a preparation or a recovery."""
-        return dict(
-            self.short_answer(outcome, reason),
-            changed=changed,
-            event=None if self.event is None else self.event.as_dict(),
-            steps=[step.as_dict() for step in steps],
-        )
-
-    def short_answer(self, outcome: str, reason: str) -> dict[str, Any]:
-        """The answer about an approval."""
-        return {
+        """The answer: a short one about an approval."""
+        short = {
             "version": VERSION, "event_id": displayable(self.event_id), "outcome": outcome, "reason": displayable(reason), "resource_name": displayable(self.name),
         }  # fmt: skip
+        if self.stage == APPROVE:
+            return short
+        event = None if self.event is None else self.event.as_dict()
+        return dict(short, changed=changed, event=event, steps=[step.as_dict() for step in steps])
+
+    def refused(self, reason: str) -> dict[str, Any]:
+        """The answer where the configuration of the minion is wrong."""
+        return self.answer(FAILED, reason)

@@ -22,21 +22,20 @@ from .selecting import AFFECTS, not_released, verdict
 log = logging.getLogger(__name__)
 
 
-def approve_prepared(minion: Minion, event_id: str, resources: Sequence[str], receipts: str) -> dict[str, Any]:
+def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
     """Approve the event if this minion has prepared for it in this boot, and if it affects no other VMs than ``resources``.
 
     receipts: folder for notes of approvals.
     """
-    job = Job(answers.APPROVE, event_id)
     try:
         with minion.alone(lock.APPROVAL, job) as mine:
             if mine is None:
-                return job.short_answer(answers.FAILED, "another approval of this minion has not ended yet")
+                return job.answer(answers.FAILED, "another approval of this minion has not ended yet")
             return _approved(minion, job, resources, receipts)
     except ImdsError as error:
-        return job.short_answer(answers.UNAVAILABLE, str(error))
+        return job.answer(answers.UNAVAILABLE, str(error))
     except (ValueError, OSError) as error:
-        return job.short_answer(answers.FAILED, str(error))
+        return job.answer(answers.FAILED, str(error))
 
 
 def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
@@ -44,7 +43,7 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     seen = job.saw(look(conversation))
     outcome, reason = _obstacle(minion, job, seen, resources)
     if outcome is not None:
-        return job.short_answer(outcome, reason)
+        return job.answer(outcome, reason)
     notes = Receipts(receipts, conversation.imds.endpoint)
     grounds = approving.Grounds(Selection.of(event_ids=[job.event_id], affects=ANY), seen.name, release_others=True)
     plan = approving.plan_approvals(seen.document, grounds, notes, conversation.imds.api_version)
@@ -54,7 +53,7 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     if seen.document.complete:
         notes.forget_all_but(event.event_id for event in seen.document.events)
     (item,) = items
-    return job.short_answer(answers.NOT_LISTED if item.outcome == approving.NOT_FOUND else item.outcome, item.reason)
+    return job.answer(answers.NOT_LISTED if item.outcome == approving.NOT_FOUND else item.outcome, item.reason)
 
 
 def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) -> tuple[Optional[str], str]:

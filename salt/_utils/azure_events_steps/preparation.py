@@ -20,13 +20,11 @@ from .record import Reason, Record
 from .selecting import AFFECTS, verdict
 
 
-def prepare(minion: Minion, event_id: Optional[str], test: bool = False) -> dict[str, Any]:
-    """Run the steps of the preparation, unless they have run in this boot.
+def prepare(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
+    """Run the steps of the preparation, unless they have run in this boot. By hand they run whatever IMDS says.
 
-    event_id: None prepares by hand, whatever IMDS says.
     test: only say what would run.
     """
-    job = Job(answers.PREPARE, event_id)
     try:
         answer = _checked(minion, job)
         if answer is not None or test:

@@ -19,28 +19,23 @@ from .record import BY_HAND, Reason, Record
 _UNKNOWN = "the record has no preparation for it"
 
 
-def recover(minion: Minion, event_id: Optional[str], test: bool = False) -> dict[str, Any]:
-    """Run the steps of the recovery, when every event that the minion was prepared for is over.
+def recover(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
+    """Run the steps of the recovery, when every event that the minion was prepared for is over. By hand it also ends a preparation by hand.
 
-    event_id: None also ends a preparation by hand.
     test: only say what would run.
     """
-    return _recover(minion, [event_id], test)[0]
+    return _recover(minion, [job], test)[0]
 
 
-def sweep(minion: Minion, test: bool = False) -> dict[str, Any]:
-    """Recover from every event of the record that is over."""
-    try:
-        found = minion.file.read()
-    except (ValueError, OSError) as error:
-        return {"version": answers.VERSION, "results": [Job(answers.RECOVER, None).answer(answers.FAILED, str(error))]}
-    asked = [reason.event_id for reason in found.reasons if reason.key != BY_HAND] if found is not None else []
-    return {"version": answers.VERSION, "results": _recover(minion, asked, test) if asked else []}
+def sweep(minion: Minion, test: bool = False) -> list[dict[str, Any]]:
+    """Recover from every event of the record that is over; the answers. Raises ValueError and OSError where the record cannot be read."""
+    found = minion.file.read()
+    jobs = [Job(answers.RECOVER, reason.event_id) for reason in found.reasons if reason.key != BY_HAND] if found is not None else []
+    return _recover(minion, jobs, test) if jobs else []
 
 
-def _recover(minion: Minion, event_ids: Sequence[Optional[str]], test: bool) -> list[dict[str, Any]]:
-    """Recover for these ids; the answers in their order."""
-    jobs = [Job(answers.RECOVER, event_id) for event_id in event_ids]
+def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, Any]]:
+    """Recover for these jobs; the answers in their order."""
     try:
         found = minion.readable_record()
         if found is None or not any(job.by_hand or found.find(job.key) for job in jobs):

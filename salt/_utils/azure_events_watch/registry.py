@@ -39,7 +39,7 @@ _LISTENERS: dict[tuple[int, str, str], _Listener] = {}
 def news(settings: Settings, path: str, listener: str, session: Hashable = None) -> list[dict[str, Any]]:
     """What is to be sent to the listener (a master) now. Starts the watcher where none runs.
 
-    session: another one than the last time means that the master may have lost what it was sent.
+    session: another one than the last time means that the master may have lost what it was sent; None for none at present.
     Waits for IMDS no longer than a healthy one takes to answer.
     """
     watcher = _running(settings, path)
@@ -59,7 +59,7 @@ def news(settings: Settings, path: str, listener: str, session: Hashable = None)
 
 def _told(key: tuple[int, str, str], session: Hashable) -> Told:
     known: Optional[_Listener] = _LISTENERS.get(key)
-    if known is not None and known.session == session:
+    if known is not None and session in (None, known.session):
         return known.told
     told = Told() if known is None else known.told
     told.repeat_all()

@@ -206,10 +206,22 @@ class Watcher:
         made_of = (document.events, document.complete, recorded, name)
         if self._is_settled(made_of):
             self._note(None)
-            self._remember(changed=False)
+            self._remember(changed=self._forget_old_ends())
             return
         self._take_in(document, name, recorded)
         self._made_of = made_of
+
+    def _forget_old_ends(self) -> bool:
+        """Forget what has been over for longer than ``gone_for``; False where there is nothing to forget."""
+        if self._ledger is None or not self._ledger.ended:
+            return False
+        ledger = without_old_ends(self._ledger, datetime.now(timezone.utc), self.settings.gone_for)
+        if ledger is self._ledger:
+            return False
+        self._ledger = ledger
+        self._seen = self._seen._replace(ended=ledger.ended)
+        self.view = self._seen
+        return True
 
     def _is_settled(self, made_of: tuple[object, ...]) -> bool:
         """Return True if the ledger has taken all of this in, by identity, and believes it."""
@@ -314,11 +326,6 @@ class Watcher:
             return
         if self._stopping:
             return
-        if self._ledger is not None:
-            self._ledger = without_old_ends(self._ledger, datetime.now(timezone.utc), self.settings.gone_for)
-            if self._ledger.ended is not self._seen.ended:
-                self._seen = self._seen._replace(ended=self._ledger.ended)
-                self.view = self.view._replace(ended=self._ledger.ended)
         try:
             memory.write(self._path, self._as_data())
         except (OSError, ValueError) as error:

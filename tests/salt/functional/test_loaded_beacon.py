@@ -135,15 +135,27 @@ def test_what_lasts_is_sent_at_once_when_the_master_starts_anew(azure: Azure, wa
     azure.cancel(over)
     beacons.until(bool)
     key = ("pki", "minion1", "master")
-    for aes in ("one", "two"):
-        AsyncAuth.creds_map[key] = {"aes": aes}
-        try:
+    try:
+        for aes in ("one", "two"):
+            AsyncAuth.creds_map[key] = {"aes": aes}
             (again,) = beacons.until(bool)
             assert (again["data"]["event_id"], again["data"]["repeated"] > 0) == (lasts, True)
             assert beacons.for_seconds(1) == []
-        finally:
-            del AsyncAuth.creds_map[key]
-        beacons.until(bool)
+    finally:
+        # as between an end of the connection and the next one
+        del AsyncAuth.creds_map[key]
+    assert beacons.for_seconds(1) == []
+
+
+def test_nothing_is_written_while_nothing_changes(minion: Minion, azure: Azure, watch: Watch) -> None:
+    beacons = watch()
+    azure.announce("vm1")
+    beacons.until(bool)
+    beacons.wait_until_written()
+    before = minion.seen.stat().st_mtime_ns
+    looks = azure.requests("vm1")
+    beacons.until(lambda _fired: azure.requests("vm1") > looks + 3)
+    assert minion.seen.stat().st_mtime_ns == before
 
 
 def test_selection_of_the_minion_limits_the_beacon(minion: Minion, azure: Azure, watch: Watch) -> None:

@@ -10,11 +10,13 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from azure_events_steps.answers import Job
 from azure_events_steps.configuration import read_configuration
 from azure_events_steps.minion import Minion as StepsMinion
 from azure_events_steps.preparation import prepare
@@ -208,6 +210,15 @@ def test_two_jobs_prepare_once(counted: Counted, azure: Azure) -> None:
     assert counted.ran == ["once"]
 
 
+def test_two_jobs_that_are_threads_of_one_process_prepare_once(counted: Counted, azure: Azure) -> None:
+    """What a minion with ``multiprocessing: False`` does."""
+    counted.configure(prepare=["sleep 0.5; echo once >> %s" % counted.log])
+    event_id = azure.announce("vm1")
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(counted.prepare, [event_id, event_id])) == ["already_prepared", "prepared"]
+    assert counted.ran == ["once"]
+
+
 def test_two_jobs_recover_once(counted: Counted, azure: Azure) -> None:
     counted.configure(recover=["sleep 0.5; echo once >> %s" % counted.log], prepare=[])
     event_id = azure.announce("vm1")
@@ -225,9 +236,9 @@ def test_job_that_comes_late_gives_up_in_bounded_time_and_says_who_works(counted
     with job(lambda: counted.prepare(event_id)) as (process, _answers):
         until(lambda: counted.call("status")["working"] == event_id, "a job at work")
         assert [one["state"] for one in counted.call("status")["records"]] == ["preparing"]
-        answer = prepare(late, other)
+        answer = prepare(late, Job("prepare", other))
         assert answer["outcome"] == "busy" and event_id in answer["reason"]
-        assert recover(late, None)["outcome"] == "busy"
+        assert recover(late, Job("recover", None))["outcome"] == "busy"
         process.kill()
     assert counted.call("status")["working"] is None
 
