@@ -50,7 +50,7 @@ def first(here: Site, azure: Azure) -> Reader:
 
 @pytest.fixture(scope="module")
 def maintaining(here: Site, first: Reader) -> Reader:
-    """The same, later, with the orchestration in the place of the first reaction."""
+    """The same, later, with the engine in the place of the first reaction."""
     first.write("A whole maintenance")
     first.run("Install")
     here.master.kill()
@@ -103,7 +103,7 @@ def test_the_state_prepares_approves_waits_and_recovers(first: Reader, here: Sit
     assert printed and "Failed:    0" in printed[0] and not first.leaving.exists()
 
 
-def test_the_maintenance_drains_approves_and_recovers(maintaining: Reader, azure: Azure) -> None:
+def test_the_maintenance_prepares_approves_and_recovers(maintaining: Reader, azure: Azure) -> None:
     event_id = azure.announce("web1", notice="4h")
     until(lambda: azure.approvals(event_id), "the approval")
     assert maintaining.leaving.exists()
