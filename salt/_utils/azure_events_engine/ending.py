@@ -11,7 +11,7 @@ from .answers import PREPARED, SCHEDULED, STARTED
 from .approving import is_lost_for_ever, withheld
 from .messages import Announce
 from .preparing import is_to_prepare
-from .state import Maintenance
+from .state import Maintenance, Member
 from .taking import PREPARE_TRIES
 from .turn import Turn
 
@@ -90,7 +90,7 @@ def _end(turn: Turn, key: str, maintenance: Maintenance, gone: bool) -> None:
     if OVER not in maintenance.announced:
         turn.set_maintenance(key, announced=turn.maintenances[key].announced | {OVER})
         _send(turn, key, OVER)
-    left = [minion for minion, member in maintenance.members.items() if member.record or member.job]
+    left = [minion for minion, member in maintenance.members.items() if member.record or member.job or _is_in_doubt(member)]
     if left and not gone:
         return
     for minion in left:
@@ -99,6 +99,11 @@ def _end(turn: Turn, key: str, maintenance: Maintenance, gone: bool) -> None:
     if DRAINING in maintenance.announced and not left:
         _send(turn, key, RECOVERED)
     turn.end_maintenance(key)
+
+
+def _is_in_doubt(member: Member) -> bool:
+    """Return True if the last return leaves open whether the minion has a record, and no answer after it has shown that."""
+    return member.seen_at < member.done_at and member.outcome not in ("recovered", "not_prepared")
 
 
 def _send(turn: Turn, key: str, step: str, **more: Any) -> None:

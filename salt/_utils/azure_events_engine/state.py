@@ -55,8 +55,9 @@ class Member(NamedTuple):
         record: state of its own record for this event, "" for none. A preparation of an earlier boot is "old_boot".
         outcome, reason: of its last prepare or recover.
         doing, job, asked_at: function, token and time of the question that it has not answered.
-        done_at: time of its last return.
-        tries, next_at: failed attempts in a row, and the time before which none follows.
+        done_at, seen_at: time of its last return, and of the question after it whose answer showed the minion's record.
+        tries, next_at: failed attempts in a row, and the time before which none follows; infinite until the minion answers after a restart of the
+            engine.
     """
 
     listed: bool = False
@@ -71,6 +72,7 @@ class Member(NamedTuple):
     job: int = 0
     asked_at: float = -math.inf
     done_at: float = -math.inf
+    seen_at: float = -math.inf
     tries: int = 0
     next_at: float = -math.inf
 

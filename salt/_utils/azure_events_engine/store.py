@@ -24,9 +24,6 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS maintenances (key TEXT PRIMARY KEY, held INTEGER NOT NULL, contents TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS names (minion TEXT PRIMARY KEY, vm TEXT NOT NULL)",
 )
-# seconds after a start before a restored maintenance asks for anything: the minions' answers come first
-_PAUSE = 3.0
-
 
 class StoreError(Exception):
     """The file cannot be written."""
@@ -185,7 +182,7 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
             status=STARTED if member["status"] == STARTED else SCHEDULED,
             resources=lists[member["resources"]],
             record=PREPARED if member["record"] and not member["listed"] else "",
-            next_at=now + _PAUSE,
+            next_at=math.inf,
         )
         for minion, member in given["members"].items()
     }

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from . import looking
@@ -174,14 +175,16 @@ def _take_absent(turn: Turn, minion: str, key: str) -> bool:
 def _take_record(turn: Turn, minion: str, key: str, record: Record | None, working: str | None, asked_at: float) -> bool:
     member = turn.member(key, minion)
     lost = member.job != 0 and asked_at - member.asked_at >= turn.settings.answer and working != key
-    if asked_at < member.done_at or (member.job and not lost):
-        # a return says more, and is newer or on its way
+    if asked_at < member.done_at:
+        # the return that came meanwhile is newer
         return False
     state = "" if record is None else OLD_BOOT if record.state == PREPARED and not record.this_boot else record.state
     changes: dict[str, Any] = {}
+    if member.seen_at < member.done_at or member.next_at == math.inf:
+        changes = {"seen_at": asked_at, "next_at": turn.now if member.next_at == math.inf else member.next_at}
     if lost:
         turn.close_job(member.job, minion)
-        changes = {"job": 0, "doing": "", "next_at": turn.now}
+        changes.update({"job": 0, "doing": "", "next_at": turn.now})
     if working == key:
         changes["next_at"] = turn.now + _FIRST_RETRY
         looking.want(turn, minion, turn.now + _FIRST_RETRY)

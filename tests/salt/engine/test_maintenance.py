@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from azure_events_engine.reducer import restored
+from azure_events_engine.store import as_dict, from_dict
 from salt_fleet.driver import EVENT, Driver, done, event, record, status
 
 BOTH = event("vm1", "vm2")
@@ -194,6 +198,30 @@ def test_preparation_of_an_earlier_boot_is_repeated() -> None:
     fleet = Driver("vm1")
     fleet.look({"vm1": status("vm1", event("vm1"), records=[record(this_boot=False)])})
     assert fleet.count("prepare") == 1 and fleet.count("approve_prepared") == 0
+
+
+def test_restarted_engine_asks_before_it_prepares_and_recovers_what_is_over() -> None:
+    fleet = prepared("vm1")
+    written = {key: from_dict(json.loads(json.dumps(as_dict(one))), fleet.now) for key, one in fleet.state.maintenances.items()}
+    later = Driver("vm1")
+    later.state = restored(later.state, written, {})
+    later.wait(20)
+    assert later.count("prepare") == 0 and later.count("recover") == 0
+    later.answer("status", {"vm1": status("vm1", records=[record()])})
+    later.wait(5)
+    later.answer("status", {"vm1": status("vm1", records=[record()])})
+    assert later.count("recover") == 1 and "recovered" not in later.steps
+    later.answer("recover", {"vm1": done("recovered")})
+    assert later.steps[-1] == "recovered"
+
+
+def test_record_counts_though_the_return_of_a_preparation_says_otherwise() -> None:
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.look({"vm1": status("vm1", records=[record()])})
+    fleet.prepare("vm1", outcome="not_listed")
+    fleet.look({"vm1": status("vm1", records=[record()])})
+    assert fleet.count("recover") == 1 and "recovered" not in fleet.steps
 
 
 def test_event_that_has_started_is_not_prepared_for() -> None:
