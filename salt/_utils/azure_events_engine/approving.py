@@ -72,6 +72,8 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
         return Ready(name, owner, False, "disputed", "minions %s say that this is their VM; set azure_events: mapping" % ", ".join([owner, *rivals]))
     known = state.minions.get(owner)
     member = maintenance.members.get(owner)
+    if known is not None and known.interrupted and not (member is not None and member.status == STARTED):
+        return Ready(name, owner, False, "interrupted", "another event has started on minion %s" % owner)
     if member is not None and member.record == PREPARED and member.listed and member.status == SCHEDULED and not member.absent:
         return Ready(name, owner, True, "prepared", "prepared")
     if known is None or known.silent > 1 or known.answered_at == float("-inf"):
@@ -186,8 +188,19 @@ def _examine(turn: Turn, key: str, maintenance: Maintenance) -> None:
         if maintenance.refusals.get(minion, (turn.now, ""))[0] > turn.now or not _may_approve(turn, maintenance, minion):
             continue
         if _vms_to_release(turn, maintenance, minion, maintenance.forced is not None) is not None:
-            _record(turn, key, minion)
+            if maintenance.forced is not None or _are_answers_new(turn, maintenance, minion):
+                _record(turn, key, minion)
             return
+
+
+def _are_answers_new(turn: Turn, maintenance: Maintenance, minion: str) -> bool:
+    """Return True if every minion of the event has spoken lately; the others are asked again, and the approval waits for them."""
+    late = turn.now - turn.settings.answer
+    owners = {turn.names.minion_of(vm) for vm in required(maintenance, minion, turn)} - {None}
+    old = [owner for owner in owners if owner is not None and max(turn.minion(owner).answered_at, maintenance.members[owner].done_at) < late]
+    for owner in old:
+        looking.want(turn, owner)
+    return not old
 
 
 def _is_lost(turn: Turn, maintenance: Maintenance, approval: Approval) -> bool:

@@ -28,7 +28,11 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
     elif isinstance(given, Returned):
         taking.take(turn, given.job, given.minion, given.answer)
     elif isinstance(given, Hint):
-        (looking.want_started if given.started else looking.want)(turn, given.minion)
+        if given.started:
+            taking.doubt(turn, given.minion)
+            looking.want_started(turn, given.minion)
+        else:
+            looking.want(turn, given.minion)
     elif isinstance(given, Known):
         _learn(turn, given)
     elif isinstance(given, Unpublished):

@@ -25,6 +25,8 @@ class Minion(NamedTuple):
         answered_at: time of its last good answer.
         answered_job: token of the newest question that it answered.
         silent: questions in a row that it did not answer in time.
+        interrupted: whether an event that takes its VM down has started there, as it says.
+        started_at: time of the last start of the minion that made its preparations doubtful.
         credit, credit_at: questions that it may be asked without a pause, and when that was counted.
     """
 
@@ -39,6 +41,8 @@ class Minion(NamedTuple):
     answered_at: float = -math.inf
     answered_job: int = 0
     silent: int = 0
+    interrupted: bool = False
+    started_at: float = -math.inf
     credit: float = math.inf
     credit_at: float = -math.inf
 

@@ -12,6 +12,7 @@ from .answers import (
     MOST_EVENTS,
     PREPARED,
     RECOVER_FAILED,
+    STARTED,
     Done,
     Listed,
     OddAnswer,
@@ -34,6 +35,8 @@ _FIRST_RETRY = 5.0
 _LONGEST_RETRY = 60.0
 # seconds after which a second document that does not list an event is asked for
 _SECOND_LOOK = 2.0
+# seconds between two starts of a minion
+_START_AGAIN = 30.0
 # maintenances that are remembered in all
 MOST_MAINTENANCES = 20000
 
@@ -56,6 +59,19 @@ def take(turn: Turn, token: int, minion: str, answer: Any) -> None:
             _take_done(turn, minion, token, job, done)
     except OddAnswer as error:
         _refuse(turn, minion, token, job, str(error))
+
+
+def doubt(turn: Turn, minion: str) -> None:
+    """The minion has started anew, perhaps after a reboot: what was prepared counts when it says so again. Bounded, as anybody can claim a start."""
+    known = turn.minion(minion)
+    if minion not in turn.names.accepted or turn.now - known.started_at < _START_AGAIN:
+        return
+    turn.set_minion(minion, started_at=turn.now, answered_job=turn.last_job)
+    for key, maintenance in turn.maintenances.items():
+        member = maintenance.members.get(minion)
+        if member is not None and (member.record or member.job):
+            record = OLD_BOOT if member.record == PREPARED else member.record
+            turn.set_member(key, minion, record=record, job=0, doing="", next_at=math.inf)
 
 
 def give_up(turn: Turn, token: int, reason: str) -> None:
@@ -88,7 +104,7 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
     complaint = turn.names.complaint(minion)
     asked_at = known.look_asked_at if token == known.look_job else turn.now
     for key in [key for key, maintenance in turn.maintenances.items() if minion in maintenance.members]:
-        turn.set_maintenance(key, last_word=turn.now)
+        turn.set_maintenance(key, last_word=turn.now, examine=True)
     listed = {event.key: event for event in status.events if not own.isdisjoint(map(vm_key, event.resources))}
     records = {event_key(record.event_id): record for record in status.records if record.event_id}
     for event in listed.values():
@@ -107,6 +123,7 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
         complaint=complaint,
         unavailable="" if status.available else status.reason or "no reason given",
         working=status.working or "",
+        interrupted=any(event.status == STARTED and event.event_type.casefold() != "freeze" for event in listed.values()),
         answered_at=turn.now,
     )
     looking.answered(turn, minion, token, changed)

@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 
 # of one minion: whatever it does, it costs no more questions
 _MOST_CREDIT = 60.0
-_CREDIT_A_SECOND = 0.2
+_CREDIT_A_SECOND = 0.5
 
 
 class Turn:
@@ -127,6 +127,11 @@ class Turn:
 
     def job(self, token: int) -> Job | None:
         return self._jobs.get(token)
+
+    @property
+    def last_job(self) -> int:
+        """Token of the newest question."""
+        return self._next_job - 1
 
     def close_job(self, token: int, minion: str | None = None) -> None:
         """The minion has answered, or (None) no further answer is expected."""

@@ -22,7 +22,7 @@ def test_minion_that_claims_the_vm_of_another_changes_nothing_for_it() -> None:
     assert fleet.count("approve_prepared") == 0
     rows = {row["minion"]: row for row in fleet.request("fleet", "")["rows"]}
     assert "which is the VM of minion c" in rows["a"]["problem"]
-    fleet.look({"c": status("c", HIT)})
+    fleet.look({"b": status("b", HIT, records=[record()]), "c": status("c", HIT)})
     fleet.prepare("c")
     assert [ask.minions for ask in fleet.pending("approve_prepared")] == [("b",)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from azure_events_engine.messages import Hint
 from azure_events_engine.reducer import restored
 from azure_events_engine.store import as_dict, from_dict
 from salt_fleet.driver import EVENT, Driver, done, event, record, status
@@ -222,6 +223,53 @@ def test_record_counts_though_the_return_of_a_preparation_says_otherwise() -> No
     fleet.prepare("vm1", outcome="not_listed")
     fleet.look({"vm1": status("vm1", records=[record()])})
     assert fleet.count("recover") == 1 and "recovered" not in fleet.steps
+
+
+def test_minion_that_has_started_anew_is_not_prepared_until_it_says_so() -> None:
+    fleet = Driver("vm1", "vm2")
+    both = event("vm1", "vm2")
+    fleet.look({"vm1": status("vm1", both), "vm2": status("vm2", both)})
+    fleet.prepare("vm1")
+    fleet.give(Hint("vm1", started=True))
+    fleet.prepare("vm2")
+    fleet.wait(3)
+    assert fleet.count("approve_prepared") == 0 and fleet.count("prepare", "vm1") == 1
+    fleet.answer("status", {"vm1": status("vm1", both, records=[record(this_boot=False)])})
+    assert fleet.count("prepare", "vm1") == 2 and fleet.count("approve_prepared") == 0
+    fleet.prepare("vm1")
+    assert fleet.count("approve_prepared") == 1
+
+
+def test_forged_starts_of_a_minion_do_not_hold_its_approval() -> None:
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    for _number in range(20):
+        fleet.give(Hint("vm1", started=True))
+        fleet.wait(1)
+        fleet.answer("status", {"vm1": status("vm1", event("vm1"), records=[record()])})
+    assert fleet.count("approve_prepared") == 1
+
+
+def test_answers_of_long_ago_are_asked_for_again_before_the_approval() -> None:
+    fleet = Driver("vm1", "vm2")
+    both = event("vm1", "vm2")
+    fleet.look({"vm1": status("vm1", both), "vm2": status("vm2", both)})
+    fleet.prepare("vm1")
+    fleet.wait(25)
+    fleet.prepare("vm2")
+    assert fleet.count("approve_prepared") == 0
+    fleet.wait(1)
+    fleet.answer("status", {"vm1": status("vm1", both, records=[record()])})
+    assert fleet.count("approve_prepared") == 1
+
+
+def test_vm_that_another_event_interrupts_is_not_ready() -> None:
+    fleet = Driver("vm1")
+    other = event("vm1", event_id="other", status="Started")
+    fleet.look({"vm1": status("vm1", event("vm1"), other, records=[record()])})
+    fleet.wait(10)
+    assert fleet.count("approve_prepared") == 0
+    assert "another event has started on minion vm1" in fleet.request("status")["rows"][0]["withheld"]
 
 
 def test_event_that_has_started_is_not_prepared_for() -> None:

@@ -42,6 +42,7 @@ def test_held_event_is_not_approved_until_it_is_released() -> None:
     assert fleet.count("approve_prepared") == 0
     assert fleet.request("status")["rows"][0]["withheld"] == "held by alice since 2026-11-22T10:00:00Z"
     fleet.request("release")
+    fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
     assert fleet.count("approve_prepared") == 1
 
 
@@ -117,5 +118,6 @@ def test_full_disk_withholds_the_approval_with_the_reason() -> None:
     fleet.wait(20)
     assert fleet.count("approve_prepared") == 0 and fleet.reason == "the approval cannot be recorded: database or disk is full"
     fleet.disk_is_full = False
-    fleet.wait(20)
+    fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
+    fleet.wait(6)
     assert fleet.count("approve_prepared") == 1

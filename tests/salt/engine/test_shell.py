@@ -16,7 +16,7 @@ from azure_events_engine.messages import Known
 from azure_events_engine.settings import Settings
 from azure_events_engine.shell import HOOK, REPLY, REQUEST, PublishError, Shell
 from azure_events_engine.store import Store
-from salt_fleet.driver import EVENT, done, event, status
+from salt_fleet.driver import EVENT, done, event, record, status
 
 SECRET = b"s" * 32
 
@@ -161,7 +161,8 @@ def test_approval_is_on_disk_before_it_is_sent(site: Site) -> None:
     (reply,) = site.request("status")
     assert "engine.sqlite" in reply["problem"] and "cannot be recorded" in reply["rows"][0]["withheld"]
     site.path.rmdir()
-    site.wait(20)
+    site.give_return("vm1", status("vm1", event("vm1"), records=[record()]))
+    site.wait(6)
     assert site.ports.functions("vm1").count("approve_prepared") == 1
     (reply,) = site.request("status", 2)
     assert reply["problem"] == ""
@@ -179,6 +180,8 @@ def test_hold_survives_the_engine(site: Site) -> None:
     site.wait(20)
     assert site.ports.functions("vm1").count("approve_prepared") == 1
     site.request("release", 2)
+    site.wait(1)
+    site.give_return("vm1", status("vm1", event("vm1"), records=[record()]))
     site.wait(1)
     assert site.ports.functions("vm1").count("approve_prepared") == 2
 
