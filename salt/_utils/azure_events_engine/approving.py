@@ -184,13 +184,17 @@ def _examine(turn: Turn, key: str, maintenance: Maintenance) -> None:
         return
     if not any(member.record == PREPARED for member in maintenance.members.values()):
         return
+    not_ready: set[tuple[str, ...]] = set()
     for minion in ranked(maintenance, turn):
-        if maintenance.refusals.get(minion, (turn.now, ""))[0] > turn.now or not _may_approve(turn, maintenance, minion):
+        # minions with the same list need the same VMs
+        resources = maintenance.members[minion].resources
+        if resources in not_ready or maintenance.refusals.get(minion, (turn.now, ""))[0] > turn.now or not _may_approve(turn, maintenance, minion):
             continue
         if _vms_to_release(turn, maintenance, minion, maintenance.forced is not None) is not None:
             if maintenance.forced is not None or _are_answers_new(turn, maintenance, minion):
                 _record(turn, key, minion)
             return
+        not_ready.add(resources)
 
 
 def _are_answers_new(turn: Turn, maintenance: Maintenance, minion: str) -> bool:

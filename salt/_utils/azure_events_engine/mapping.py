@@ -8,6 +8,7 @@ says that its VM has that name, and what the minion said when it was first obser
 
 from __future__ import annotations
 
+import functools
 from typing import Mapping, NamedTuple, Optional
 
 TABLE = "table"
@@ -16,6 +17,7 @@ ID = "id"
 OBSERVED = "observed"
 
 
+@functools.lru_cache(maxsize=20000)
 def vm_key(name: str) -> str:
     """What names of one VM have in common: letter case is folded; the oldest api-version puts an underscore before the name."""
     folded = name.casefold()
@@ -30,6 +32,7 @@ class Names(NamedTuple):
         accepted: ids of the minions that take part.
         observed: VM key by minion id, as the minion said when it was first observed.
         claims: VM key by minion id, as the minion says now.
+        claimants: minion ids by VM key, the same the other way round.
         ids: minion id by VM key, for accepted minions without an entry in table or pillar.
         owners: minion id by VM key, as far as it is decided.
     """
@@ -39,6 +42,7 @@ class Names(NamedTuple):
     accepted: frozenset[str] = frozenset()
     observed: Mapping[str, str] = {}
     claims: Mapping[str, str] = {}
+    claimants: Mapping[str, frozenset[str]] = {}
     ids: Mapping[str, str] = {}
     owners: Mapping[str, str] = {}
 
@@ -74,7 +78,7 @@ class Names(NamedTuple):
         owner = self.owners.get(vm)
         if owner is None or self.how(owner) != OBSERVED:
             return ()
-        return tuple(sorted(minion for minion, claim in self.claims.items() if claim == vm and minion != owner))
+        return tuple(sorted(self.claimants.get(vm, frozenset()) - {owner}))
 
     def complaint(self, minion: str) -> str:
         """Why the minion's word about its own VM is not accepted, or ""."""
@@ -99,7 +103,11 @@ class Names(NamedTuple):
         vm = vm_key(name)
         if self.claims.get(minion) == vm and minion in self.observed:
             return self
-        changed = self._replace(claims={**self.claims, minion: vm})
+        before = self.claims.get(minion)
+        claimants = {**self.claimants, vm: self.claimants.get(vm, frozenset()) | {minion}}
+        if before not in (None, vm):
+            claimants[str(before)] = claimants[str(before)] - {minion}
+        changed = self._replace(claims={**self.claims, minion: vm}, claimants={key: minions for key, minions in claimants.items() if minions})
         if self._given(minion) is not None or minion in self.observed:
             return changed
         owner = self.minion_of(vm)
@@ -111,6 +119,7 @@ class Names(NamedTuple):
         """The same with what the master knows now. What was observed of minions that are no longer accepted is forgotten."""
         given = {minion: vm_key(name) for minion, name in {**pillar, **table}.items()}
         observed = {minion: vm for minion, vm in self.observed.items() if minion in accepted}
+        claims = {minion: vm for minion, vm in self.claims.items() if minion in accepted}
         owners = {vm: minion for minion, vm in sorted(given.items(), reverse=True) if minion in accepted}
         for minion, vm in observed.items():
             if minion not in given:
@@ -120,7 +129,8 @@ class Names(NamedTuple):
             pillar={minion: vm_key(name) for minion, name in pillar.items() if minion not in table},
             accepted=accepted,
             observed=observed,
-            claims={minion: vm for minion, vm in self.claims.items() if minion in accepted},
+            claims=claims,
+            claimants={vm: frozenset(minion for minion in minions if minion in accepted) for vm, minions in self.claimants.items()},
             ids={vm_key(minion): minion for minion in sorted(accepted, reverse=True) if minion not in given},
             owners=owners,
         )

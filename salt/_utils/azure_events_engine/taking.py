@@ -104,7 +104,10 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
     complaint = turn.names.complaint(minion)
     asked_at = known.look_asked_at if token == known.look_job else turn.now
     for key in [key for key, maintenance in turn.maintenances.items() if minion in maintenance.members]:
-        turn.set_maintenance(key, last_word=turn.now, examine=True)
+        maintenance = turn.maintenances[key]
+        # the approval may wait for this answer
+        examine = maintenance.examine or (maintenance.approval is None and maintenance.members[minion].record == PREPARED)
+        turn.set_maintenance(key, last_word=turn.now, examine=examine)
     listed = {event.key: event for event in status.events if not own.isdisjoint(map(vm_key, event.resources))}
     records = {event_key(record.event_id): record for record in status.records if record.event_id}
     for event in listed.values():
