@@ -243,12 +243,14 @@ class Watcher:
         if self._meant_by != meant_by:
             ledger = reconsidered(ledger, meant)
         ledger = with_expected(ledger, [event for event in recorded if document.find(event.event_id) is None], now)
+        before = ledger.entries
         ledger, notices = advance(ledger, document, now, meant)
         with self._state:
             if self._stopping:
                 return
             self._ledger, self._meant_by, self._owner = ledger, meant_by, name or self._owner
-            entries = {**{entry.key: entry for entry in ledger.ended}, **ledger.entries}
+            # more may have ended at once than the ledger remembers
+            entries = {**before, **ledger.entries}
             history = self._seen.history + tuple(notice for notice in notices if entries[notice.event.key].meant)
             renamed = name != self.view.resource_name
             self._seen = View(
