@@ -287,3 +287,15 @@ def test_record_that_cannot_be_written_runs_nothing(counted: Counted, azure: Azu
     answer = counted.call("prepare", azure.announce("vm1"))
     assert answer["outcome"] == "failed" and "cannot be kept" in answer["reason"]
     assert counted.ran == []
+
+
+def test_full_disk_keeps_no_minion_from_its_recovery(counted: Counted, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    counted.prepare(event_id)
+    azure.cancel(event_id)
+    # nothing can be written any more
+    counted.record.with_name("prepared.json.draft").mkdir()
+    assert counted.recover(event_id) == "recovered"
+    assert counted.ran == ["prepare " + event_id, "recover " + event_id]
+    assert counted.prepare(azure.announce("vm1")) == "failed"
+    assert len(counted.ran) == 2
