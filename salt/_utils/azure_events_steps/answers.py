@@ -79,8 +79,12 @@ class Job:
     def answer(self, outcome: str, reason: str, steps: Sequence[StepResult] = (), changed: bool = False) -> dict[str, Any]:
         """The answer: a short one about an approval."""
         short = {
-            "version": VERSION, "event_id": displayable(self.event_id), "outcome": outcome, "reason": displayable(reason), "resource_name": displayable(self.name),
-        }  # fmt: skip
+            "version": VERSION,
+            "event_id": displayable(self.event_id),
+            "outcome": outcome,
+            "reason": displayable(reason),
+            "resource_name": displayable(self.name),
+        }
         if self.stage == APPROVE:
             return short
         event = None if self.event is None else self.event.as_dict()

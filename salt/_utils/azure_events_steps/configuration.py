@@ -49,15 +49,13 @@ class Step(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """The whole section.
+    """What preparation, recovery and approval need of the section.
 
     Attributes:
         prepare, recover: the steps; None where the section has no such key, which differs from an empty list.
         selections: an event has to meet all of them: the section's, and that of the beacon ``azure_events``.
         minimum_notice: seconds that have to be left until NotBefore when a preparation begins.
         endpoint, api_versions, resource_name: where to ask, and as whom; None asks IMDS for the name.
-        receipts: folder for notes of approvals, or None for the default.
-        allow_paths: whether a job may name files and folders of this minion as arguments.
     """
 
     prepare: Optional[tuple[Step, ...]]
@@ -67,8 +65,6 @@ class Configuration(NamedTuple):
     endpoint: str
     api_versions: tuple[str, ...]
     resource_name: Optional[str]
-    receipts: Optional[str]
-    allow_paths: bool
 
 
 def read_configuration(section: Any, beacon: Any = None) -> Configuration:
@@ -87,16 +83,11 @@ def read_configuration(section: Any, beacon: Any = None) -> Configuration:
         selections = (_selection(given), *_of_beacon(beacon))
         connection = settings.read_connection(given, {})
         notice = settings.read_seconds("minimum_notice", given.get("minimum_notice", 0), 0.0)
-        receipts = given.get("receipts")
-        if receipts is not None and not (isinstance(receipts, str) and receipts):
-            raise ValueError("receipts: expected the path of a folder, not %r" % (receipts,))
-        allow_paths = given.get("allow_paths", False)
-        if not isinstance(allow_paths, bool):
-            raise ValueError("allow_paths: expected true or false, not %r" % (allow_paths,))
+        _check_paths(given)
         prepare, recover = (read_steps(key, given[key]) if key in given else None for key in ("prepare", "recover"))
     except ValueError as error:
         raise ValueError("%s: %s" % (SECTION, error)) from None
-    return Configuration(prepare, recover, selections, notice, *connection, receipts, allow_paths)
+    return Configuration(prepare, recover, selections, notice, *connection)
 
 
 def read_steps(key: str, value: Any) -> tuple[Step, ...]:
@@ -164,6 +155,14 @@ def _what(kind: str, value: Any) -> Any:
     if kind == FUNCTION and "." not in value:
         raise ValueError("function: expected MODULE.FUNCTION, not %r" % value)
     return value
+
+
+def _check_paths(given: Mapping[str, Any]) -> None:
+    receipts, allow_paths = given.get("receipts"), given.get("allow_paths", False)
+    if receipts is not None and not (isinstance(receipts, str) and receipts):
+        raise ValueError("receipts: expected the path of a folder, not %r" % (receipts,))
+    if not isinstance(allow_paths, bool):
+        raise ValueError("allow_paths: expected true or false, not %r" % (allow_paths,))
 
 
 def _selection(given: Mapping[str, Any]) -> Selection:

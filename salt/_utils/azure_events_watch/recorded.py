@@ -24,12 +24,12 @@ class Recorded:
         self._events: tuple[ScheduledEvent, ...] = ()
 
     def events(self) -> tuple[ScheduledEvent, ...]:
-        """Those events, as far as the record knows them; the same object as long as the file is the same. None for a record that is damaged."""
+        """Those events, as far as the record knows them; the same object as long as the file is the same; none for a damaged one."""
         try:
             found = os.stat(self._file.path)
             version = (found.st_mtime_ns, found.st_ino, found.st_size)
         except OSError:
-            self._version, self._events = None, self._events and ()
+            self._version, self._events = None, ()
             return self._events
         if version != self._version:
             try:
@@ -38,7 +38,9 @@ class Recorded:
                 record = None
             reasons = record.reasons if record is not None else ()
             self._events = tuple(
-                ScheduledEvent(reason.event_id, reason.event_type, "", reason.resources, None, None, None, None, None) for reason in reasons if reason.key != BY_HAND
+                ScheduledEvent(reason.event_id, reason.event_type, "", reason.resources, None, None, None, None, None)
+                for reason in reasons
+                if reason.key != BY_HAND
             )
             self._version = version
         return self._events

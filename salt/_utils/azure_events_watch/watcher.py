@@ -38,8 +38,8 @@ _UNHEARD_INTERVALS = 5
 _UNHEARD = 10.0
 # how often a name is asked for that nothing depends on
 _UNNEEDED_AGAIN = 60.0
-# seconds by which a nudge may come before the time of the next look
-_SLACK = 0.1
+# seconds by which a nudge may come early, at most a quarter of the pause: the tick after one that came late is early
+_EARLY = 0.25
 # while nudges come as often as looks are due, the thread itself is later than they are by this part of its pause, or it would take their turn
 _LATE = 0.5
 
@@ -94,6 +94,7 @@ class Watcher:
         self._heard = time.monotonic()
         self._pause = self._heard - earlier._heard if earlier is not None else 0.0
         self._resting_since: Optional[float] = None
+        self._due = 0.0
         self._nudged = False
         self._thread = threading.Thread(target=self._run, name="azure_events_watch %s" % settings.name, daemon=True)
 
@@ -122,8 +123,8 @@ class Watcher:
         So what is told is as fresh as if the caller had asked IMDS itself, while one that does not answer holds nobody up.
         """
         with self._state:
-            rested = 0.0 if self._resting_since is None else time.monotonic() - self._resting_since
-            if rested >= self.settings.poll_interval - min(_SLACK, self.settings.poll_interval / 4):
+            now, pause = time.monotonic(), self.settings.poll_interval
+            if self._resting_since is not None and now >= max(self._due - min(_EARLY, pause / 4), self._resting_since + pause / 2):
                 self._nudged = True
                 self._state.notify_all()
                 self._state.wait_for(lambda: not self._nudged, patience)
@@ -168,12 +169,12 @@ class Watcher:
 
     def _rest(self, seconds: float) -> None:
         """Sleep until the next look; a nudge shortens it, but only while IMDS is well. What was sent meanwhile is written at once."""
+        self._release()
         with self._state:
-            # whoever nudged was waiting for the look that has just ended
-            self._nudged = False
-            self._state.notify_all()
             if self._pacer.error is None:
-                self._resting_since = time.monotonic()
+                self._resting_since = now = time.monotonic()
+                # from the time of the last one, so that an early look makes the next one no earlier
+                self._due = self._due + seconds if now < self._due + seconds else now + seconds
                 if 0 < self._pause <= (1 + _LATE) * seconds:
                     seconds *= 1 + _LATE
         ends = time.monotonic() + seconds
@@ -243,14 +244,16 @@ class Watcher:
         if self._meant_by != meant_by:
             ledger = reconsidered(ledger, meant)
         ledger = with_expected(ledger, [event for event in recorded if document.find(event.event_id) is None], now)
+        before = ledger.entries
         ledger, notices = advance(ledger, document, now, meant)
         with self._state:
             if self._stopping:
                 return
             self._ledger, self._meant_by, self._owner = ledger, meant_by, name or self._owner
-            entries = {**{entry.key: entry for entry in ledger.ended}, **ledger.entries}
+            # more may have ended at once than the ledger remembers
+            entries = {**before, **ledger.entries}
             history = self._seen.history + tuple(notice for notice in notices if entries[notice.event.key].meant)
-            renamed = name != self.view.resource_name
+            renamed = name != self._seen.resource_name
             self._seen = View(
                 entries=ledger.entries,
                 ended=ledger.ended,
@@ -259,10 +262,17 @@ class Watcher:
                 doubtful=frozenset(key for key, doubt in ledger.doubts.items() if doubt.event is None),
                 prepared=frozenset(event.key for event in recorded),
             )
+        self.view = self._seen
+        # a disk that has much else to do would cost the beacon its turn
+        self._release()
         self._note(None)
         self._remember(changed=renamed or bool(notices))
-        # what is sent is on disk by then: a process that ends in this moment knows what it saw
-        self.view = self._seen
+
+    def _release(self) -> None:
+        """Let go who waits for this look."""
+        with self._state:
+            self._nudged = False
+            self._state.notify_all()
 
     def _remember_sent(self) -> None:
         """Write what was sent since the last look."""

@@ -80,7 +80,7 @@ class Counted(Minion):
     def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
         super().__init__(folder, endpoint)
         self.log = folder / "ran"
-        self.configure(prepare=[{"command": "echo prepare $EVENT_ID >> %s" % self.log, "timeout": 5}], recover=["echo recover $EVENT_ID >> %s" % self.log], **section)
+        self.configure(**{word: ["echo %s $EVENT_ID >> %s" % (word, self.log)] for word in ("prepare", "recover")}, **section)
 
     def configure(self, **section: Any) -> None:
         self.opts["azure_events"].update(section)

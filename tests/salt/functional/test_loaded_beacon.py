@@ -160,6 +160,7 @@ def test_nothing_is_written_while_nothing_changes(minion: Minion, azure: Azure, 
 
 def test_selection_of_the_minion_limits_the_beacon(minion: Minion, azure: Azure, watch: Watch) -> None:
     minion.opts["azure_events"]["types"] = ["Freeze"]
+    minion.reload()
     beacons = watch(types=["Reboot", "Freeze"])
     azure.announce("vm1")
     event_id = azure.announce("vm1", kind="Freeze")

@@ -51,6 +51,17 @@ def ids(fired: list[dict[str, Any]]) -> list[str]:
 # The beacon
 
 
+def test_more_ends_at_once_than_are_remembered_are_all_sent(here: Minion, scripted: Scripted, watch: Watch) -> None:
+    wanted = {"E%03d" % number for number in range(250)}
+    scripted.events = [event(key, "vm1") for key in sorted(wanted)]
+    beacons = watch(on=here)
+    beacons.until(lambda events: len(events) == 250)
+    scripted.events = []
+    gone = beacons.until(lambda events: len(events) == 250)
+    assert set(ids(gone)) == wanted and set(changes(gone)) == {"gone"}
+    assert beacons.for_seconds(1) == []
+
+
 def test_interval_that_salt_cannot_use_harms_no_other_beacon(here: Minion, scripted: Scripted, watch: Watch) -> None:
     scripted.events = [event("A", "vm1")]
     beacons = watch(on=here)

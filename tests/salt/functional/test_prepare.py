@@ -13,6 +13,7 @@ import pytest
 from conftest import Counted, Minion, Scripted, ill
 from salt_lab.azure import Azure
 
+
 def test_prepare_and_recover_run_once(counted: Counted, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     assert counted.prepare(event_id) == "prepared"

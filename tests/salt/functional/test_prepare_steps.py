@@ -60,8 +60,13 @@ def test_command_finds_the_event_in_its_environment(counted: Counted, azure: Azu
     counted.prepare(event_id)
     found = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
     assert {key: found[key] for key in ("EVENT_ID", "EVENT_TYPE", "EVENT_STATUS", "EVENT_RESOURCES", "EVENT_RESOURCE", "EVENT_STAGE")} == {
-        "EVENT_ID": event_id, "EVENT_TYPE": "Reboot", "EVENT_STATUS": "Scheduled", "EVENT_RESOURCES": "vm1 vm2", "EVENT_RESOURCE": "vm1", "EVENT_STAGE": "prepare",
-    }  # fmt: skip
+        "EVENT_ID": event_id,
+        "EVENT_TYPE": "Reboot",
+        "EVENT_STATUS": "Scheduled",
+        "EVENT_RESOURCES": "vm1 vm2",
+        "EVENT_RESOURCE": "vm1",
+        "EVENT_STAGE": "prepare",
+    }
 
 
 def test_recovery_finds_what_the_record_knows_of_the_event(counted: Counted, azure: Azure, tmp_path: Path) -> None:
@@ -87,7 +92,11 @@ def test_steps_run_in_order_and_stop_at_the_first_failure(counted: Counted, azur
     event_id = azure.announce("vm1")
     answer = counted.call("prepare", event_id)
     assert answer["outcome"] == "failed"
-    assert [(step["outcome"], step["output"]) for step in answer["steps"]] == [("done", "one"), ("failed", "why\n\nexit code 3"), ("skipped", "a step before it has failed")]
+    assert [(step["outcome"], step["output"]) for step in answer["steps"]] == [
+        ("done", "one"),
+        ("failed", "why\n\nexit code 3"),
+        ("skipped", "a step before it has failed"),
+    ]
     (found,) = counted.call("status")["records"]
     assert (found["state"], found["steps_done"], found["this_boot"]) == ("prepare_failed", 1, True) and "why" in found["why_not"]
 
@@ -122,7 +131,13 @@ def test_program_that_does_not_exist_is_a_failure(counted: Counted, azure: Azure
 
 def test_timeout_ends_everything_that_the_step_has_started(counted: Counted, azure: Azure, tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("plain", "session", "deaf")]
-    command = "(echo $$ > {0}; exec sleep 300) & setsid sh -c 'echo $$ > {1}; exec sleep 300' & setsid sh -c \"trap '' TERM; echo \\$\\$ > {2}; sleep 300\" & wait"
+    parts = (
+        "(echo $$ > {0}; exec sleep 300)",
+        "setsid sh -c 'echo $$ > {1}; exec sleep 300'",
+        "setsid sh -c \"trap '' TERM; echo \\$\\$ > {2}; sleep 300\"",
+        "wait",
+    )
+    command = " & ".join(parts)
     counted.configure(prepare=[{"name": "hangs", "command": command.format(*files), "timeout": 1}])
     answer = counted.call("prepare", azure.announce("vm1"))
     assert (answer["outcome"], answer["steps"][0]["outcome"]) == ("failed", "timeout")
@@ -194,9 +209,8 @@ def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(coun
     running.mkdir(parents=True)
     import salt.payload
 
-    (running / "20261122000000000000").write_bytes(
-        salt.payload.dumps({"fun": "state.sls", "jid": "20261122000000000000", "pid": os.getppid(), "arg": [], "tgt": "*", "tgt_type": "glob", "ret": "", "user": "root"})
-    )
+    job = {"fun": "state.sls", "jid": "20261122000000000000", "pid": os.getppid(), "arg": [], "tgt": "*", "tgt_type": "glob", "ret": "", "user": "root"}
+    (running / "20261122000000000000").write_bytes(salt.payload.dumps(job))
     event_id = azure.announce("vm1")
     assert counted.prepare(event_id) == "prepared"
     assert (tmp_path / "left").read_text().split() == [event_id, "me"]
@@ -273,3 +287,15 @@ def test_record_that_cannot_be_written_runs_nothing(counted: Counted, azure: Azu
     answer = counted.call("prepare", azure.announce("vm1"))
     assert answer["outcome"] == "failed" and "cannot be kept" in answer["reason"]
     assert counted.ran == []
+
+
+def test_full_disk_keeps_no_minion_from_its_recovery(counted: Counted, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    counted.prepare(event_id)
+    azure.cancel(event_id)
+    # nothing can be written any more
+    counted.record.with_name("prepared.json.draft").mkdir()
+    assert counted.recover(event_id) == "recovered"
+    assert counted.ran == ["prepare " + event_id, "recover " + event_id]
+    assert counted.prepare(azure.announce("vm1")) == "failed"
+    assert len(counted.ran) == 2
