@@ -55,7 +55,6 @@ def integration_oldest(job: Job) -> Outcome:
 # The long ones first, so that the short ones fill the time beside them.
 STAGES = (
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
-    Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
     Stage("maintenance", "the role maintenance and its playbook, also when controllers and hosts are lost", partial(pytest_folder, folder="maintenance")),
     Stage("hook_runner", "the daemon: its parts, all scenarios, a kill at every commit, its process", partial(pytest_folder, folder="hook_runner")),
@@ -66,7 +65,6 @@ STAGES = (
     Stage("chaos", "the maintenance playbook over real sshd, disturbed, by a few seeds; `make chaos` runs any number", chaos),
     Stage("salt-3006", "beacon, functions, states and orchestration with a real master and minions of Salt 3006", partial(salt, series=3006)),
     Stage("salt-3008", "the same with Salt 3008", partial(salt, series=3008)),
-    Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
     Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
     Stage("units", "tests/unit by ansible-test, on every Python that is there", units),
@@ -86,15 +84,20 @@ STAGES = (
 )
 
 
-# Not part of the whole: a series that its makers no longer support.
-ON_REQUEST = (Stage("salt-3007", "the same with Salt 3007, only when asked for by name", partial(salt, series=3007)),)
+# Not part of the whole: they take minutes, and seldom find what the stages above do not.
+ON_REQUEST = (
+    Stage("integration", "each module against the simulator, by the ansible-core for Python 3.11; only when asked for by name", integration),
+    Stage("sanity-newest", "the checks of sanity by the newest ansible-core, only when asked for by name", sanity_newest),
+    # a series that its makers no longer support
+    Stage("salt-3007", "the same with Salt 3007, only when asked for by name", partial(salt, series=3007)),
+)
 
 
 def main() -> int:
     names = [stage.name for stage in (*STAGES, *ON_REQUEST)]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stages", nargs="*", choices=[*names, []], metavar="STAGE", help=", ".join(names))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many stages run side by side (default: one per core)")
+    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1, help="how many stages run side by side (default: one more than cores, as some wait)")
     parser.add_argument("--list", action="store_true", help="say what each stage shows")
     options = parser.parse_args()
     if options.list:
