@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The wire between the controller and a VM: it can swallow all packets, or those of ssh alone, and tells neither end."""
+"""The wire between the controller and a VM: it can drop all packets, or those of ssh alone, without closing a connection."""
 
 from __future__ import annotations
 
