@@ -97,7 +97,8 @@ def main() -> int:
     names = [stage.name for stage in (*STAGES, *ON_REQUEST)]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stages", nargs="*", choices=[*names, []], metavar="STAGE", help=", ".join(names))
-    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1, help="how many stages run side by side (default: one more than cores, as some wait)")
+    side_by_side = (os.cpu_count() or 1) + 1
+    parser.add_argument("--jobs", type=int, default=side_by_side, help="how many stages run side by side (default: one more than cores, as some wait)")
     parser.add_argument("--list", action="store_true", help="say what each stage shows")
     options = parser.parse_args()
     if options.list:
