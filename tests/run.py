@@ -15,6 +15,7 @@ from pathlib import Path
 from tools import ansible_test, old_requests, publishing
 from tools.core import newest_core, oldest_core, own_core
 from tools.hosts import chaos, hosts, hosts_others, hosts_role, recipes
+from tools.maintenance import maintenance, maintenance_interrupted
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
@@ -56,7 +57,8 @@ def integration_oldest(job: Job) -> Outcome:
 STAGES = (
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
-    Stage("maintenance", "the role maintenance and its playbook, also when controllers and hosts are lost", partial(pytest_folder, folder="maintenance")),
+    Stage("maintenance", "the role maintenance and its playbook", maintenance),
+    Stage("maintenance-interrupted", "the role maintenance when controllers, hosts and connections are lost", maintenance_interrupted),
     Stage("hook_runner", "the daemon: its parts, all scenarios, a kill at every commit, its process", partial(pytest_folder, folder="hook_runner")),
     Stage("hosts", "whole lives of events on real systemd hosts, through real interruptions; the role imds_simulator", hosts),
     Stage("hosts-role", "the role hook_runner on a real systemd host, from nothing to nothing", hosts_role),
