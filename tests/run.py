@@ -105,7 +105,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.list:
         for stage in sorted((*STAGES, *ON_REQUEST), key=lambda stage: stage.name):
-            print(f"{stage.name:<20} {stage.promise}")
+            print(f"{stage.name:<24} {stage.promise}")
         return 0
     chosen = [stage for stage in (*STAGES, *ON_REQUEST) if stage.name in options.stages] if options.stages else list(STAGES)
     # what the stages have started is in sessions of its own, and would go on in the folders of the next run
