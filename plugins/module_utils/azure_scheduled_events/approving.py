@@ -9,12 +9,13 @@ and an event that has started, or whose words are not known, is left alone.
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any, Iterable, NamedTuple, Optional, Sequence
+from typing import Any, Iterable, Optional, Sequence
 
 from .conversation import Conversation
 from .document import EVENT_TYPES, EventDocument, ScheduledEvent, displayable
 from .errors import ImdsError, ImdsRefused
 from .identity import concerns_only
+from .named_tuple import NamedTuple
 from .pacing import Pacer
 from .policy import Policy
 from .predicates import Situation

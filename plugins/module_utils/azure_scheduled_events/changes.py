@@ -7,9 +7,10 @@ Not by value (Scheduled and Started are one event) and not by DocumentIncarnatio
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from .document import EventDocument, ScheduledEvent
+from .named_tuple import NamedTuple
 
 APPEARED = "appeared"
 CHANGED = "changed"

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, NamedTuple, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 from .document import EventDocument
 from .errors import ImdsError, ImdsUnreachable, OwnNameUnknown
 from .identity import own_name
 from .imds import Imds
+from .named_tuple import NamedTuple
 from .pacing import Pacer
 
 # seconds for one answer, once IMDS has answered at all, and before it ever has (spec 1.8)

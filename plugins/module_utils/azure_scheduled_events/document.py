@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Optional, Union, overload
+from typing import Any, Optional, Union, overload
 
 from .errors import ImdsUnreadable
+from .named_tuple import NamedTuple
 from .timestamps import as_utc_text, parse_not_before
 
 EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Optional, Sequence, Union
 from urllib.parse import urlsplit
 
 from .document import EventDocument, displayable, parse_document
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
+from .named_tuple import NamedTuple
 from .timestamps import parse_time
 from .transport import Answer, Transport
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 import collections
 import random
 import time
-from typing import Callable, NamedTuple, Optional, TypeVar
+from typing import Callable, Optional, TypeVar
 
 from .errors import ImdsError
 from .imds import Imds
+from .named_tuple import NamedTuple
 
 T = TypeVar("T")
 

@@ -8,9 +8,10 @@ resource type that this version does not know never matches a rule that approves
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, RESOURCE_TYPES, ScheduledEvent
+from .named_tuple import NamedTuple
 from .predicates import PREDICATES, Situation, Test, nearest, one_of, parse_seconds
 
 NOW = "now"

@@ -11,10 +11,11 @@ from __future__ import annotations
 import fnmatch
 import re
 from datetime import datetime
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent
 from .identity import concerns, concerns_only, leader_rank
+from .named_tuple import NamedTuple
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PREPARED = ("none", "running", "ok", "failed")

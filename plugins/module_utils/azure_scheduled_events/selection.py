@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Iterable, NamedTuple, Optional, Sequence, Union
+from typing import Iterable, Optional, Sequence, Union
 
 from .document import EventDocument, ScheduledEvent
 from .identity import concerns, same_vm
+from .named_tuple import NamedTuple
 
 SELF = "self"
 ANY = "any"

@@ -12,9 +12,10 @@ import http.client
 import socket
 import time
 import traceback
-from typing import Any, Callable, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Mapping, Optional
 
 from .errors import ImdsError, ImdsUnreachable, ImdsUnreadable
+from .named_tuple import NamedTuple
 
 try:
     import requests

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
 from .changes import ABSENCES_NEEDED
 from .conversation import ONE_ANSWER, Conversation
 from .document import EventDocument
 from .errors import ImdsError, ImdsRefused
+from .named_tuple import NamedTuple
 from .pacing import Pacer
 from .selection import ANY, Selection
 

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
+
+from .named_tuple import NamedTuple
 
 
 class YamlError(ValueError):

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Optional
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.identity import concerns_only
+from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
 from azure_scheduled_events.predicates import Situation
 

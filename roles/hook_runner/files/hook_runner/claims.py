@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import NamedTuple, Optional
+from typing import Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner.hooks import Hook
 from hook_runner.records import Record

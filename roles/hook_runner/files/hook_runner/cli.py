@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
+from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.yaml_lines import Reader, locate
 
 from hook_runner.configuration import DEFAULT_PATH, ConfigError, Settings, load_settings

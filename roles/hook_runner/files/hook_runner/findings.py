@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner.logs import harmless
 

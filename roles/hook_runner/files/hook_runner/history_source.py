@@ -9,7 +9,9 @@ Only root may read the file: a process that reads it could also lock it, and the
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner import history
 from hook_runner.control import ask

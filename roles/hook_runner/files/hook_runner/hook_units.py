@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from typing import NamedTuple, Optional
+from typing import Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner import systemd_manager
 from hook_runner.hook_limits import LIMITS

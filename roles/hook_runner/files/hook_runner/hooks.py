@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import NamedTuple, Optional
+from typing import Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner.configuration import HookSettings, Settings
 from hook_runner.records import STAGES

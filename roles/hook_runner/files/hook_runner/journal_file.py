@@ -10,7 +10,9 @@ import re
 import sqlite3
 import stat
 import time
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner import rows, schema
 from hook_runner.schema import Unusable, examine, is_corruption, migrate, version_of
@@ -226,7 +228,6 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             say("no room could be set aside for the journal %s, so that a full disk would stop it: %s" % (path, error))
-        connection.execute("PRAGMA shrink_memory")  # the pages that all this has read
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error) and is_corruption(error):

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, Optional
 
 from azure_scheduled_events.document import displayable
+from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.predicates import parse_seconds
 from azure_scheduled_events.timestamps import as_utc_text, parse_time
 

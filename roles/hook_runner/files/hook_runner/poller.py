@@ -9,12 +9,13 @@ import collections
 import threading
 import time
 from datetime import datetime
-from typing import Callable, NamedTuple, Optional, Union
+from typing import Callable, Optional, Union
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import own_name, own_vm_id
 from azure_scheduled_events.imds import Imds
+from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.pacing import Pacer, Retries
 
 from hook_runner.server_clock import ANSWERS_NEEDED

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.named_tuple import NamedTuple
 
 PREPARE = "prepare"
 EMERGENCY = "emergency"

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 from datetime import datetime
-from typing import NamedTuple, Optional, Sequence
+from typing import Optional, Sequence
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner.records import RECOVER, STAGES
 

@@ -18,7 +18,9 @@ import select
 import shutil
 import time
 from collections.abc import Mapping
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner import run_identity, sessions
 from hook_runner.run_identity import RunIdentity

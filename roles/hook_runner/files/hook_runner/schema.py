@@ -114,7 +114,8 @@ def examine(connection: sqlite3.Connection) -> None:
         if version > len(MIGRATIONS):
             text = "it has version %d, and this program knows versions up to %d" % (version, len(MIGRATIONS))
             raise Unusable("version-%d" % version, text)
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        # "main": the check of all databases makes a temporary one, whose pages would stay in memory
+        found = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
         foreign = version <= 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     except sqlite3.DatabaseError as error:
         if is_corruption(error):

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import time
 from datetime import datetime, timedelta, timezone
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner.sessions import boot_id
 

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import Container, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Container, Iterator, Mapping, Optional, Sequence
 
 from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner.hooks import WHOLE_FOLDER, Hook
 from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Record, Step

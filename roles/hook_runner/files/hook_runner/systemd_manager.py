@@ -12,7 +12,9 @@ import array
 import os
 import socket
 import time
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Sequence
+
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner import dbus_message
 from hook_runner.spawning import SYSTEMD, HostEnds

@@ -14,9 +14,10 @@ import tempfile
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.named_tuple import NamedTuple
 
 from hook_runner.configuration import Settings
 from hook_runner.hooks import WHOLE_FOLDER, Hook, find_hooks
