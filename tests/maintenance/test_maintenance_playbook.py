@@ -126,7 +126,7 @@ def test_role_that_does_not_exist_fails_the_recovery(azure: Simulator, tmp_path:
     ran = fleet.maintain(given={"maintenance_recover": str(undrain)})
     left = fleet.note("vm1")
     assert failed(ran) == {"vm1"} and left, ran.stdout
-    # Ansible tells a rescue nothing about this failure
+    # in a rescue Ansible gives neither the task nor the result of this failure
     assert "see the output of the run" in left["left_because"]
 
 
