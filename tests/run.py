@@ -15,6 +15,7 @@ from pathlib import Path
 from tools import ansible_test, old_requests, publishing
 from tools.core import newest_core, oldest_core, own_core
 from tools.hosts import chaos, hosts, hosts_others, hosts_role, recipes
+from tools.maintenance import maintenance, maintenance_interrupted
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
@@ -55,9 +56,9 @@ def integration_oldest(job: Job) -> Outcome:
 # The long ones first, so that the short ones fill the time beside them.
 STAGES = (
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
-    Stage("integration", "each module against the simulator, on the oldest Python of a managed node", integration),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
-    Stage("maintenance", "the role maintenance and its playbook, also when controllers and hosts are lost", partial(pytest_folder, folder="maintenance")),
+    Stage("maintenance", "the role maintenance and its playbook", maintenance),
+    Stage("maintenance-interrupted", "the role maintenance when controllers, hosts and connections are lost", maintenance_interrupted),
     Stage("hook_runner", "the daemon: its parts, all scenarios, a kill at every commit, its process", partial(pytest_folder, folder="hook_runner")),
     Stage("hosts", "whole lives of events on real systemd hosts, through real interruptions; the role imds_simulator", hosts),
     Stage("hosts-role", "the role hook_runner on a real systemd host, from nothing to nothing", hosts_role),
@@ -66,7 +67,6 @@ STAGES = (
     Stage("chaos", "the maintenance playbook over real sshd, disturbed, by a few seeds; `make chaos` runs any number", chaos),
     Stage("salt-3006", "beacon, functions, states and engine with a real master and minions of Salt 3006", partial(salt, series=3006)),
     Stage("salt-3008", "the same with Salt 3008", partial(salt, series=3008)),
-    Stage("sanity-newest", "the same checks by the newest ansible-core", sanity_newest),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
     Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
     Stage("units", "tests/unit by ansible-test, on every Python that is there", units),
@@ -87,20 +87,26 @@ STAGES = (
 )
 
 
-# Not part of the whole: a series that its makers no longer support.
-ON_REQUEST = (Stage("salt-3007", "the same with Salt 3007, only when asked for by name", partial(salt, series=3007)),)
+# Not part of the whole: they take minutes, and seldom find what the stages above do not.
+ON_REQUEST = (
+    Stage("integration", "each module against the simulator, by the ansible-core for Python 3.11; only when asked for by name", integration),
+    Stage("sanity-newest", "the checks of sanity by the newest ansible-core, only when asked for by name", sanity_newest),
+    # a series that its makers no longer support
+    Stage("salt-3007", "the same with Salt 3007, only when asked for by name", partial(salt, series=3007)),
+)
 
 
 def main() -> int:
     names = [stage.name for stage in (*STAGES, *ON_REQUEST)]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stages", nargs="*", choices=[*names, []], metavar="STAGE", help=", ".join(names))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many stages run side by side (default: one per core)")
+    side_by_side = (os.cpu_count() or 1) + 1
+    parser.add_argument("--jobs", type=int, default=side_by_side, help="how many stages run side by side (default: one more than cores, as some wait)")
     parser.add_argument("--list", action="store_true", help="say what each stage shows")
     options = parser.parse_args()
     if options.list:
         for stage in sorted((*STAGES, *ON_REQUEST), key=lambda stage: stage.name):
-            print(f"{stage.name:<20} {stage.promise}")
+            print(f"{stage.name:<24} {stage.promise}")
         return 0
     chosen = [stage for stage in (*STAGES, *ON_REQUEST) if stage.name in options.stages] if options.stages else list(STAGES)
     # what the stages have started is in sessions of its own, and would go on in the folders of the next run

@@ -28,23 +28,36 @@ def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> boo
     return event.seconds_left(now) <= within
 
 
-def processes_of(runs: t.Collection[str], step: str, proc: str = "/proc") -> list[str]:
+def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, proc: str = "/proc") -> list[str]:
     """Return the processes that tasks of this step have left in these runs, as far as this user may see them.
 
     A command goes on when the connection to the host is lost, or the controller is killed. Without /proc there is nothing to see.
+
+    Args:
+        younger_than: seconds since the start of the process, 0 is no limit. A service that a task has started may stay for ever.
     """
     marks = ["%s=%s/%s" % (RUN_VARIABLE, run, step) for run in runs]
     found = []
     for pid in sorted(filter(str.isdigit, _listed(proc)), key=int) if marks else ():
         try:
-            with open(os.path.join(proc, pid, "environ"), "rb") as file:
-                environment = file.read().decode("utf-8", "replace").split("\0")
-            if any(mark in environment for mark in marks):
-                with open(os.path.join(proc, pid, "cmdline"), "rb") as file:
-                    found.append("%s (%s)" % (pid, file.read().replace(b"\0", b" ").decode("utf-8", "replace")[:60].strip()))
+            environment = _read(proc, pid, "environ").split("\0")
+            if any(mark in environment for mark in marks) and not 0 < younger_than <= _age(proc, pid):
+                found.append("%s (%s)" % (pid, _read(proc, pid, "cmdline").replace("\0", " ")[:60].strip()))
         except OSError:
             pass  # it has ended, or is another user's
     return found
+
+
+def _age(proc: str, pid: str) -> float:
+    """Return the seconds since the process started."""
+    # the second field is a name that may hold anything, in parentheses
+    started = int(_read(proc, pid, "stat").rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return float(_read(proc, "uptime").split()[0]) - started
+
+
+def _read(*path: str) -> str:
+    with open(os.path.join(*path), "rb") as file:
+        return file.read().decode("utf-8", "replace")
 
 
 def _listed(folder: str) -> list[str]:

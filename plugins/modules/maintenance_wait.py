@@ -16,7 +16,8 @@ description:
     time, gives up a connection that has not answered O(grace) seconds later, and connects again until O(timeout) has passed.
   - Updates the note each time that the module runs, which shows other runs that this one is at work.
   - An event that comes during the wait and is due is added to the note. The host then stays prepared until that is over, too.
-  - The events are not over while a command of a prepare task still runs on the host that lost its connection or its controller.
+  - The events are not over while a command of a prepare task still runs on the host that lost its connection or its controller,
+    unless it has run for O(task_timeout) seconds.
 notes:
   - Part of the role P(azure_imds.scheduled_events.maintenance#role). To wait for events use
     M(azure_imds.scheduled_events.event_wait).
@@ -51,6 +52,12 @@ options:
     description: Whether all prepare tasks of this run have come to their end. If not, their commands may still run on the host.
     type: bool
     default: true
+  task_timeout:
+    description:
+      - Seconds after which a process that prepare tasks have left no longer counts as a command that still prepares the host. It is
+        a service, or a command that hangs. V(0) is no limit.
+    type: float
+    default: 0
   run_id:
     description: ID of the run. The action plugin sets it.
     type: str
@@ -157,12 +164,15 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
         module.params["within"],
         note["events"],
         lambda: imds.known_name,
-        lambda: processes_of(runs, PREPARE),
+        lambda: processes_of(runs, PREPARE, module.params["task_timeout"]),
         hold,
     )
     waited = wait_for(imds.pacer, imds.poll(name_required=True), watch.ended, timeout, watch.confirms)
     warn_of(module, waited.document)
     result = dict(changed=False, events=watch.events, outcome="over" if waited.reached else "timeout")
+    left = processes_of(runs, PREPARE) if waited.reached else []
+    if left:
+        module.warn("a prepare task has left these processes, which are not waited for: %s" % ", ".join(left))
     if not waited.reached:
         obstacle = str(waited.last_error) if waited.document is None else watch.obstacle()
         result.update(failed=True, obstacle=obstacle, msg="the events are not over after %.0f seconds: %s" % (waited.elapsed, obstacle))
@@ -178,6 +188,7 @@ def main() -> None:
             attempt=dict(type="float", default=60),
             grace=dict(type="float", default=30),
             prepared=dict(type="bool", default=True),
+            task_timeout=dict(type="float", default=0),
             run_id=dict(type="str"),
         ),
     )

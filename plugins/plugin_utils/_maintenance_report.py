@@ -15,14 +15,14 @@ Row = t.Dict[str, t.Any]
 
 
 def compose_report(hosts: t.Sequence[MaintenanceHost], decisions: t.Iterable[t.Mapping[str, t.Any]]) -> list[Row]:
-    """Return the rows. A host without events has one row if something went wrong with it, else none."""
+    """Return the rows. A host without events has one row if it had the note of an earlier run, or if a step failed there, else none."""
     withheld = {decision["event_id"].casefold(): decision["why_not"] for decision in decisions}
     rows = []
     for host in hosts:
         events = host.events()
         rows += [_row(host, event, hosts, withheld) for event in events]
-        if not events and host.problem():
-            rows.append(_blank(host, {}, host.problem()))
+        if not events and (host.takes_part or host.problem()):
+            rows.append({**_blank(host, {}, host.problem()), "recovered": host.recovered_at})
     return rows
 
 

@@ -18,7 +18,7 @@ class TimeLimitExceeded(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> t.Iterator[None]:
-    """Raise TimeLimitExceeded in the main thread after so many seconds. Nothing else may use SIGALRM meanwhile."""
+    """Raise TimeLimitExceeded in the main thread after so many seconds. Nothing else may use SIGALRM in that time."""
 
     def on_alarm(*_: object) -> None:
         raise TimeLimitExceeded()

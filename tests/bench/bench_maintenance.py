@@ -70,7 +70,7 @@ def wall(collections: Path, hosts: int, has_event: bool) -> float:
     names = ["vm%d" % number for number in range(1, hosts + 1)]
     scenario = {
         "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in names}}},
-        "events": [{"type": "Freeze", "resources": names, "notice": "1h", "started_for": STARTED_FOR}] * has_event,
+        "events": [{"type": "Freeze", "resources": names, "notice": "25m", "started_for": STARTED_FOR}] * has_event,
         "knobs": {"rate_limit": 0},
     }
     with simulator_process.start(scenario) as azure, tempfile.TemporaryDirectory(prefix="bench-") as name:

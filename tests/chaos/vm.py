@@ -110,8 +110,8 @@ class Vm:
                 self.host.crash()
 
     def kill_sshd(self, stay_away: bool) -> None:
-        """Kill the server and all of its sessions; systemd starts the server again unless it is to stay away."""
-        with self.lock:
+        """Kill the server and all of its sessions; systemd starts the server again unless it is to stay away. Does nothing on a VM that is down."""
+        with self.lock, contextlib.suppress(HostIsDown):
             if stay_away:
                 self.host.run(["systemctl", "mask", "--runtime", "ssh.service"], check=False)
             self.host.run(["pkill", "-KILL", "sshd"], check=False)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The wire between the controller and a VM: it can swallow all packets, or those of ssh alone, and tells neither end."""
+"""The wire between the controller and a VM: it can drop all packets, or those of ssh alone, without closing a connection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Wire:
 
     def __init__(self, name: str, number: int, address: str) -> None:
         self._name, self._cable, self._address = name, "host%d" % number, address
-        # without known neighbours the kernel would tell connections after three seconds
+        # without known neighbours the kernel would report an error to connections after three seconds
         ip("neighbour", "replace", address, "lladdr", _hardware_address("eth0", "-n", name), "dev", BRIDGE, "nud", "permanent")
         ip("-n", name, "neighbour", "replace", GATEWAY, "lladdr", _hardware_address(BRIDGE), "dev", "eth0", "nud", "permanent")
         _make_void("-n", name)
@@ -70,5 +70,5 @@ def _make_void(*where: str) -> None:
 
 
 def _hardware_address(device: str, *where: str) -> str:
-    told = subprocess.run(["ip", *where, "-json", "link", "show", device], check=True, capture_output=True, text=True, timeout=30).stdout
-    return str(json.loads(told)[0]["address"])
+    shown = subprocess.run(["ip", *where, "-json", "link", "show", device], check=True, capture_output=True, text=True, timeout=30).stdout
+    return str(json.loads(shown)[0]["address"])

@@ -290,8 +290,8 @@ def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: 
     ours = ("verbs", "metrics", "history", "history_source", "hook_limits", "hook_units", "systemd_manager", "dbus_message", "keeper", "trying", "checking")
     unneeded = (*others, *("hook_runner." + name for name in ours))
     me = make_daemon()
-    tell = "lambda: print('in memory: %%s.' %% sorted(set(sys.modules).intersection(%r)), file=sys.stderr)" % (unneeded,)
-    me.start(first="import atexit, sys\natexit.register(%s)" % tell)
+    show = "lambda: print('in memory: %%s.' %% sorted(set(sys.modules).intersection(%r)), file=sys.stderr)" % (unneeded,)
+    me.start(first="import atexit, sys\natexit.register(%s)" % show)
     me.stop()
     assert me.said("in memory: [].") == 1
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The playbook maintenance when things go wrong: nothing is approved that nobody is ready for, and everybody recovers."""
+"""The playbook maintenance when steps fail: no event is approved without its preparation, and all hosts recover."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from maintenance_fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed, u
 from simulator_process import Simulator
 
 
-def test_nobody_is_touched_when_nothing_is_planned(azure: Simulator, tmp_path: Path) -> None:
+def test_without_an_event_no_host_is_changed(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true")
     assert ran.returncode == 0 and failed(ran) == set(), ran.stdout
     assert fleet.did("prepare") == fleet.did("recover") == set() and fleet.approvals() == []
 
 
-def test_a_failed_preparation_is_never_approved_and_everybody_recovers(azure: Simulator, tmp_path: Path) -> None:
+def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("test {{ inventory_hostname }} != vm2")
@@ -29,7 +29,7 @@ def test_a_failed_preparation_is_never_approved_and_everybody_recovers(azure: Si
     assert fleet.reasons_of_starts() == ["NotBefore reached"]
 
 
-def test_a_vm_that_is_no_host_of_the_play_keeps_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
+def test_vm_that_is_no_host_of_the_play_keeps_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path, names=("vm1",))
     assert fleet.maintain("true").returncode == 0
@@ -46,7 +46,7 @@ def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path:
     assert fleet.did("recover") == {"vm1", "vm2"}
 
 
-def test_what_is_cancelled_during_preparation_ends_in_recovery(azure: Simulator, tmp_path: Path) -> None:
+def test_event_cancelled_during_the_preparation_ends_in_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "name": "it"})
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true", meanwhile=lambda: azure.post("/events/it/cancel"))
@@ -54,7 +54,7 @@ def test_what_is_cancelled_during_preparation_ends_in_recovery(azure: Simulator,
     assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []
 
 
-def test_what_has_started_is_not_prepared_for_but_recovered_from(azure: Simulator, tmp_path: Path) -> None:
+def test_started_event_is_not_prepared_for_but_recovered_from(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "starts": "hardware_failure"})
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true")
@@ -62,7 +62,7 @@ def test_what_has_started_is_not_prepared_for_but_recovered_from(azure: Simulato
     assert fleet.did("prepare") == set() and fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []
 
 
-def test_a_host_without_imds_fails_by_itself(azure: Simulator, tmp_path: Path) -> None:
+def test_host_without_imds_fails_alone(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path, elsewhere={"maintenance_endpoint": "http://127.0.0.1:9"})
     ran = fleet.maintain("true")
@@ -70,7 +70,7 @@ def test_a_host_without_imds_fails_by_itself(azure: Simulator, tmp_path: Path) -
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
 
 
-def test_a_sick_imds_in_the_middle_ends_nothing(azure: Simulator, tmp_path: Path) -> None:
+def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
 
@@ -109,7 +109,7 @@ def test_hosts_that_reboot_come_back_and_recover(tmp_path: Path) -> None:
         assert len(fleet.approvals()) == 1
 
 
-def test_an_approval_that_is_refused_fails_the_host_but_not_its_recovery(azure: Simulator, tmp_path: Path) -> None:
+def test_refused_approval_fails_the_host_but_not_its_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     azure.post("/faults", {"kind": "status", "status": 403, "method": "POST"})
     fleet = Fleet(azure, tmp_path)
@@ -126,11 +126,11 @@ def test_role_that_does_not_exist_fails_the_recovery(azure: Simulator, tmp_path:
     ran = fleet.maintain(given={"maintenance_recover": str(undrain)})
     left = fleet.note("vm1")
     assert failed(ran) == {"vm1"} and left, ran.stdout
-    # Ansible tells a rescue nothing about this failure
+    # in a rescue Ansible gives neither the task nor the result of this failure
     assert "see the output of the run" in left["left_because"]
 
 
-def test_check_mode_changes_nothing_and_fails_nobody(azure: Simulator, tmp_path: Path) -> None:
+def test_check_mode_changes_nothing_and_fails_no_host(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true", "--check")
@@ -138,7 +138,7 @@ def test_check_mode_changes_nothing_and_fails_nobody(azure: Simulator, tmp_path:
     assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == set()
 
 
-def test_a_vm_that_comes_to_the_event_during_preparation_keeps_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
+def test_vm_added_to_the_event_during_the_preparation_keeps_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "name": "it", "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path, names=("vm1",))
     ran = fleet.maintain("true", meanwhile=lambda: azure.post("/events/it/change", {"resources": ["vm1", "vm2"]}))

@@ -16,7 +16,6 @@ APPEARED = "appeared"
 CHANGED = "changed"
 STARTED = "started"
 GONE = "gone"
-ABSENCES_NEEDED = 2
 
 # IMDS has several backends, whose documents may differ for a moment: an event, or a VM of its Resources, counts as
 # gone when it is missing from this many good documents in a row. An unchanged document (304) is one of them.

@@ -183,17 +183,18 @@ def update_for_ever(folder):
 
 def test_a_process_that_is_killed_leaves_a_whole_note_and_no_lock(folder):
     fork = multiprocessing.get_context("fork")
-    NoteFile(folder).claim(MINE, [event("first")], HOUR)
-    for dummy in range(10):
-        writer = fork.Process(target=update_for_ever, args=(folder,))
-        before = NoteFile(folder).read()
+    for number in range(10):
+        of_this_time = os.path.join(folder, str(number))
+        notes = NoteFile(of_this_time)
+        notes.claim(MINE, [event("first")], HOUR)
+        writer = fork.Process(target=update_for_ever, args=(of_this_time,))
         writer.start()
-        while NoteFile(folder).read()["updated"] == before["updated"] and len(ids(NoteFile(folder).read())) < 3:
+        while len(ids(notes.read())) < 3:
             assert writer.is_alive()
         os.kill(writer.pid, signal.SIGKILL)
         writer.join(60)
-        assert ids(NoteFile(folder).read())[0] == "first"
-        assert ids(NoteFile(folder).claim(MINE, [event("last")], HOUR))[-1] == "last"
+        assert ids(notes.read())[0] == "first"
+        assert ids(notes.claim(MINE, [event("last")], HOUR))[-1] == "last"
 
 
 def fill_and_claim(folder, results):

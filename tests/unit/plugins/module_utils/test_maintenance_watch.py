@@ -129,4 +129,22 @@ def test_processes_of_a_run_are_found_by_their_environment():
 
 
 def test_without_proc_there_are_no_processes_to_see(tmp_path):
-    assert processes_of(["run"], "prepare", str(tmp_path / "none")) == []
+    assert processes_of(["run"], "prepare", proc=str(tmp_path / "none")) == []
+
+
+def test_a_process_older_than_a_task_may_get_is_no_command_of_a_task(tmp_path):
+    process = tmp_path / "17"
+    process.mkdir()
+    started = 100
+    for name, text in (
+        ("environ", "HOME=/\0%s=run/prepare\0" % RUN_VARIABLE),
+        ("cmdline", "drain\0--all\0"),
+        ("stat", "17 (a) b) S %s %d 0" % (" ".join(["0"] * 18), started * os.sysconf("SC_CLK_TCK"))),
+    ):
+        (process / name).write_text(text)
+    (tmp_path / "uptime").write_text("119.50 80.00\n")
+
+    def found(younger_than):
+        return processes_of(["run"], "prepare", younger_than, str(tmp_path))
+
+    assert found(0) == found(20) == ["17 (drain --all)"] and found(19) == []

@@ -148,3 +148,13 @@ def test_table_has_a_line_for_each_row():
     assert head.split() == ["host", "event", "prepared", "approved", "started", "over", "recovered", "why", "not"]
     assert first.split() == ["a", "Reboot", "Ab-1", "12:00:00", "-", "12:00:00", "12:00:00", "12:00:00"]
     assert second.split()[:7] == ["b", "-", "-", "-", "-", "-", "-"]
+
+
+def test_host_that_recovers_without_an_event_has_a_row():
+    # another run had recovered it, and removed its note, before this run wrote one
+    host = recovered("vm1")
+    host["maintenance__info"] = {"available": True, "resource_name": "vm1", "events": [], "note": None}
+    host["maintenance__note"] = {"note": {"events": []}}
+    host["maintenance__wait"] = {"outcome": "over", "events": []}
+    row = report(vm1=host)["vm1"]
+    assert (row["event_id"], row["recovered"], row["why_not"]) == ("", AT, "")
