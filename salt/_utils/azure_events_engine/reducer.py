@@ -10,7 +10,8 @@ from .messages import Action, Hint, Input, Known, Request, Returned, Saved, Tick
 from .state import Maintenance, State
 from .turn import Turn
 
-# seconds after which the answer to a question is no longer taken
+# seconds after which the answer to a question is no longer taken: to one about the status, which is repeated soon, and to others
+_STATUS_LASTS = 300.0
 _JOB_LASTS = 7200.0
 
 
@@ -69,7 +70,7 @@ def _decide(turn: Turn) -> None:
     ending.announce(turn)
     ending.forget(turn)
     looking.ask_due(turn)
-    turn.close_old_jobs(turn.now - _JOB_LASTS)
+    turn.close_old_jobs(turn.now - _STATUS_LASTS, turn.now - _JOB_LASTS)
 
 
 def _learn(turn: Turn, given: Known) -> None:

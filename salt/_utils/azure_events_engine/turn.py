@@ -142,9 +142,11 @@ class Turn:
             jobs[token] = job._replace(minions=left)
         self._jobs = jobs
 
-    def close_old_jobs(self, before: float) -> None:
-        if any(job.asked_at < before for job in self._jobs.values()):
-            self._jobs = {token: job for token, job in self._jobs.items() if job.asked_at >= before}
+    def close_old_jobs(self, status_before: float, before: float) -> None:
+        """No answer is expected any more to questions of before these times: those about a status, and the others."""
+        old = {token for token, job in self._jobs.items() if job.asked_at < (status_before if job.function == "status" else before)}
+        if old:
+            self._jobs = {token: job for token, job in self._jobs.items() if token not in old}
 
     @staticmethod
     def _own(mapping: dict[str, Value], before: Mapping[str, Value]) -> dict[str, Value]:
