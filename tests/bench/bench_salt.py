@@ -38,6 +38,8 @@ TICK = Path(__file__).with_name("salt_tick.py")
 BEACONS = {"ours": "azure_events", "naive": "naive"}
 GROUPS = {name: {"kind": "standalone", "vms": {name: {}}} for name in BEACONS}
 CALLS = 30
+# seconds in which the CPU of a minion is counted at a time
+WINDOW = 5.0
 CALLS_THAT_HANG = 6
 
 
@@ -70,17 +72,22 @@ def delays(here: Site, azure: Azure, name: str, count: int) -> tuple[list[float]
 
 
 def cpu(minion: Minion) -> float:
-    """Seconds of CPU of a minion's main process and of its children that have ended."""
+    """Seconds of CPU of all threads of a minion, as the kernel's scheduler counts them."""
     pid = Path(minion.config["pidfile"]).read_text().strip()
-    fields = Path("/proc/%s/stat" % pid).read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return sum(int(path.read_text().split()[0]) for path in Path("/proc/%s/task" % pid).glob("*/schedstat")) / 1e9
 
 
 def cpu_per_hour(minions: dict[str, Minion], seconds: float) -> dict[str, float]:
-    before, began = {name: cpu(minion) for name, minion in minions.items()}, time.monotonic()
-    time.sleep(seconds)
-    hours = (time.monotonic() - began) / 3600
-    return {name: (cpu(minion) - before[name]) / hours for name, minion in minions.items()}
+    """The median of windows: what a minion does now and then by itself would cover what a beacon costs."""
+    windows: dict[str, list[float]] = {name: [] for name in minions}
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        before, began = {name: cpu(minion) for name, minion in minions.items()}, time.monotonic()
+        time.sleep(WINDOW)
+        hours = (time.monotonic() - began) / 3600
+        for name, minion in minions.items():
+            windows[name].append((cpu(minion) - before[name]) / hours)
+    return {name: statistics.median(spent) for name, spent in windows.items()}
 
 
 def ticks(minion: Minion, calls: int) -> list[float]:

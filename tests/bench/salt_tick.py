@@ -11,6 +11,7 @@ Prints the seconds of each call of what the minion calls once a second, in JSON.
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 
@@ -20,6 +21,8 @@ import salt.loader
 
 
 def main() -> None:
+    # as a minion logs by default
+    logging.getLogger().setLevel(logging.WARNING)
     opts = salt.config.minion_config(sys.argv[1])
     opts["grains"] = salt.loader.grains(opts)
     functions = salt.loader.minion_mods(opts, utils=salt.loader.utils(opts))
