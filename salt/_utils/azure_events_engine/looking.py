@@ -71,17 +71,17 @@ def answered(turn: Turn, minion: str, token: int, news: bool) -> None:
 
 
 def poll_members(turn: Turn) -> None:
-    """The members of all maintenances are asked from time to time without a hint, together; those that do not return sooner."""
-    is_time = turn.now - turn.polled_at >= turn.settings.poll
-    if is_time:
+    """The members of all maintenances are asked from time to time without a hint, together."""
+    if turn.now - turn.polled_at >= turn.settings.poll:
         turn.polled_at = turn.now
-    late = turn.now - turn.settings.answer
-    for maintenance in turn.maintenances.values():
-        for minion, member in maintenance.members.items():
-            if is_time:
-                want(turn, minion)
-            elif member.job and member.asked_at < late and not turn.minion(minion).look_wanted:
-                want(turn, minion, turn.minion(minion).look_asked_at + _WORKING)
+        for minion in {minion for maintenance in turn.maintenances.values() for minion in maintenance.members}:
+            want(turn, minion)
+
+
+def want_working(turn: Turn, minion: str) -> None:
+    """Ask a minion whose return is late: it may still work, or the return is lost."""
+    if not turn.minion(minion).look_wanted:
+        want(turn, minion, turn.minion(minion).look_asked_at + _WORKING)
 
 
 def sweep(turn: Turn) -> None:

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import math
+
+from . import looking
 from .answers import PREPARED, SCHEDULED, is_ending, urgency
 from .state import Maintenance, Member
 from .taking import may_be_tried
@@ -11,17 +14,27 @@ from .turn import Turn
 
 # a preparation that was asked for longer ago is no reason to make others wait
 _STARTING = 60.0
-# seconds after which a maintenance is looked at though nothing has changed
+# seconds after which a maintenance is looked at though nothing has changed: one that waits for its turn, and others
+_QUEUE = 0.5
 _LONGEST_IDLE = 5.0
 
 
 def ask(turn: Turn) -> None:
     """Ask for the preparations and recoveries that are due."""
     keys = [key for key, maintenance in turn.maintenances.items() if maintenance.work_at <= turn.now]
+    _ask_late(turn, keys)
     _prepare(turn, keys)
     _recover(turn, keys)
     for key in keys:
         turn.set_maintenance(key, work_at=_next_work(turn, turn.maintenances[key]), changed=turn.maintenances[key].changed)
+
+
+def _ask_late(turn: Turn, keys: list[str]) -> None:
+    """Ask the minions that have not returned in time."""
+    for key in keys:
+        for minion, member in turn.maintenances[key].members.items():
+            if member.job and turn.now - member.asked_at >= turn.settings.answer:
+                looking.want_working(turn, minion)
 
 
 def _prepare(turn: Turn, keys: list[str]) -> None:
@@ -68,11 +81,13 @@ def _recover(turn: Turn, keys: list[str]) -> None:
 
 
 def _next_work(turn: Turn, maintenance: Maintenance) -> float:
-    """When to look at a maintenance again in which nothing changes; at once where it waits for its turn."""
+    """When to look at a maintenance again in which nothing changes."""
     if _due_to_prepare(turn, maintenance):
-        return turn.now
-    later = turn.now + _LONGEST_IDLE
-    return min([later, *(member.next_at for member in maintenance.members.values() if member.next_at > turn.now)])
+        return turn.now + _QUEUE
+    times = [turn.now + _LONGEST_IDLE]
+    for member in maintenance.members.values():
+        times += [time for time in (member.next_at, member.asked_at + turn.settings.answer if member.job else math.inf) if time > turn.now]
+    return min(times)
 
 
 def is_to_prepare(member: Member) -> bool:

@@ -103,11 +103,11 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
     own = {turn.names.vm_of(minion), turn.names.claims.get(minion)} - {None}
     complaint = turn.names.complaint(minion)
     asked_at = known.look_asked_at if token == known.look_job else turn.now
+    # an approval may wait for a newer answer
+    was_late = turn.now - known.answered_at >= turn.settings.answer
     for key in [key for key, maintenance in turn.maintenances.items() if minion in maintenance.members]:
         maintenance = turn.maintenances[key]
-        # the approval may wait for this answer
-        examine = maintenance.examine or (maintenance.approval is None and maintenance.members[minion].record == PREPARED)
-        turn.set_maintenance(key, last_word=turn.now, examine=examine)
+        turn.set_maintenance(key, last_word=turn.now, examine=maintenance.examine or was_late, changed=maintenance.changed)
     listed = {event.key: event for event in status.events if not own.isdisjoint(map(vm_key, event.resources))}
     records = {event_key(record.event_id): record for record in status.records if record.event_id}
     for event in listed.values():
@@ -121,14 +121,17 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
         _add(turn, key, Maintenance(record.event_id, record.event_type))
         if key in turn.maintenances:
             changed = _take_record(turn, minion, key, record, status.working, asked_at) or changed
-    turn.set_minion(
-        minion,
-        complaint=complaint,
-        unavailable="" if status.available else status.reason or "no reason given",
-        working=status.working or "",
-        interrupted=any(event.status == STARTED and event.event_type.casefold() != "freeze" for event in listed.values()),
-        answered_at=turn.now,
-    )
+    state = {
+        "complaint": complaint,
+        "unavailable": "" if status.available else status.reason or "no reason given",
+        "working": status.working or "",
+        "interrupted": any(event.status == STARTED and event.event_type.casefold() != "freeze" for event in listed.values()),
+    }
+    if state != {name: getattr(known, name) for name in state} or known.silent:
+        for key, maintenance in turn.maintenances.items():
+            if minion in maintenance.members:
+                turn.set_maintenance(key, examine=True)
+    turn.set_minion(minion, **state, answered_at=turn.now)
     looking.answered(turn, minion, token, changed)
 
 
@@ -166,7 +169,7 @@ def _take_listed(turn: Turn, minion: str, event: Listed) -> bool:
     maintenance = turn.maintenances.get(event.key)
     if maintenance is None:
         return False
-    if maintenance.event_type != event.event_type or maintenance.not_before != event.not_before or maintenance.last_word != turn.now:
+    if maintenance.event_type != event.event_type or maintenance.not_before != event.not_before:
         turn.set_maintenance(event.key, event_type=event.event_type, not_before=event.not_before, last_word=turn.now)
     member = turn.member(event.key, minion)
     not_selected = "" if event.selected else event.not_selected or "not_selected"
