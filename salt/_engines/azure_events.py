@@ -63,8 +63,9 @@ log = logging.getLogger(__name__)
 
 __virtualname__ = "azure_events"
 
-# seconds that the bus is waited for, and events that are taken, before the engine decides
+# seconds that the bus is waited for while something is under way, and while nothing is; events that are taken before the engine decides
 _WAIT = 0.1
+_IDLE_WAIT = 0.5
 _AT_ONCE = 200
 _LOCAL_CACHE = "local_cache"
 
@@ -103,7 +104,7 @@ def start():
 
 
 def _take_all(bus, engine):
-    event = bus.get_event(wait=_WAIT, full=True, auto_reconnect=True)
+    event = bus.get_event(wait=_WAIT if engine.is_busy else _IDLE_WAIT, full=True, auto_reconnect=True)
     for _number in range(_AT_ONCE):
         if event is None:
             return

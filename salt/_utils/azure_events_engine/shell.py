@@ -125,6 +125,11 @@ class Shell:
         elif tag.startswith(REQUEST):
             self._take_request(tag[len(REQUEST) :], data)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a return is on its way into the job cache, or an event is not over; time then matters to the tenth of a second."""
+        return bool(self._returns or self.state.maintenances)
+
     def tick(self) -> None:
         """Let time pass; to be called several times a second."""
         now = self._clock()

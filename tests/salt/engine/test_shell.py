@@ -98,6 +98,16 @@ def test_all_minions_are_asked_at_the_start(site: Site) -> None:
     assert site.ports.published == [("status", ("vm1", "vm2"), {})]
 
 
+def test_engine_waits_longer_for_the_bus_while_nothing_is_under_way(site: Site) -> None:
+    assert not site.shell.is_busy
+    site.give_return("vm2", status("vm2"), stored=False)
+    assert site.shell.is_busy
+    site.wait(15)
+    assert not site.shell.is_busy
+    site.give_return("vm1", status("vm1", event("vm1")))
+    assert site.shell.is_busy
+
+
 @pytest.mark.parametrize("tag", ["salt/beacon/vm1/azure_events/scheduled", "salt/minion/vm1/start", HOOK])
 def test_hint_makes_the_engine_ask(site: Site, tag: str) -> None:
     site.give_return("vm1", status("vm1"))
