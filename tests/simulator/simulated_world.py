@@ -7,9 +7,9 @@ import itertools
 import json
 from typing import Any, Callable
 
-from imds_simulator.model import World
-from imds_simulator.render import document
-from imds_simulator.scenario import parse
+from imds_simulator.model.world import World
+from imds_simulator.protocol.document import document
+from imds_simulator.scenario.files import parse
 
 # a whole second, so that "900 s later" is one too
 T0 = 1_800_000_000.0

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import simulator_process
-from imds_simulator.fault_kinds import KINDS
-from imds_simulator.knobs import knob_fields
-from imds_simulator.scenario import names, parse
-from imds_simulator.schema_check import schema
-from imds_simulator.verbs import VERBS
+from imds_simulator.scenario.fault_kinds import KINDS
+from imds_simulator.scenario.knobs import knob_fields
+from imds_simulator.scenario.files import names, parse
+from imds_simulator.scenario.schema_check import schema
+from imds_simulator.cli.control_commands import VERBS
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "simulator.md").read_text()
@@ -104,7 +104,7 @@ def test_the_role_lays_down_the_whole_package_and_nothing_else(tmp_path):
     import json
     unpack = ROOT / "roles" / "imds_simulator" / "files" / "unpack.py"
     files = {str(file.relative_to(PACKAGE)): file.read_text()
-             for pattern in ("*.py", "*.json", "library/*.yaml") for file in PACKAGE.glob(pattern)}
+             for pattern in ("*.py", "*.json", "library/*.yaml") for file in PACKAGE.rglob(pattern)}
     there = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
     assert set(files) == there
 

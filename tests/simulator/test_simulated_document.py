@@ -9,10 +9,10 @@ import re
 import time
 
 import pytest
-from imds_simulator.apiversions import SCHEDULED_EVENTS_VERSIONS
-from imds_simulator.knobs import change_knobs
-from imds_simulator.model import new_event_id
-from imds_simulator.render import Documents, document, http_date
+from imds_simulator.api_versions import SCHEDULED_EVENTS_VERSIONS
+from imds_simulator.scenario.knobs import change_knobs
+from imds_simulator.model.world import new_event_id
+from imds_simulator.protocol.document import Documents, document, http_date
 from simulated_world import T0, make_world, seen
 
 ALL_TYPES = [{"name": kind, "type": kind, "resources": ["vm1"], "at": 0}

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from imds_simulator.fault_kinds import KINDS, FaultError, fault_from
-from imds_simulator.faults import FaultBook
+from imds_simulator.scenario.fault_kinds import KINDS, FaultError, fault_from
+from imds_simulator.server.active_faults import FaultBook
 
 
 def book(*faults, base=0.0, speed=1.0):

@@ -343,7 +343,7 @@ def test_five_requests_a_second_then_429_for_each_vm_over_all_routes(start_simul
 
 
 def test_the_rate_limit_is_a_sliding_second():
-    from imds_simulator.ratelimit import RateLimit
+    from imds_simulator.protocol.rate_limit import RateLimit
     limit = RateLimit()
     assert [limit.allows("a", 2, moment) for moment in (0, 0.5, 0.9, 1.0, 1.1, 1.5)] == [True, True, False, True, False, True]
     assert limit.allows("b", 2, 0.9)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from imds_simulator.apiversions import COMPUTE_FIELD_SINCE, INSTANCE_VERSIONS
-from imds_simulator.instance import instance_document
+from imds_simulator.api_versions import COMPUTE_FIELD_SINCE, INSTANCE_VERSIONS
+from imds_simulator.protocol.instance import instance_document
 from simulated_http import ask
 from simulated_world import make_world
 

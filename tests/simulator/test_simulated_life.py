@@ -7,8 +7,8 @@ import math
 
 import pytest
 from imds_simulator import actions
-from imds_simulator.plans import Change
-from imds_simulator.timing import start_moment
+from imds_simulator.scenario.plans import Change
+from imds_simulator.model.timing import start_moment
 from simulated_world import T0, approve, make_world, seen, statuses
 
 FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"], "at": 10}

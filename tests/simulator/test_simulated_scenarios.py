@@ -8,12 +8,12 @@ import re
 import pytest
 import yaml
 from imds_simulator import fault_kinds, groups, life
-from imds_simulator.apiversions import EVENT_TYPES
-from imds_simulator.duration import parse_duration
-from imds_simulator.knobs import KnobError, Knobs, change_knobs, describe_knobs, knob_fields
-from imds_simulator.model import World
-from imds_simulator.scenario import LIBRARY, ScenarioError, default_scenario, lesson, load, names, parse
-from imds_simulator.schema_check import schema
+from imds_simulator.api_versions import EVENT_TYPES
+from imds_simulator.times import parse_duration
+from imds_simulator.scenario.knobs import KnobError, Knobs, change_knobs, describe_knobs, knob_fields
+from imds_simulator.model.world import World
+from imds_simulator.scenario.files import LIBRARY, ScenarioError, default_scenario, lesson, load, names, parse
+from imds_simulator.scenario.schema_check import schema
 from simulated_world import T0, ids
 
 GOOD = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 from imds_simulator import actions
-from imds_simulator.groups import scope_key
-from imds_simulator.knobs import change_knobs
-from imds_simulator.plans import Change
+from imds_simulator.scenario.groups import scope_key
+from imds_simulator.scenario.knobs import change_knobs
+from imds_simulator.scenario.plans import Change
 from simulated_world import T0, approve, make_world, seen
 
 FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"], "at": 10}

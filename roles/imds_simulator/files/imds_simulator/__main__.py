@@ -7,9 +7,9 @@ import argparse
 import sys
 from typing import Optional, Sequence
 
-from .options import serve_parser
-from .spelling import nearest
-from .verbs import VERBS, speak
+from .cli.options import serve_parser
+from .suggestions import nearest
+from .cli.control_commands import VERBS, speak
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -28,8 +28,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 def _serve_or_tell(options: argparse.Namespace) -> int:
     try:
-        from . import telling
-        from .serving import run
+        from .cli import print_commands as telling
+        from .cli.serve_command import run
     except ImportError as error:
         return _lacks(error)
     if options.list_scenarios:
@@ -47,7 +47,7 @@ def _serve_or_tell(options: argparse.Namespace) -> int:
 
 def _exec(argv: list[str]) -> int:
     try:
-        from .serving import run
+        from .cli.serve_command import run
     except ImportError as error:
         return _lacks(error)
     parser = serve_parser("imds_simulator exec")

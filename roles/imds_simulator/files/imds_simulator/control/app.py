@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The control API: JSON over HTTP on an address of its own."""
+from __future__ import annotations
+
+import json
+from typing import Any, Awaitable, Callable, Mapping
+
+from aiohttp import web
+
+from ..model.operations import Impossible
+from .events import EventDoors
+from .faults import FaultDoors
+from .request_body import BadInput, fields
+from ..times import parse_duration
+from ..server.engine import Engine
+from ..scenario.knobs import KnobError, change_knobs, describe_knobs
+from ..model.world import UnknownEvent
+from ..scenario.plans import IncarnationStep
+from .state import state
+from ..model.transitions import step_incarnation
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def control_app(
+    engine: Engine, endpoints: Callable[[], Mapping[str, str]], in_effect: Callable[[], Awaitable[None]]
+) -> web.Application:
+    """The application; ``endpoints()`` is VM name -> URL, ``in_effect()`` opens and closes listeners as faults demand by now."""
+
+    @web.middleware
+    async def effective(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """What is answered to is in effect: who cleared a refusal can connect at once."""
+        answer = await handler(request)
+        if request.method != "GET":
+            await in_effect()
+        return answer
+
+    app = web.Application(middlewares=[_errors_as_json, effective])
+    doors = _Doors(engine, endpoints)
+    routes = doors.routes() + EventDoors(engine).routes() + FaultDoors(engine).routes()
+    app.add_routes(routes)
+    overview = sorted("%s %s" % (route.method, route.path) for route in routes)
+
+    async def index(_request: web.Request) -> web.Response:
+        return web.json_response({"endpoints": overview})
+    app.router.add_get("/", index)
+    return app
+
+
+@web.middleware
+async def _errors_as_json(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except (BadInput, KnobError) as error:
+        return _error(400, str(error))
+    except UnknownEvent as error:
+        return _error(404, "there is no event %s" % error)
+    except Impossible as error:
+        return _error(409, str(error))
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        return _error(error.status, "%s: %s %s" % (error.reason, request.method, request.path))
+
+
+def _error(status: int, message: str) -> web.Response:
+    return web.json_response({"error": message}, status=status)
+
+
+class _Doors:
+    """What concerns the simulator as a whole."""
+
+    def __init__(self, engine: Engine, endpoints: Callable[[], Mapping[str, str]]) -> None:
+        self._engine = engine
+        self._endpoints = endpoints
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/health", self.health), web.get("/state", self.state), web.get("/log", self.log),
+            web.get("/requests", self.requests), web.get("/knobs", self.knobs), web.post("/knobs", self.turn),
+            web.post("/advance", self.advance), web.post("/incarnation", self.incarnation),
+            web.post("/disable", self.disable),
+        ]
+
+    async def health(self, _request: web.Request) -> web.Response:
+        return web.json_response({"ok": True, "title": self._engine.scenario.title, "vms": len(self._engine.world.vms)})
+
+    async def state(self, _request: web.Request) -> web.Response:
+        return web.json_response(state(self._engine, self._endpoints()))
+
+    async def log(self, request: web.Request) -> web.Response:
+        self._engine.settle()
+        journal = self._engine.journal
+        lines = journal.lines_after(_number(request.query.get("after", "0")), request.query.get("what"))
+        return web.json_response({"lines": lines, "dropped": journal.dropped()["lines"]})
+
+    async def requests(self, request: web.Request) -> web.Response:
+        journal = self._engine.journal
+        recent = journal.requests_after(_number(request.query.get("after", "0")), request.query.get("vm"))
+        return web.json_response({"requests": recent, "counts": journal.totals(), "dropped": journal.dropped()["requests"]})
+
+    async def knobs(self, _request: web.Request) -> web.Response:
+        return web.json_response(describe_knobs(self._engine.world.knobs))
+
+    async def turn(self, request: web.Request) -> web.Response:
+        engine = self._engine
+        body = await fields(request)
+        changed = change_knobs(engine.world.knobs, body)
+        engine.settle()
+        engine.world.turn(changed)
+        engine.note("knobs", **{"set": json.dumps(body)})
+        engine.poke()
+        return web.json_response(describe_knobs(changed))
+
+    async def advance(self, request: web.Request) -> web.Response:
+        body = await fields(request, {"seconds"}, {"seconds"})
+        try:
+            seconds = parse_duration(body["seconds"])
+        except ValueError as error:
+            raise BadInput(str(error)) from None
+        now = self._engine.advance(seconds)
+        self._engine.note("advanced", seconds=seconds)
+        return web.json_response({"unix": now})
+
+    async def incarnation(self, request: web.Request) -> web.Response:
+        body = await fields(request, {"group", "to", "add"}, {"group"})
+        engine, group = self._engine, await self._group(body)
+        if not isinstance(body.get("to", 0), int) or not isinstance(body.get("add", 0), int) or body.get("to", 0) < 0:
+            raise BadInput("to and add are whole numbers")
+        happened = step_incarnation(engine.world, IncarnationStep(0, group, body.get("to"), body.get("add", 0)), engine.settle())
+        engine.report(happened)
+        return web.json_response({"incarnation": happened[0].detail["incarnation"]})
+
+    async def disable(self, request: web.Request) -> web.Response:
+        """Let a group forget that it ever enabled the service, as after 24 h of silence (spec 4.1.3)."""
+        engine, group = self._engine, await self._group(await fields(request, {"group"}, {"group"}))
+        scopes = [scope for scope in engine.world.scopes() if scope.group == group and scope.enabled_at is not None]
+        for scope in scopes:
+            scope.expired = True
+        engine.note("disabled", group=group)
+        return web.json_response({"scopes": [scope.key for scope in scopes]})
+
+    async def _group(self, body: Mapping[str, Any]) -> str:
+        if str(body["group"]) not in self._engine.world.groups:
+            raise BadInput("there is no group %r; there are %s" % (body["group"], ", ".join(self._engine.world.groups)))
+        return str(body["group"])
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or not text.isascii() or len(text) > 18:
+        raise BadInput("after is a number, not %r" % text)
+    return int(text)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The control API's doors to events: schedule, approve, release, cancel, complete, change, fail."""
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from aiohttp import web
+
+from ..model import operations as actions
+from ..scenario.build import change_from, event_from
+from .request_body import BadInput, fields, insist
+from ..scenario.cross_checks import change_problems, event_problems
+from ..server.engine import Engine
+from ..model.occurrence import Happening
+from ..model.events import CONTROL_PLANE, LiveEvent
+from ..model.world import UnknownEvent
+from ..scenario.plans import Change
+from .state import event_state
+
+OTHER_TENANTS = "other-tenants"
+
+
+class EventDoors:
+    """Everything below /events, and /fail."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._count = 0
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/events", self.show_all), web.post("/events", self.schedule), web.get("/events/{event}", self.show),
+            web.post("/events/{event}/approve", self.approve), web.post("/events/{event}/cancel", self.cancel),
+            web.post("/events/{event}/complete", self.complete), web.post("/events/{event}/change", self.change),
+            web.post("/fail", self.fail),
+        ]
+
+    async def show_all(self, _request: web.Request) -> web.Response:
+        self._engine.settle()
+        world = self._engine.world
+        return web.json_response({"events": [event_state(each) for each in [*world.gone, *world.events]]})
+
+    async def show(self, request: web.Request) -> web.Response:
+        self._engine.settle()
+        return web.json_response(event_state(self._find(request)))
+
+    async def schedule(self, request: web.Request) -> web.Response:
+        body = await fields(request)
+        groups, group_of = self._groups()
+        insist(body, "event", lambda: event_problems(body, groups, group_of))
+        plan = event_from(body, self._fresh_name())
+        self._insist_on_new_name(plan.name)
+        if plan.after is not None:
+            self._known(plan.after)
+        now = self._engine.settle()
+        event, happened = actions.schedule(self._engine.world, plan, now)
+        return self._done(event, happened, 201)
+
+    async def fail(self, request: web.Request) -> web.Response:
+        body = await fields(request, {"vm", "resources", "type", "name"})
+        names = body.get("resources") or ([body["vm"]] if "vm" in body else [])
+        kind = body.get("type")
+        wanted: dict[str, Any] = {"resources": names, "starts": "hardware_failure", **({"type": kind} if kind else {})}
+        groups, group_of = self._groups()
+        insist(wanted, "event", lambda: event_problems(wanted, groups, group_of))
+        name = str(body.get("name") or self._fresh_name())
+        self._insist_on_new_name(name)
+        event, happened = actions.fail(self._engine.world, names, kind, name, self._engine.settle())
+        return self._done(event, happened, 201)
+
+    async def approve(self, request: web.Request) -> web.Response:
+        """As the control plane (default), as the other tenants on the hardware, or as a VM of the group."""
+        who = (await fields(request, {"as"})).get("as", CONTROL_PLANE)
+        now, world, event = self._engine.settle(), self._engine.world, self._find(request)
+        if who == CONTROL_PLANE:
+            return self._done(event, actions.change(world, event, Change(0, action="approve"), now))
+        if who == OTHER_TENANTS:
+            return self._done(event, actions.change(world, event, Change(0, action="release"), now))
+        vm = world.vms.get(str(who))
+        if vm is None:
+            raise BadInput("nobody is called %r: %s, %s or the name of a VM" % (who, CONTROL_PLANE, OTHER_TENANTS))
+        if event not in world.seen_by(world.scope_for(vm)):
+            raise actions.Impossible("%s does not see event %s" % (who, event.name))
+        return self._done(event, actions.approve(world, [event], vm.name, now))
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        return self._change(self._find(request), Change(0, action="cancel"))
+
+    async def complete(self, request: web.Request) -> web.Response:
+        return self._change(self._find(request), Change(0, action="complete"))
+
+    async def change(self, request: web.Request) -> web.Response:
+        body = await fields(request)
+        insist(body, "change", lambda: change_problems(body))
+        if "after" in body or "after_start" in body:
+            raise BadInput("a change through the control API happens now: it takes no after and no after_start")
+        event = self._find(request)
+        if "resources" in body:
+            groups, group_of = self._groups()
+            wanted = {"type": event.content.type, "resources": [event.content.resources[0]], "changes": [body]}
+            insist(wanted, "event", lambda: event_problems(wanted, groups, group_of))
+        return self._change(event, change_from(body))
+
+    def _change(self, event: LiveEvent, what: Change) -> web.Response:
+        now = self._engine.settle()
+        return self._done(event, actions.change(self._engine.world, event, what, now))
+
+    def _done(self, event: LiveEvent, happened: list[Happening], status: int = 200) -> web.Response:
+        self._engine.report(happened)
+        self._engine.poke()
+        return web.json_response(event_state(event), status=status)
+
+    def _find(self, request: web.Request) -> LiveEvent:
+        return self._engine.world.find(request.match_info["event"])
+
+    def _fresh_name(self) -> str:
+        self._count += 1
+        return "control%d" % self._count
+
+    def _insist_on_new_name(self, name: str) -> None:
+        try:
+            self._engine.world.find(name)
+        except UnknownEvent:
+            return
+        raise BadInput("there is an event called %s already" % name)
+
+    def _known(self, name: str) -> None:
+        try:
+            self._engine.world.find(name)
+        except UnknownEvent:
+            raise BadInput("after: there is no event %s" % name) from None
+
+    def _groups(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+        world = self._engine.world
+        return ({group.name: {"kind": group.kind} for group in world.groups.values()},
+                {vm.name: vm.group for vm in world.vms.values()})

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The control API's doors to faults."""
+from __future__ import annotations
+
+from aiohttp import web
+
+from .request_body import BadInput, fields, insist
+from ..scenario.cross_checks import fault_problems
+from ..server.engine import Engine
+from ..scenario.fault_kinds import KINDS, fault_from
+from .state import fault_state
+
+
+class FaultDoors:
+    """Everything below /faults."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/faults", self.show_all), web.post("/faults", self.inject), web.delete("/faults", self.clear),
+            web.delete("/faults/{number}", self.clear_one), web.get("/fault-kinds", self.kinds),
+        ]
+
+    async def show_all(self, _request: web.Request) -> web.Response:
+        engine, now = self._engine, self._engine.settle()
+        return web.json_response({"faults": [fault_state(engine, each, now) for each in engine.faults.all()]})
+
+    async def kinds(self, _request: web.Request) -> web.Response:
+        return web.json_response({name: {"meaning": kind.meaning, "options": list(kind.may)} for name, kind in KINDS.items()})
+
+    async def inject(self, request: web.Request) -> web.Response:
+        """From now on: from, to and for count from this moment."""
+        body = await fields(request)
+        vms = self._engine.world.vms
+        sources = {vm.name for vm in vms.values() if vm.source}
+        insist(body, "fault", lambda: fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources))
+        now = self._engine.settle()
+        active = self._engine.inject(fault_from(body), now)
+        self._engine.note("fault-injected", number=active.number, kind=active.fault.kind)
+        return web.json_response(fault_state(self._engine, active, now), status=201)
+
+    async def clear(self, _request: web.Request) -> web.Response:
+        return self._cleared(self._engine.faults.clear())
+
+    async def clear_one(self, request: web.Request) -> web.Response:
+        number = request.match_info["number"]
+        good = number.isascii() and number.isdigit() and len(number) < 19
+        removed = self._engine.faults.clear(int(number)) if good else 0
+        if not removed:
+            raise BadInput("there is no fault %s" % number)
+        return self._cleared(removed)
+
+    def _cleared(self, removed: int) -> web.Response:
+        self._engine.note("faults-cleared", count=removed)
+        self._engine.poke()
+        return web.json_response({"cleared": removed})

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Reading the JSON bodies of the control API."""
+from __future__ import annotations
+
+import json
+from typing import Any, Optional
+
+from aiohttp import web
+
+from ..scenario.schema_check import check
+from ..suggestions import nearest
+from ..scenario.yaml_lines import dotted
+
+
+class BadInput(ValueError):
+    """A request to the control API that makes no sense; the text says why."""
+
+
+async def fields(request: web.Request, may: Optional[set[str]] = None, must: Optional[set[str]] = None) -> dict[str, Any]:
+    """The JSON object in the body; an empty body is an empty object.
+
+    ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises BadInput.
+    """
+    try:
+        text = await request.text()
+        body: Any = json.loads(text) if text.strip() else {}
+    except (ValueError, LookupError, RecursionError) as error:
+        raise BadInput("the body is not JSON: %s" % error) from None
+    if not isinstance(body, dict):
+        raise BadInput("the body is not a JSON object")
+    for name in body:
+        if may is not None and name not in may:
+            raise BadInput("unknown key %s%s" % (name, nearest(name, may)))
+    for name in sorted(must or ()):
+        if name not in body:
+            raise BadInput("the key %s is missing" % name)
+    return body
+
+
+def insist(data: Any, part: str, more: Any = ()) -> None:
+    """Check ``data`` against a part of the scenario schema and ``more`` (path, message) pairs; raises BadInput."""
+    problems = check(data, part) or list(more() if callable(more) else more)
+    if problems:
+        raise BadInput("; ".join("%s%s" % (dotted(path) + ": " if path else "", text) for path, text in problems))

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""One event while it lives: what clients see of it, and what happens to it next."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Mapping, NamedTuple, Optional
+
+from ..scenario.knobs import Knobs
+from ..scenario.plans import AUTOMATIC_APPROVAL, HARDWARE_FAILURE, Change, EventPlan
+
+PLANNED = "Planned"
+SCHEDULED = "Scheduled"
+STARTED = "Started"
+GONE = "Gone"
+
+CONTROL_PLANE = "control-plane"
+
+_LIFE_DESCRIPTION = {
+    ("Freeze", "Platform"): "Host server is undergoing maintenance.",
+    ("Reboot", "Platform"): "Host server is undergoing maintenance.",
+    ("Redeploy", "Platform"): "Host server is undergoing an emergency repair.",
+    ("Reboot", "User"): "Virtual machine is going to be restarted as requested by authorized user.",
+    ("Redeploy", "User"): "Virtual machine is going to be redeployed as requested by authorized user.",
+}
+_FAILURE_DESCRIPTION = "Virtual machine has encountered a failure."
+# medians of spec 2.4.6; every other type is -1, "unknown or not applicable"
+_LIFE_DURATION = {"Freeze": 9}
+
+
+@dataclass(frozen=True)
+class Content:
+    """The members of an event that clients see (spec 1.4), apart from its id, status and NotBefore."""
+
+    type: str
+    resources: tuple[str, ...]
+    source: str
+    description: str
+    duration: int
+    not_before: Optional[str] = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Due(NamedTuple):
+    """Something that happens to an event at a moment of the simulator's clock."""
+
+    moment: float
+    rank: int
+    step: str
+    change: Optional[Change] = None
+    impact: str = ""
+
+
+NEVER = Due(math.inf, 99, "never")
+
+
+@dataclass(eq=False)
+class LiveEvent:
+    """An event of the running simulation; the model alone changes it."""
+
+    number: int
+    plan: EventPlan
+    group: str
+    id: str
+    content: Content
+    status: str = PLANNED
+    appears_at: float = math.inf
+    not_before: int = 0
+    released_at: float = math.inf
+    approvals: dict[str, float] = field(default_factory=dict)
+    approved_at: Optional[float] = None
+    started_at: Optional[float] = None
+    ends_at: float = math.inf
+    gone_at: Optional[float] = None
+    cancelled: bool = False
+    pending: list[Due] = field(default_factory=list)
+    impacts: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @property
+    def visible(self) -> bool:
+        return self.status in (SCHEDULED, STARTED)
+
+    def edit(self, change: Change) -> None:
+        """Take over the visible members that ``change`` names."""
+        edits = {name: getattr(change, name) for name in ("type", "resources", "source", "description", "duration")
+                 if getattr(change, name) is not None}
+        self.content = replace(self.content, **edits)
+
+
+def content_of(plan: EventPlan, knobs: Knobs) -> Content:
+    """What ``plan`` leaves open, filled in with the values that Azure typically shows (spec 1.4, 2.4.6)."""
+    failure = plan.starts == HARDWARE_FAILURE
+    kind = plan.type or knobs.hardware_failure_type
+    usual_source = knobs.terminate_source if kind == "Terminate" else (
+        "User" if plan.starts == AUTOMATIC_APPROVAL else "Platform")
+    source = plan.source or usual_source
+    usual = _FAILURE_DESCRIPTION if failure else _LIFE_DESCRIPTION.get((kind, source), "")
+    return Content(
+        type=kind,
+        resources=plan.resources,
+        source=source,
+        description=usual if plan.description is None else plan.description,
+        duration=_LIFE_DURATION.get(kind, -1) if plan.duration is None else plan.duration,
+        not_before=plan.not_before,
+        extra=plan.extra,
+    )
+
+
+def notice_of(plan: EventPlan, kind: str, knobs: Knobs) -> float:
+    """Simulated seconds from appearance to NotBefore (spec 2.4)."""
+    return knobs.notice_overrides[kind] if plan.notice is None else plan.notice
+
+
+def started_for(plan: EventPlan, kind: str, knobs: Knobs) -> float:
+    """Simulated seconds from Started to removal (spec 2.4.5, 2.4.6)."""
+    return knobs.started_duration[kind] if plan.started_for is None else plan.started_for
+
+
+def whole_second(moment: float) -> int:
+    """NotBefore as a whole second that is never earlier than ``moment`` (spec 2.3.1)."""
+    # a microsecond of grace: 900 s after a whole second is that second, whatever binary fractions say
+    return math.ceil(moment - 1e-6)
+
+
+def impact_of(event: LiveEvent) -> Optional[tuple[str, float]]:
+    """(event type, simulated seconds) of the interruption that a start brings; None when there is none.
+
+    Infinity stands for "until the event is removed". A Reboot may turn out to be a freeze (spec 2.4.8).
+    """
+    kind = event.plan.actual or event.content.type
+    if event.plan.impact_for is not None:
+        lasts = event.plan.impact_for
+    elif event.content.duration >= 0:
+        lasts = float(event.content.duration)
+    else:
+        lasts = float(_LIFE_DURATION.get(kind, -1))
+    if lasts == 0:
+        return None
+    return kind, lasts if lasts > 0 else math.inf

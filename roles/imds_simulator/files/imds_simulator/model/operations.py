@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""What VMs, the control plane and the person at the control API ask of the world."""
+from __future__ import annotations
+
+import dataclasses
+from typing import Optional, Sequence
+
+from . import transitions
+from ..scenario.groups import Vm
+from .occurrence import Happening
+from .events import GONE, PLANNED, SCHEDULED, STARTED, LiveEvent
+from .world import World
+from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
+
+
+class Impossible(ValueError):
+    """The event is in no state for that."""
+
+
+def approvable(world: World, vm: Vm, ids: Sequence[str]) -> dict[str, list[LiveEvent]]:
+    """For each id the events that ``vm`` may approve under it: any of its scope (spec 1.5, 3.1.1)."""
+    fold = str.upper if world.knobs.id_case == "fold" else str
+    by_id: dict[str, list[LiveEvent]] = {}
+    for event in world.seen_by(world.scope_for(vm)):
+        by_id.setdefault(fold(event.id), []).append(event)
+    return {each: by_id.get(fold(each), []) for each in ids}
+
+
+def approve(world: World, events: Sequence[LiveEvent], by: str, now: float) -> list[Happening]:
+    """Approve every one of ``events``; already approved or Started ones stay as they are."""
+    happened = [line for event in events for line in transitions.approve(world, event, by, now)]
+    world.replan(*events)
+    return happened
+
+
+def schedule(world: World, plan: EventPlan, now: float) -> tuple[LiveEvent, list[Happening]]:
+    """Add an event; it appears ``plan.at`` simulated seconds from now."""
+    event = world.add(plan, now)
+    world.replan(event)
+    return event, world.settle(now)
+
+
+def fail(world: World, vms: Sequence[str], kind: Optional[str], name: str, now: float) -> tuple[LiveEvent, list[Happening]]:
+    """The hardware under ``vms`` fails: an event that is Started from its first moment (spec 2.1 transition 4)."""
+    return schedule(world, EventPlan(name=name, resources=tuple(vms), type=kind, starts=HARDWARE_FAILURE), now)
+
+
+def change(world: World, event: LiveEvent, what: Change, now: float) -> list[Happening]:
+    """Change a living event now; raises Impossible when its state does not allow that."""
+    if event.status == GONE:
+        raise Impossible("event %s is over" % event.name)
+    if what.action == "cancel" and event.status == STARTED:
+        raise Impossible("event %s is Started; only a Scheduled event can be cancelled (spec 2.1), use complete" % event.name)
+    if event.status == PLANNED and (what.action == "impact" or what.notice is not None or what.status is not None):
+        raise Impossible("event %s has not appeared yet: it has no NotBefore, status or impact to change" % event.name)
+    if what.action in ("approve", "release") and event.status != SCHEDULED:
+        raise Impossible("event %s is %s, not Scheduled" % (event.name, event.status))
+    happened = transitions.change(world, event, dataclasses.replace(what, after=0.0), now)
+    world.replan(event)
+    return happened + world.settle(now)

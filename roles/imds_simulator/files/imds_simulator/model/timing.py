@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""When the next thing happens to an event: pure functions of its state (spec 2.2)."""
+from __future__ import annotations
+
+from itertools import chain
+from typing import Iterable
+
+from ..scenario.knobs import Knobs
+from .events import GONE, NEVER, PLANNED, SCHEDULED, Due, LiveEvent
+
+
+def next_of(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: float) -> Due:
+    """The next transition of ``event``; ``batch`` are the events of the same delete operation."""
+    if event.status == GONE:
+        return NEVER
+    if event.status == PLANNED:
+        return Due(event.appears_at, 0, "appear")
+    if event.status == SCHEDULED:
+        leave = Due(start_moment(event, batch, knobs, speed), 2, "start")
+    else:
+        leave = Due(event.ends_at, 2, "finish")
+    return min([leave] + event.pending, key=lambda due: (due.moment, due.rank))
+
+
+def start_moment(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: float) -> float:
+    """NotBefore, or earlier once everybody concerned has agreed.
+
+    Everybody: the group itself, the other tenants on the hardware (spec 2.2.3), and for a delete operation the
+    other instances of the batch that are still waiting (spec 2.2.8).
+    """
+    if not knobs.approval_shortens:
+        return float(event.not_before)
+    agreed = event.released_at
+    for each in chain((event,), (mate for mate in batch if mate is not event and mate.status == SCHEDULED)):
+        if each.approved_at is None:
+            return float(event.not_before)
+        agreed = max(agreed, each.approved_at)
+    return min(agreed + knobs.start_delay / speed, float(event.not_before))

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The simulated service: groups, their scopes, their events, and the passing of time (spec 2 and 3).
+
+Pure apart from its own state: every method is told what time it is (``now``, the simulator's clock), nothing
+sleeps, and ``settle(now)`` carries out whatever became due, in the order in which it was due.
+"""
+from __future__ import annotations
+
+import math
+import uuid
+from collections import deque
+from typing import Callable, Iterable, Mapping, Optional, Sequence
+
+from . import transitions
+from .due_queue import Agenda
+from ..scenario.groups import Group, Vm, scope_key
+from .occurrence import Happening
+from ..scenario.knobs import Knobs
+from .events import GONE, Due, LiveEvent, content_of
+from ..scenario.plans import EventPlan, IncarnationStep
+from .scopes import Scope
+from .timing import next_of
+
+# events that are over stay listed up to this many, so that a week of events does not eat memory
+_KEEP_GONE = 1000
+
+
+def new_event_id() -> str:
+    """An upper-case GUID, unique over restarts (spec 1.4.3, T73)."""
+    return str(uuid.uuid4()).upper()
+
+
+class UnknownEvent(LookupError):
+    """No event of that name or id."""
+
+
+class World:
+    """All groups with their scopes and events.
+
+    ``speed`` divides every simulated duration. ``epoch`` is the moment of simulated time 0, None until the
+    first request when the scenario begins with that.
+    """
+
+    def __init__(self, groups: Sequence[Group], plans: Iterable[EventPlan], knobs: Knobs, *, speed: float = 1.0,
+                 epoch: Optional[float] = None, incarnations: Iterable[IncarnationStep] = (),
+                 new_id: Callable[[], str] = new_event_id) -> None:
+        self.groups: Mapping[str, Group] = {group.name: group for group in groups}
+        self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
+        self.knobs = knobs
+        self.speed = speed
+        self.epoch: Optional[float] = None
+        self._live: dict[int, LiveEvent] = {}
+        self.gone: deque[LiveEvent] = deque(maxlen=_KEEP_GONE)
+        self._new_id = new_id
+        self._plans = tuple(plans)
+        self._incarnations = tuple(incarnations)
+        self._steps: list[tuple[float, IncarnationStep]] = []
+        self._scopes: dict[str, Scope] = {}
+        self._scope_of: dict[str, Scope] = {}
+        self._added = 0
+        self._agenda = Agenda()
+        self._batches: dict[tuple[str, str], list[LiveEvent]] = {}
+        self._followers: dict[str, list[LiveEvent]] = {}
+        self._next_due = math.inf
+        self._latest = -math.inf
+        if epoch is not None:
+            self.begin(epoch)
+
+    # -- time
+
+    def wall(self, simulated: float) -> float:
+        """How long ``simulated`` seconds take on the clock."""
+        return simulated / self.speed
+
+    def begin(self, epoch: float) -> None:
+        """Make ``epoch`` simulated time 0: the scenario's events lie in its future."""
+        self.epoch = epoch
+        for plan in self._plans:
+            self.add(plan, epoch)
+        moments = [(epoch + self.wall(step.at), step) for step in self._incarnations]
+        self._steps = sorted(moments, key=lambda each: each[0])
+        self._look_ahead()
+
+    def next_due(self) -> float:
+        """The moment of the next transition, infinity when nothing is to come: the hot path compares this."""
+        return self._next_due
+
+    def settle(self, now: float) -> list[Happening]:
+        """Carry out every transition due until ``now``, each at its own moment, in order."""
+        happened: list[Happening] = []
+        while self._next_due <= now:
+            # never before what already happened: an approval may set an event free whose own moment is past
+            self._latest = max(self._latest, self._next_due)
+            happened += self._carry_out_first(self._latest)
+            self._look_ahead()
+        self._latest = max(self._latest, now)
+        return happened
+
+    def _carry_out_first(self, moment: float) -> list[Happening]:
+        if self._steps and self._steps[0][0] == self._next_due:
+            return transitions.step_incarnation(self, self._steps.pop(0)[1], moment)
+        for scope in self._veiled():
+            if scope.veiled_until == self._next_due:
+                scope.unveil()
+                self.changed([scope] if self.seen_by(scope) else [])
+                return []
+        event = self._live[self._agenda.first()[1]]
+        happened = transitions.carry_out(self, event, self._next_of(event), moment)
+        self._plan(event)
+        return happened
+
+    def _look_ahead(self) -> None:
+        moments = [self._agenda.first()[0]] + [scope.veiled_until for scope in self._veiled()]
+        self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
+
+    def _veiled(self) -> list[Scope]:
+        return [scope for scope in self._scopes.values() if scope.veiled]
+
+    def replan(self, *events: LiveEvent) -> None:
+        """Find out anew when the next transition is due, after ``events`` (none: anything) changed from outside."""
+        for event in events or self.events:
+            self._plan(event)
+        self._look_ahead()
+
+    def _plan(self, event: LiveEvent) -> None:
+        """Put ``event``, and those whose time depends on it, on the agenda; a finished one leaves it."""
+        for each in {event, *self._batch(event), *self._followers.get(event.name, ())}:
+            self._agenda.put(each.number, self._next_of(each).moment)
+        if event.status == GONE and self._live.pop(event.number, None) is not None:
+            self.gone.append(event)
+            for friends in (self._batch(event), self._followers.get(event.plan.after or "", [])):
+                if event in friends:
+                    friends.remove(event)
+
+    def _next_of(self, event: LiveEvent) -> Due:
+        return next_of(event, self._batch(event), self.knobs, self.speed)
+
+    def _batch(self, event: LiveEvent) -> list[LiveEvent]:
+        return self._batches[event.group, event.plan.batch] if event.plan.batch else []
+
+    # -- events
+
+    @property
+    def events(self) -> list[LiveEvent]:
+        """The events that are not over, oldest first."""
+        return list(self._live.values())
+
+    def add(self, plan: EventPlan, base: float) -> LiveEvent:
+        """Put an event into the future: ``plan.at`` counts from ``base``, or from the end of ``plan.after``."""
+        self._added += 1
+        event = LiveEvent(self._added, plan, self.vms[plan.resources[0]].group, plan.id or self._new_id(),
+                          content_of(plan, self.knobs))
+        if plan.after is None:
+            event.appears_at = base + self.wall(plan.at)
+        else:
+            self._followers.setdefault(plan.after, []).append(event)
+            ended = [each.gone_at for each in self.gone if each.name == plan.after and each.gone_at is not None]
+            if ended:
+                event.appears_at = max(base, ended[-1] + self.wall(plan.at))
+        if plan.batch:
+            self._batches.setdefault((event.group, plan.batch), []).append(event)
+        self._live[event.number] = event
+        self._plan(event)
+        return event
+
+    def followers(self, event: LiveEvent) -> list[LiveEvent]:
+        """The events that wait for the end of ``event``."""
+        return self._followers.get(event.name, [])
+
+    def find(self, name_or_id: str) -> LiveEvent:
+        """The event of that name or id, living ones first; raises UnknownEvent."""
+        for event in self.events + list(reversed(self.gone)):
+            if event.name == name_or_id or event.id.upper() == name_or_id.upper():
+                return event
+        raise UnknownEvent(name_or_id)
+
+    # -- scopes
+
+    def scopes(self) -> list[Scope]:
+        return list(self._scopes.values())
+
+    def scope_for(self, vm: Vm) -> Scope:
+        """The scope whose document ``vm`` sees."""
+        scope = self._scope_of.get(vm.name)
+        if scope is None:
+            group = self.groups[vm.group]
+            key = scope_key(group, vm, self.knobs.zone_split)
+            first = self.knobs.incarnation_start if group.incarnation is None else group.incarnation
+            scope = self._scopes.setdefault(key, Scope(key, group.name, first, first))
+            self._scope_of[vm.name] = scope
+        return scope
+
+    def scopes_seeing(self, event: LiveEvent) -> list[Scope]:
+        """Every scope in whose document the event is, or would be, listed (spec 3.1)."""
+        group = self.groups[event.group]
+        whole = not group.own_events_only and not self.knobs.zone_split
+        vms = group.vms[:1] if whole else [self.vms[name] for name in event.content.resources]
+        return list({scope.key: scope for scope in map(self.scope_for, vms)}.values())
+
+    def seen_by(self, scope: Scope) -> list[LiveEvent]:
+        """The events in the document of ``scope``, oldest first."""
+        if scope.veiled:
+            return []
+        return [event for event in self.events if event.group == scope.group and event.visible
+                and scope in self.scopes_seeing(event)]
+
+    def changed(self, scopes: Iterable[Scope]) -> None:
+        """Raise the incarnation of ``scopes`` for one visible change."""
+        for scope in scopes:
+            # what is withheld after enabling changes nothing that anybody sees
+            scope.changed(0 if scope.veiled else self.knobs.incarnation_step)
+
+    def turn(self, knobs: Knobs) -> None:
+        """Use other knobs from now on."""
+        split = knobs.zone_split != self.knobs.zone_split
+        if split:
+            self._scope_of.clear()
+        self.knobs = knobs
+        for scope in self._scopes.values():
+            scope.changed(knobs.incarnation_step if split else 0)
+        self.replan()

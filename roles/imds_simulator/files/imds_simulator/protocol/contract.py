@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The HTTP contract (spec 1): what is refused and how, and what is answered. Pure but for the world's state."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Optional
+
+from ..model import operations as actions
+
+from . import approval_request as approval
+from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
+from ..scenario.groups import Vm
+from ..model.occurrence import Happening
+from ..scenario.knobs import Knobs
+from .instance_lookup import InstanceMetadata
+from ..model.world import World
+from .document import Documents
+from .responses import JSON_TYPE, Reply, error, header_error, json_reply, version_error
+from .request_target import EVENTS, INSTANCE, UNKNOWN, VERSIONS, Target
+
+_METHODS = {EVENTS: ("GET", "POST"), INSTANCE: ("GET",), VERSIONS: ("GET",)}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request; ``headers`` finds names in any letter case."""
+
+    method: str
+    target: Target
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The reply and what the request brought about; ``note`` is for the log."""
+
+    reply: Reply
+    happened: list[Happening] = field(default_factory=list)
+    note: Optional[Mapping[str, object]] = None
+
+
+def refusal(ask: Ask, knobs: Knobs) -> Optional[Reply]:
+    """The error for a request that breaks the rules of spec 1.1 to 1.3, None for a good one."""
+    target = ask.target
+    if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
+        return error(404, "Not found. The requested path does not exist")
+    if ask.method not in _METHODS[target.route]:
+        return error(405, "Method not allowed. Http method isn't allowed for this path",
+                     (("Allow", ", ".join(_METHODS[target.route])),))
+    if "X-Forwarded-For" in ask.headers:
+        return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
+    if target.duplicates:
+        return error(400, "Bad request. Duplicate query parameters are not allowed")
+    headerless = target.route == EVENTS and target.version == PREVIEW_VERSION
+    if not headerless and not _metadata_header(ask.headers.get("Metadata"), knobs.metadata_value):
+        return header_error(knobs.error_wording)
+    return _version_refusal(target, knobs)
+
+
+def _metadata_header(value: Optional[str], accepted: str) -> bool:
+    if value is None:
+        return False
+    if accepted == "any":
+        return True
+    return value == "true" or (accepted == "any_case" and value.strip().lower() == "true")
+
+
+def _version_refusal(target: Target, knobs: Knobs) -> Optional[Reply]:
+    if target.route == VERSIONS:
+        return None
+    if target.route == INSTANCE:
+        if target.version in INSTANCE_VERSIONS:
+            return None
+        return version_error(knobs.error_wording, newest(INSTANCE_VERSIONS))
+    if target.version in SCHEDULED_EVENTS_VERSIONS or target.version in knobs.extra_api_versions:
+        return None
+    own = SCHEDULED_EVENTS_VERSIONS + knobs.extra_api_versions
+    return version_error(knobs.error_wording, newest(own if knobs.newest_versions == "own" else INSTANCE_VERSIONS))
+
+
+class Service:
+    """Answers good requests from the state of the world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.documents = Documents(world)
+        self._instances = InstanceMetadata(world.groups)
+
+    def metadata(self, ask: Ask, vm: Vm) -> Reply:
+        """Answer ``/metadata/instance`` and ``/metadata/versions``."""
+        if ask.target.route == VERSIONS:
+            return json_reply({"apiVersions": list(INSTANCE_VERSIONS)})
+        wanted = ask.target.query.get("format", "json").lower()
+        if wanted not in ("json", "text"):
+            return error(400, "Bad request. format is invalid")
+        return self._instances.answer(vm.group, vm.name, ask.target.version or "", ask.target.below, wanted)
+
+    def events(self, ask: Ask, vm: Vm) -> Reply:
+        """Answer a GET of the document (spec 1.4), 304 when the client has it already (spec 1.2.7)."""
+        document = self.documents.document(self.world.scope_for(vm), ask.target.version or "")
+        if not self.world.knobs.etag:
+            return Reply(200, document.body, JSON_TYPE)
+        headers = (("ETag", document.etag),)
+        known = ask.headers.get("If-None-Match")
+        if known is not None and (known.strip() == "*" or document.etag in known):
+            return Reply(304, b"", "", headers)
+        return Reply(200, document.body, JSON_TYPE, headers)
+
+    def approve(self, ask: Ask, vm: Vm, body: bytes, now: float) -> Answer:
+        """Answer a POST by the table of spec 1.5."""
+        knobs = self.world.knobs
+        if len(body) > knobs.max_body:
+            return _refused(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])
+        try:
+            ids = approval.event_ids(body)
+        except approval.Malformed as why:
+            return _refused(error(400, "Bad request. %s" % why), [])
+        if knobs.duplicate_ids == "reject" and len({each.upper() for each in ids}) < len(ids):
+            return _refused(error(400, "Bad request. Duplicate event ids"), ids)
+        found = actions.approvable(self.world, vm, ids)
+        unknown = [each for each in ids if not found[each]]
+        if unknown:
+            mixed = len(unknown) < len(ids)
+            mixed_status = 200 if knobs.partial_batch == "apply_valid" else 400
+            status = mixed_status if mixed else knobs.unknown_event_status
+            if status != 200:
+                return _refused(error(status, "Bad request. Unknown event id %s" % unknown[0]), ids)
+        events = [event for each in ids for event in found[each]]
+        if knobs.started_event_status != 200 and any(event.status == "Started" for event in events):
+            return _refused(error(knobs.started_event_status, "Bad request. The event has already started"), ids)
+        happened = actions.approve(self.world, events, vm.name, now)
+        note = {"ids": _loggable(ids), "new": [line.event for line in happened]}
+        if knobs.post_body == "document":
+            return Answer(self.events(Ask("GET", ask.target, {}), vm), happened, note)
+        return Answer(Reply(200, b"", JSON_TYPE), happened, note)
+
+
+def _refused(reply: Reply, ids: list[str]) -> Answer:
+    return Answer(reply, [], {"ids": _loggable(ids), "refused": reply.body.decode()[:200]})
+
+
+def _loggable(ids: list[str]) -> list[str]:
+    """As much of ``ids`` as the log keeps: clients may send 64 KiB of them, ten thousand times."""
+    return [each[:64] for each in ids[:20]]

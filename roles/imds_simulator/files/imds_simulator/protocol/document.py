@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The scheduled-events document as bytes, per scope and api-version (spec 1.3, 1.4)."""
+from __future__ import annotations
+
+import hashlib
+import time
+from email.utils import formatdate
+from typing import Any, Mapping, NamedTuple
+
+from ..api_versions import FIELD_SINCE, LATEST_EVENTS_VERSION, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
+from ..scenario.groups import Vm
+from ..scenario.knobs import Knobs
+from ..model.events import STARTED, LiveEvent
+from ..model.world import World
+from .responses import compact
+from ..model.scopes import Scope
+
+
+# the last second of the year 9999: later ones have no RFC 1123 form
+_LAST_DATE = 253402300799.0
+
+
+class Document(NamedTuple):
+    """A rendered document and the tag that changes with it."""
+
+    body: bytes
+    etag: str
+
+
+class Documents:
+    """Renders documents and keeps each until the scope's revision changes."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._kept: dict[tuple[str, str], tuple[int, Document]] = {}
+
+    def document(self, scope: Scope, version: str) -> Document:
+        """The document that members of ``scope`` get for ``version``."""
+        kept = self._kept.get((scope.key, version))
+        if kept is not None and kept[0] == scope.revision:
+            return kept[1]
+        body = compact(document(self._world, scope, version))
+        # the incarnation can repeat after a reset; a tag over the content cannot lie
+        fresh = Document(body, '"%s"' % hashlib.sha256(body).hexdigest()[:16])
+        self._kept[scope.key, version] = (scope.revision, fresh)
+        return fresh
+
+
+def document(world: World, scope: Scope, version: str) -> dict[str, Any]:
+    """The document of ``scope`` as ``version`` shows it."""
+    shown_as = version if version in SCHEDULED_EVENTS_VERSIONS else LATEST_EVENTS_VERSION
+    events = [event for event in world.seen_by(scope)
+              if world.knobs.type_gating == "show" or TYPE_SINCE.get(event.content.type, "") <= shown_as]
+    if world.knobs.event_order == "newest_first":
+        events.reverse()
+    underscore = shown_as == PREVIEW_VERSION and world.groups[scope.group].kind != "cloud_service"
+    return {
+        "DocumentIncarnation": scope.incarnation,
+        "Events": [_member(event, world.vms, world.knobs, shown_as, "_" if underscore else "") for event in events],
+    }
+
+
+def _member(event: LiveEvent, vms: Mapping[str, Vm], knobs: Knobs, version: str, prefix: str) -> dict[str, Any]:
+    content = event.content
+    members = {
+        "EventId": event.id,
+        "EventStatus": event.status,
+        "EventType": content.type,
+        "ResourceType": "VirtualMachine",
+        "Resources": [prefix + vms[name].resource_name for name in content.resources],
+        "NotBefore": _not_before(event, knobs),
+        "Description": content.description,
+        "EventSource": content.source,
+        "DurationInSeconds": content.duration,
+    }
+    shown = {name: value for name, value in members.items() if FIELD_SINCE.get(name, "") <= version}
+    return {**shown, **content.extra}
+
+
+def _not_before(event: LiveEvent, knobs: Knobs) -> str:
+    if event.status == STARTED and knobs.started_not_before == "blank":
+        return ""
+    if event.content.not_before is not None:
+        return event.content.not_before
+    if knobs.not_before_format == "iso":
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.not_before))
+    return http_date(event.not_before)
+
+
+def http_date(moment: float) -> str:
+    """RFC 1123 in GMT with English names under any locale (spec 2.3.1)."""
+    return formatdate(min(moment, _LAST_DATE), usegmt=True)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Instance metadata of a VM (spec 3.3): built from its group, then whatever the scenario overrides."""
+from __future__ import annotations
+
+import uuid
+from typing import Any, Mapping
+
+from ..api_versions import COMPUTE_FIELD_SINCE
+from ..scenario.groups import Group, Vm
+
+_SUBSCRIPTION = "00000000-0000-4000-8000-00005eed0001"
+_RESOURCE_GROUP = "rg-simulated"
+_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def instance_document(group: Group, vm: Vm) -> dict[str, Any]:
+    """Everything that ``/metadata/instance`` says about ``vm``; all primitives are strings."""
+    document = {"compute": _compute(group, vm), "network": _network(group, vm)}
+    merged = _merge(_merge(document, group.instance), vm.instance)
+    result: dict[str, Any] = _strings(merged)
+    return result
+
+
+def for_version(document: Mapping[str, Any], version: str) -> dict[str, Any]:
+    """``document`` without the members of ``compute`` that are younger than ``version``."""
+    compute = {name: value for name, value in document.get("compute", {}).items()
+               if COMPUTE_FIELD_SINCE.get(name, "") <= version}
+    return {**document, "compute": compute}
+
+
+def _compute(group: Group, vm: Vm) -> dict[str, Any]:
+    name = vm.resource_name
+    in_scale_set = group.kind == "scale_set"
+    number = name.rpartition("_")[2]
+    uniform = in_scale_set and group.orchestration == "uniform"
+    base = "/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Compute/" % (_SUBSCRIPTION, _RESOURCE_GROUP)
+    compute: dict[str, Any] = {
+        "azEnvironment": "AzurePublicCloud",
+        "evictionPolicy": "",
+        "location": "westeurope",
+        "name": name,
+        "offer": "",
+        "osProfile": {"adminUsername": "azureuser", "computerName": _hostname(group, number) if uniform else name,
+                      "disablePasswordAuthentication": "true"},
+        "osType": "Linux",
+        "placementGroupId": _guid("placement", group.name) if uniform else "",
+        "platformFaultDomain": vm.fault_domain,
+        "platformUpdateDomain": vm.update_domain,
+        "priority": "Regular",
+        "provider": "Microsoft.Compute",
+        "publisher": "",
+        "resourceGroupName": _RESOURCE_GROUP,
+        "resourceId": base + ("virtualMachineScaleSets/%s/virtualMachines/%s" % (group.name, number)
+                              if uniform else "virtualMachines/%s" % name),
+        "sku": "",
+        "subscriptionId": _SUBSCRIPTION,
+        "tags": "",
+        "tagsList": [],
+        "version": "",
+        "vmId": _guid("vm", vm.name),
+        "vmScaleSetName": group.name if in_scale_set else "",
+        "vmSize": "Standard_D2s_v5",
+        "zone": vm.zone,
+    }
+    if in_scale_set and not uniform:
+        compute["virtualMachineScaleSet"] = {"id": base + "virtualMachineScaleSets/%s" % group.name}
+    return compute
+
+
+def _network(group: Group, vm: Vm) -> dict[str, Any]:
+    index = group.vms.index(vm)
+    address = vm.source or "10.0.%d.%d" % (index // 250, 4 + index % 250)
+    return {"interface": [{
+        "ipv4": {"ipAddress": [{"privateIpAddress": address, "publicIpAddress": ""}],
+                 "subnet": [{"address": address.rpartition(".")[0] + ".0", "prefix": "24"}]},
+        "ipv6": {"ipAddress": []},
+        "macAddress": "000D3A%06X" % index,
+    }]}
+
+
+def _hostname(group: Group, number: str) -> str:
+    """The host name of a uniform instance: prefix and six base-36 digits (spec 3.2.1)."""
+    value, digits = int(number) if number.isdigit() else 0, ""
+    while value:
+        value, rest = divmod(value, 36)
+        digits = _BASE36[rest] + digits
+    return group.name + digits.rjust(6, "0")
+
+
+def _guid(kind: str, name: str) -> str:
+    """The same name gets the same id at every start."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "imds-simulator/%s/%s" % (kind, name)))
+
+
+def _merge(base: Any, override: Any) -> Any:
+    if not isinstance(base, Mapping) or not isinstance(override, Mapping):
+        return override
+    return {**base, **{key: _merge(base.get(key), value) for key, value in override.items()}}
+
+
+def _strings(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _strings(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strings(each) for each in value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Answers to ``/metadata/instance`` and its subtrees (spec 3.3)."""
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Sequence
+
+from ..scenario.groups import Group
+from .instance import for_version, instance_document
+from .responses import TEXT_TYPE, Reply, compact, error, JSON_TYPE
+
+
+class InstanceMetadata:
+    """Instance metadata of all VMs; answers are kept, since they never change."""
+
+    def __init__(self, groups: Mapping[str, Group]) -> None:
+        self._groups = groups
+        self._kept: dict[tuple[str, str, tuple[str, ...], str], Reply] = {}
+
+    def answer(self, group: str, vm_name: str, version: str, path: tuple[str, ...], wanted: str) -> Reply:
+        """The element at ``path`` as "json" or "text": 404 for an unknown one, 400 for a leaf as JSON."""
+        key = (vm_name, version, tuple(name.lower() for name in path), wanted)
+        reply = self._kept.get(key)
+        if reply is None:
+            vm = next(each for each in self._groups[group].vms if each.name == vm_name)
+            document = for_version(instance_document(self._groups[group], vm), version)
+            reply = element(document, path, wanted)
+            # unknown paths are endless, known ones are not
+            if reply.status == 200:
+                self._kept[key] = reply
+        return reply
+
+
+def element(document: Mapping[str, Any], path: Sequence[str], wanted: str) -> Reply:
+    """One element of ``document``; names match in any letter case, as the path does (spec 1.1.3)."""
+    found: Any = document
+    for name in path:
+        found = _child(found, name)
+        if found is None:
+            return error(404, "Not found. The requested element does not exist")
+    if isinstance(found, str):
+        if wanted != "text":
+            return error(400, "Bad request. Parameter format=text is required for a leaf element")
+        return Reply(200, found.encode(), TEXT_TYPE)
+    if wanted == "text":
+        return Reply(200, "\n".join(_listing(found)).encode(), TEXT_TYPE)
+    return Reply(200, compact(found), JSON_TYPE)
+
+
+def _child(node: Any, name: str) -> Optional[Any]:
+    if isinstance(node, Mapping):
+        return next((value for key, value in node.items() if key.lower() == name.lower()), None)
+    if isinstance(node, list) and name.isascii() and name.isdigit() and len(name) < 10 and int(name) < len(node):
+        return node[int(name)]
+    return None
+
+
+def _listing(node: Any) -> list[str]:
+    """A subtree as text: its names, those with something below them ending in a slash."""
+    items = node.items() if isinstance(node, Mapping) else enumerate(node)
+    return ["%s%s" % (name, "" if isinstance(value, str) else "/") for name, value in items]

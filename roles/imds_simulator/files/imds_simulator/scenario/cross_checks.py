@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""What a schema cannot see: names that nothing has, addresses that two have, faults that cannot be."""
+from __future__ import annotations
+
+from typing import Any, Iterator, Mapping, Optional
+
+from .fault_kinds import FaultError, fault_from
+from .groups import parse_address, source_address
+from .knobs import KnobError, Knobs, change_knobs
+from ..suggestions import nearest
+from .yaml_lines import Path
+
+Found = Iterator[tuple[Path, str]]
+
+
+def crosscheck(data: Mapping[str, Any], unsound: frozenset[Path] = frozenset()) -> list[tuple[Path, str]]:
+    """Everything wrong with ``data`` as (path, message).
+
+    ``data`` fits the schema, except for the items at ``unsound`` (such as ``("events", 3)``), which are passed over.
+    """
+    group_of = {vm: name for name, group in data["groups"].items() for vm in group["vms"]}
+    found = list(_vms(data))
+    found += _knobs(data.get("knobs", {}))
+    for index, event in _sound(data, "events", unsound):
+        found += [(("events", index) + path, text) for path, text in event_problems(event, data["groups"], group_of)]
+    found += _names_of_events(data.get("events", ()), unsound)
+    for index, step in _sound(data, "incarnations", unsound):
+        if step["group"] not in data["groups"]:
+            found.append((("incarnations", index, "group"), _unknown("group", step["group"], data["groups"])))
+    sources = {name for group in data["groups"].values() for name, vm in group["vms"].items() if (vm or {}).get("source")}
+    for index, fault in _sound(data, "faults", unsound):
+        found += [(("faults", index) + path, text) for path, text in fault_problems(fault, group_of, sources)]
+    if "default_vm" in data and data["default_vm"] not in group_of:
+        found.append((("default_vm",), _unknown("VM", data["default_vm"], group_of)))
+    return found
+
+
+def _sound(data: Mapping[str, Any], section: str, unsound: frozenset[Path]) -> Iterator[tuple[int, Any]]:
+    for index, item in enumerate(data.get(section, ())):
+        if (section, index) not in unsound:
+            yield index, item
+
+
+def event_problems(event: Mapping[str, Any], groups: Mapping[str, Any], group_of: Mapping[str, str]) -> Found:
+    """What is wrong with one event: ``groups`` name -> group data, ``group_of`` VM name -> group name."""
+    if "type" not in event and event.get("starts") != "hardware_failure":
+        yield (), "the key type is missing (only starts: hardware_failure goes without)"
+    yield from _resources(event["resources"], ("resources",), groups, group_of)
+    for index, change in enumerate(event.get("changes", ())):
+        path: Path = ("changes", index)
+        yield from ((path + more, text) for more, text in change_problems(change))
+        if "resources" in change:
+            yield from _resources(change["resources"], path + ("resources",), groups, group_of)
+            homes = {group_of.get(name) for name in (event["resources"][0], change["resources"][0])} - {None}
+            if len(homes) > 1:
+                yield path + ("resources",), "an event cannot move to another group"
+
+
+def change_problems(change: Mapping[str, Any]) -> Found:
+    """What is wrong with one change of an event."""
+    if "after" in change and "after_start" in change:
+        yield ("after_start",), "give either after or after_start, not both"
+    edits = sorted(set(change) - {"after", "after_start", "action", "impact_for"})
+    action = change.get("action", "edit")
+    if action == "edit" and not edits:
+        yield (), "this change changes nothing"
+    if action == "impact" and "impact_for" not in change:
+        yield (), "an impact needs impact_for, how long it lasts"
+    if action not in ("edit", "impact") and edits:
+        yield (edits[0],), "action %s does not take %s" % (action, ", ".join(edits))
+
+
+def fault_problems(fault: Mapping[str, Any], vms: Mapping[str, Any], sources: set[str]) -> Found:
+    """What is wrong with one fault; ``sources`` are the VMs known by source address."""
+    named = fault.get("vm", ())
+    for name in [named] if isinstance(named, str) else named:
+        if name not in vms:
+            yield ("vm",), _unknown("VM", name, vms)
+        elif fault["kind"] == "refuse" and name in sources:
+            yield ("vm",), ("%s shares its listening address with others (it is known by source address), and one cannot "
+                            "refuse one client of a shared listener: use reset" % name)
+    try:
+        fault_from(fault)
+    except FaultError as error:
+        yield (error.key,), str(error)
+
+
+def _vms(data: Mapping[str, Any]) -> Found:
+    homes: dict[str, str] = {}
+    addresses: dict[str, str] = {}
+    for group_name, group in data["groups"].items():
+        path: Path = ("groups", group_name)
+        if group.get("kind") != "scale_set":
+            for key in ("orchestration", "gpu_single_fault_domain"):
+                if key in group:
+                    yield path + (key,), "only a scale_set has %s" % key
+        uniform = group.get("kind") == "scale_set" and group.get("orchestration", "uniform") == "uniform"
+        for name, vm in group["vms"].items():
+            here = path + ("vms", name)
+            vm = vm or {}
+            if name in homes:
+                yield here, "a VM of this name is in group %s already (use resource_name for equal Azure names)" % homes[name]
+            homes.setdefault(name, group_name)
+            stem, _mark, number = vm.get("resource_name", name).rpartition("_")
+            if uniform and (stem != group_name or not number.isdigit()):
+                yield here, "an instance of a uniform scale set is called %s_NUMBER (spec 3.2)" % group_name
+            yield from _addresses(vm, here, name, addresses)
+
+
+def _addresses(vm: Mapping[str, Any], here: Path, name: str, taken: dict[str, str]) -> Found:
+    if "listen" in vm and "source" in vm:
+        yield here + ("source",), "a VM is known either by its own listen address or by its source address"
+    for key in ("listen", "source"):
+        if key not in vm:
+            continue
+        try:
+            address = str(parse_address(vm[key])) if key == "listen" else source_address(vm[key])
+        except ValueError as error:
+            yield here + (key,), str(error)
+            continue
+        if address in taken and not address.endswith(":0"):
+            yield here + (key,), "%s has the address %s already" % (taken[address], address)
+        taken.setdefault(address, name)
+
+
+def _resources(names: list[str], path: Path, groups: Mapping[str, Any], group_of: Mapping[str, str]) -> Found:
+    known = [name for name in names if name in group_of]
+    for index, name in enumerate(names):
+        if name not in group_of:
+            yield path + (index,), _unknown("VM", name, group_of)
+        elif group_of[name] != group_of[known[0]]:
+            yield path + (index,), "%s is in group %s, but %s in group %s: an event concerns one group (spec 3.1.1)" % (
+                name, group_of[name], known[0], group_of[known[0]])
+    if len(names) > 1 and known:
+        group = groups[group_of[known[0]]]
+        if group.get("kind") == "standalone":
+            yield path, "VMs of a standalone group share no event: one event each (spec 3.1.1)"
+
+
+def _names_of_events(events: Any, unsound: frozenset[Path]) -> Found:
+    names: dict[str, int] = {}
+    for index, event in enumerate(events):
+        name = event.get("name", "event%d" % (index + 1)) if isinstance(event, Mapping) else ""
+        if name in names:
+            yield ("events", index, "name"), "events[%d] is called %s already" % (names[name], name)
+        names.setdefault(name, index)
+    for index, event in _sound({"events": events}, "events", unsound):
+        if "after" in event and event["after"] not in names:
+            yield ("events", index, "after"), _unknown("event", event["after"], names)
+        elif "after" in event and not unsound and _in_a_circle(index, events, names):
+            yield ("events", index, "after"), "these events wait for each other"
+
+
+def _in_a_circle(index: int, events: Any, names: Mapping[str, int]) -> bool:
+    at: Optional[int] = index
+    for _hop in events:
+        at = names.get(events[at]["after"]) if at is not None and "after" in events[at] else None
+        if at == index:
+            return True
+    return False
+
+
+def _knobs(knobs: Mapping[str, Any]) -> Found:
+    for name, value in knobs.items():
+        try:
+            change_knobs(Knobs(), {name: value})
+        except KnobError as error:
+            yield ("knobs", name), str(error)
+
+
+def _unknown(what: str, name: str, known: Any) -> str:
+    shown = sorted(known)
+    hint = nearest(name, shown) or ("; there are %s" % ", ".join(shown) if len(shown) <= 20 else "")
+    return "there is no %s %s%s" % (what, name, hint)

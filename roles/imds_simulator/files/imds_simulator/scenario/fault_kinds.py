@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The faults by name: what a scenario or the control API can ask for, and with which options."""
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional
+
+from ..times import parse_duration, parse_signed_duration
+from ..server.active_faults import Fault
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A named fault: its action, the options it fills in, and those that may be given."""
+
+    action: str
+    meaning: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    may: tuple[str, ...] = ()
+
+
+_ANSWER = ("headers", "body", "body_base64", "content_type", "retry_after", "retry_after_format")
+# what RFC 9110 allows in the name of a header, and what ends or spoils a value
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BREAK = re.compile(r"[\r\n\0]")
+_HTML = "<html><head><title>Sign in</title></head><body><h1>Proxy</h1></body></html>"
+
+
+def _status(status: int, meaning: str, **options: Any) -> Kind:
+    return Kind("status", meaning, {"status": status, **options}, _ANSWER)
+
+
+def _body(body: str, meaning: str, content_type: str = "application/json; charset=utf-8") -> Kind:
+    return Kind("body", meaning, {"status": 200, "body": body, "content_type": content_type}, ("headers",))
+
+
+KINDS: Mapping[str, Kind] = {
+    "status": Kind("status", "any status; body defaults to the general error shape", {}, ("status",) + _ANSWER),
+    "bad-request": _status(400, "400"),
+    "not-found": _status(404, "404: the endpoint is updating"),
+    "gone": _status(410, "410: the host is being updated; Azure says for at most 70 s"),
+    "too-many-requests": _status(429, "429 whatever the real rate is", message="Too many requests"),
+    "server-error": _status(500, "500"),
+    "unavailable": _status(503, "503"),
+    "forbidden-html": Kind("status", "403 and HTML: a proxy answered, not IMDS",
+                           {"status": 403, "body": _HTML, "content_type": "text/html"}, ("headers",)),
+    "body": Kind("body", "200 and any body", {"status": 200}, _ANSWER),
+    "empty": _body("", "200 and no body"),
+    "html": _body(_HTML, "200 and HTML", "text/html"),
+    "not-json": _body("Service is starting", "200 and plain text", "text/plain"),
+    "null": _body("null", "200 and null"),
+    "list": _body("[]", "200 and []"),
+    "object": _body("{}", "200 and {}"),
+    "events-null": _body('{"DocumentIncarnation":1,"Events":null}', "200 and Events null"),
+    "bom": Kind("mangle", "the true body behind a UTF-8 byte order mark", {"how": "bom"}),
+    "invalid-utf8": Kind("mangle", "the true body with bytes that are no UTF-8", {"how": "invalid-utf8"}),
+    "cut-json": Kind("mangle", "the first half of the true body with a Content-Length to match", {"how": "cut"}),
+    "oversized": Kind("oversized", "the true body padded with spaces to that size", {"size": 16 * 1024 * 1024}, ("size",)),
+    "truncated": Kind("truncate", "the connection closes before Content-Length is reached", {"how": "length"}, ("keep",)),
+    "truncated-chunked": Kind("truncate", "the connection closes inside a chunked body", {"how": "chunked"}, ("keep",)),
+    "trickle": Kind("trickle", "the true answer, a few bytes per second (real time)",
+                    {"part": "body", "bytes_per_second": 1.0}, ("bytes_per_second", "part")),
+    "trickle-header": Kind("trickle", "as trickle, from the status line on",
+                           {"part": "header", "bytes_per_second": 1.0}, ("bytes_per_second",)),
+    "hang": Kind("hang", "no answer until the fault is over, then the connection is closed"),
+    "delay": Kind("delay", "the true answer after so long", {"delay": 10.0}, ("delay",)),
+    "slow-first-answer": Kind("delay", "each VM's first answer takes so long", {"delay": 119.0}, ("delay",)),
+    "refuse": Kind("refuse", "connection refused: the listening socket is closed for the window"),
+    "reset": Kind("reset", "the connection is reset (RST) instead of an answer"),
+    "redirect": Kind("status", "302 to another address", {"status": 302, "body": "", "location": "http://127.0.0.1:9/"},
+                     ("status", "location", "headers")),
+    "lost-request": Kind("lost-request", "the connection is reset before the service acts"),
+    "lost-answer": Kind("lost-answer", "the service acts, then the connection is reset"),
+    "date-skew": Kind("date-skew", "the true answer with a Date header that is so far off", {"skew": 1200.0}, ("skew",)),
+    "close-idle": Kind("close-idle", "the true answer, then the kept-alive connection is closed unannounced",
+                       {"idle": 0.05}, ("idle",)),
+}
+
+
+class FaultError(ValueError):
+    """A fault that cannot be; ``key`` is the offending key."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def fault_from(data: Mapping[str, Any]) -> Fault:
+    """The fault that a mapping (checked against the schema) describes; FaultError for what a schema cannot see."""
+    kind = KINDS[data["kind"]]
+    options = {**kind.options, **{name: data[name] for name in OPTION_KEYS if name in data}}
+    for name in OPTION_KEYS:
+        if name in data and name not in kind.may:
+            takes = ", ".join(kind.may) if kind.may else "no options"
+            raise FaultError(name, "fault %s does not take %s (it takes %s)" % (data["kind"], name, takes))
+    if kind.action == "status" and "status" not in options:
+        raise FaultError("status", "fault status needs the status to answer with")
+    _read_options(options)
+    requests = "1" if data["kind"] == "slow-first-answer" and "requests" not in data else str(data.get("requests", "1-"))
+    if kind.action == "refuse" and ("requests" in data or data.get("route", "any") != "any" or "method" in data):
+        raise FaultError("kind", "a refused connection has no request: refuse takes from, to and for, not requests, "
+                                 "route or method")
+    first, last = _window(requests)
+    begins = parse_duration(data.get("from", 0))
+    vms = data.get("vm", ())
+    return Fault(kind=data["kind"], action=kind.action, route=data.get("route", "any"), method=data.get("method", "any"),
+                 vms=(vms,) if isinstance(vms, str) else tuple(vms), first=first, last=last, begins=begins,
+                 ends=_end(data, begins), options=options)
+
+
+OPTION_KEYS = ("status", "headers", "body", "body_base64", "content_type", "retry_after", "retry_after_format", "size",
+               "keep", "bytes_per_second", "part", "delay", "location", "skew", "idle")
+
+
+def _read_options(options: dict[str, Any]) -> None:
+    for name in ("delay", "retry_after", "idle"):
+        if name in options:
+            options[name] = parse_duration(options[name])
+    if "skew" in options:
+        options["skew"] = parse_signed_duration(options["skew"])
+    _insist_on_one_line(options)
+    if "body_base64" in options:
+        try:
+            options["body"] = base64.b64decode(options.pop("body_base64"), validate=True)
+        except ValueError:
+            raise FaultError("body_base64", "this is not base64") from None
+    elif isinstance(options.get("body"), str):
+        options["body"] = options["body"].encode()
+
+
+def _insist_on_one_line(options: Mapping[str, Any]) -> None:
+    """A line break would end the header, and what follows it would be another one."""
+    for name, value in options.get("headers", {}).items():
+        if not _TOKEN.fullmatch(name):
+            raise FaultError("headers", "%r is not the name of a header" % name)
+        if _BREAK.search(str(value)):
+            raise FaultError("headers", "the value of %s is more than one line" % name)
+    for key in ("location", "content_type"):
+        if _BREAK.search(str(options.get(key, ""))):
+            raise FaultError(key, "%s is more than one line" % key)
+
+
+def _window(requests: str) -> tuple[int, Optional[int]]:
+    """``3`` is the third, ``3-`` from the third on, ``3-5`` the third to the fifth."""
+    first, dash, last = requests.partition("-")
+    if not dash:
+        return int(first), int(first)
+    if last and int(last) < int(first):
+        raise FaultError("requests", "the last request comes before the first")
+    return int(first), int(last) if last else None
+
+
+def _end(data: Mapping[str, Any], begins: float) -> float:
+    if "to" in data and "for" in data:
+        raise FaultError("for", "give either to or for, not both")
+    if "for" in data:
+        return begins + parse_duration(data["for"])
+    if "to" not in data:
+        return float("inf")
+    end = parse_duration(data["to"])
+    if end < begins:
+        raise FaultError("to", "the fault ends before it begins")
+    return end

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""What a scenario says, as immutable values. Durations are simulated seconds throughout."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional
+
+from ..server.active_faults import Fault
+from .groups import Group
+from .knobs import Knobs
+
+BY_NOTICE = "by_notice"
+HARDWARE_FAILURE = "hardware_failure"
+AUTOMATIC_APPROVAL = "automatic_approval"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that happens to an event ``after`` so long; None fields stay as they are.
+
+    ``since`` is "appearing" or "start". ``action`` is "edit", "cancel", "complete", "approve" (by the control
+    plane), "release" (by the other tenants) or "impact" (a further short interruption, spec 2.1 case 4).
+    """
+
+    after: float
+    since: str = "appearing"
+    action: str = "edit"
+    type: Optional[str] = None
+    resources: Optional[tuple[str, ...]] = None
+    source: Optional[str] = None
+    description: Optional[str] = None
+    duration: Optional[int] = None
+    notice: Optional[float] = None
+    status: Optional[str] = None
+    impact_for: float = 0.0
+
+
+@dataclass(frozen=True)
+class EventPlan:
+    """One event of a scenario, from its appearance to its removal (spec 2.1); None means "by knob or type"."""
+
+    name: str
+    resources: tuple[str, ...]
+    type: Optional[str] = None
+    at: float = 0.0
+    after: Optional[str] = None
+    starts: str = BY_NOTICE
+    id: Optional[str] = None
+    source: Optional[str] = None
+    description: Optional[str] = None
+    duration: Optional[int] = None
+    notice: Optional[float] = None
+    started_for: Optional[float] = None
+    hold: Optional[float] = None
+    batch: Optional[str] = None
+    actual: Optional[str] = None
+    impact_for: Optional[float] = None
+    not_before: Optional[str] = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True)
+class IncarnationStep:
+    """A jump or reset of a group's DocumentIncarnation without a change of its events (spec 2.5)."""
+
+    at: float
+    group: str
+    to: Optional[int] = None
+    add: int = 0
+
+
+@dataclass(frozen=True)
+class ImpactCommands:
+    """Commands (argument lists) to run for each resource: (event type, "start" or "end") -> argv."""
+
+    commands: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    timeout: float = 60.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A whole scenario file. ``begin`` is "start" or "first_request": when simulated time 0 is."""
+
+    title: str
+    groups: tuple[Group, ...]
+    events: tuple[EventPlan, ...] = ()
+    incarnations: tuple[IncarnationStep, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    knobs: Knobs = field(default_factory=Knobs)
+    impact: ImpactCommands = field(default_factory=ImpactCommands)
+    speed: float = 1.0
+    begin: str = "start"
+    default_vm: Optional[str] = None

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The running simulation: world, clock, faults and log in one place, and time passing by itself."""
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Awaitable, Callable, Iterable, Optional
+
+from .clock import Clock
+from ..protocol.contract import Service
+from .active_faults import ActiveFault, Fault, FaultBook
+from ..scenario.groups import Vm
+from ..model.occurrence import Happening
+from .impact import Impact
+from .activity_log import Journal, iso
+from ..model.world import World
+from ..scenario.plans import Scenario
+from ..protocol.rate_limit import RateLimit
+from ..model.scopes import Scope
+
+# the ticker looks at least so often (real seconds), should the system clock be set
+_LONGEST_SLEEP = 3600.0
+
+
+class Engine:
+    """One scenario in motion. ``say`` prints a line for the person who watches."""
+
+    def __init__(self, scenario: Scenario, clock: Clock, say: Callable[[str], None]) -> None:
+        begins = scenario.begin == "start"
+        self.scenario = scenario
+        self.clock = clock
+        self.started = clock.now()
+        self.world = World(scenario.groups, scenario.events, scenario.knobs, speed=scenario.speed,
+                           epoch=self.started if begins else None, incarnations=scenario.incarnations)
+        self.service = Service(self.world)
+        self.journal = Journal()
+        self.faults = FaultBook()
+        self.rate = RateLimit()
+        self.impact = Impact(scenario.impact, self.note)
+        self._say = say
+        self._poke: Optional[asyncio.Future[None]] = None
+        if begins:
+            self._begin_faults()
+
+    # -- time
+
+    def settle(self) -> float:
+        """Bring the world up to now and return now."""
+        now = self.clock.now()
+        if self.world.next_due() <= now:
+            self.report(self.world.settle(now))
+        return now
+
+    def advance(self, simulated: float) -> float:
+        """Move the clock by simulated seconds; whatever falls due on the way happens in order."""
+        self.clock.advance(self.world.wall(simulated))
+        now = self.settle()
+        self.poke()
+        return now
+
+    def poke(self) -> None:
+        """Make the ticker look again: something may be due earlier than it thinks."""
+        if self._poke is not None and not self._poke.done():
+            self._poke.set_result(None)
+
+    async def tick(self, also: Callable[[], Awaitable[None]]) -> None:
+        """Let time pass until cancelled; ``also()`` is awaited after every step."""
+        while True:
+            now = self.settle()
+            await also()
+            due = min(self.world.next_due(), self.faults.next_refusal_edge(now))
+            self._poke = asyncio.get_running_loop().create_future()
+            try:
+                # never 0: a due moment just ahead must not become a busy loop
+                await asyncio.wait_for(self._poke, min(max(due - self.clock.now(), 0.001), _LONGEST_SLEEP))
+            except asyncio.TimeoutError:
+                pass
+
+    # -- what happens
+
+    def first_request(self, now: float) -> None:
+        """A client asks for the document: simulated time begins, when the scenario waits for that."""
+        if self.world.epoch is None:
+            self.world.begin(now)
+            self._begin_faults()
+            self.report(self.world.settle(now))
+            self.poke()
+
+    def request_for(self, vm: Vm, now: float) -> Scope:
+        """Note a good request for the document of ``vm``: the first one enables the service (spec 4.1)."""
+        scope = self.world.scope_for(vm)
+        if scope.asked(now, self.world.knobs, self.world.speed):
+            self.world.replan()
+            self.report([Happening(now, "enabled", scope.group, detail={
+                "scope": scope.key, "by": vm.name, "incarnation": scope.incarnation})])
+            self.poke()
+        return scope
+
+    def report(self, happened: Iterable[Happening]) -> None:
+        """Log what happened and run the commands that go with it."""
+        for each in happened:
+            line = self.journal.happened(each)
+            self.impact.happened(each)
+            self._say(_sentence(line))
+
+    def note(self, what: str, **fields: Any) -> None:
+        """Log something that is no step of an event's life."""
+        self._say(_sentence(self.journal.line(self.clock.now(), what, **fields)))
+
+    # -- faults
+
+    def inject(self, fault: Fault, base: float) -> ActiveFault:
+        active = self.faults.inject(fault, base, self.world.speed)
+        self.poke()
+        return active
+
+    def _begin_faults(self) -> None:
+        for fault in self.scenario.faults:
+            self.inject(fault, self.world.epoch if self.world.epoch is not None else self.started)
+
+    def epoch(self) -> str:
+        """Simulated time 0 for people."""
+        return "at the first request" if self.world.epoch is None else iso(self.world.epoch)
+
+
+def _sentence(line: dict[str, Any]) -> str:
+    """One line of the log as text."""
+    rest = " ".join("%s=%s" % (key, value) for key, value in line.items()
+                    if key not in ("number", "time", "what") and value not in ("", None))
+    return "%s %s %s" % (line["time"], line["what"], rest)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The simulated IMDS over HTTP: one handler for every listener, kept short because it is the hot path."""
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from dataclasses import replace
+from typing import Mapping, Optional
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from . import fault_injection as fault_acts
+from ..protocol.contract import Ask, refusal
+from .engine import Engine
+from .active_faults import ActiveFault
+from ..scenario.groups import Vm
+from ..protocol.document import http_date
+from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
+from ..protocol.request_target import EVENTS, Target, parse_target
+
+_SERVER = "IMDS/150.870.65.2042"
+_NEED_A_BODY = frozenset(("truncate", "trickle", "mangle", "oversized"))
+_METHODS = frozenset(("GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"))
+
+
+class Imds:
+    """Answers requests for whoever sends them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._by_source = {vm.source: vm for vm in engine.world.vms.values() if vm.source}
+        self._default = engine.world.vms.get(engine.scenario.default_vm or "")
+        self._date: tuple[int, str] = (0, "")
+        self._strangers: set[str] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def listener(self, vm: Optional[Vm]) -> web.Server:
+        """The protocol factory of one listening address: of ``vm``, or shared and told apart by source address."""
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            return await self._handle(request, vm or self._by_source.get(_source(request), self._default))
+        return web.Server(handle, access_log=None)
+
+    async def _handle(self, request: web.BaseRequest, vm: Optional[Vm]) -> web.StreamResponse:
+        engine = self._engine
+        now = engine.settle()
+        target = parse_target(request.raw_path)
+        fault = None
+        if vm is None:
+            reply = self._stranger(_source(request) or "?")
+        elif not self._within_rate(vm, target):
+            reply = too_many_requests()
+        else:
+            if target.route == EVENTS and engine.world.epoch is None:
+                engine.first_request(now)
+            fault = engine.faults.match(vm.name, target.route, request.method, now) if engine.faults else None
+            if fault is not None:
+                return await self._faulty(fault, request, vm, target)
+            reply = await self._honest(request, vm, target)
+        return self._finish(request, vm, target, reply)
+
+    def _within_rate(self, vm: Vm, target: Target) -> bool:
+        knobs = self._engine.world.knobs
+        if not knobs.rate_limit:
+            return True
+        client = vm.name if knobs.rate_limit_scope == "vm" else "%s %s" % (vm.name, target.route)
+        return self._engine.rate.allows(client, knobs.rate_limit, time.monotonic())
+
+    def _stranger(self, address: str) -> Reply:
+        if address not in self._strangers and len(self._strangers) < 1000:
+            self._strangers.add(address)
+            self._engine.note("unknown-client", address=address, hint="no VM of the scenario has this source address")
+        return error(404, "Not found. No simulated VM has the source address %s" % address)
+
+    async def _honest(self, request: web.BaseRequest, vm: Vm, target: Target, whole: bool = False) -> Reply:
+        """What IMDS itself would answer; ``whole``: never a 304, as a fault of the body needs one."""
+        engine, knobs = self._engine, self._engine.world.knobs
+        ask = Ask(request.method, target, _unconditional(request.headers) if whole else request.headers)
+        refused = refusal(ask, knobs)
+        if refused is not None:
+            if request.method == "POST":
+                engine.note("approval-refused", vm=vm.name, status=refused.status, why=refused.body.decode())
+            return refused
+        if target.route != EVENTS:
+            return engine.service.metadata(ask, vm)
+        scope = engine.request_for(vm, engine.clock.now())
+        if scope.enabled_at is not None and scope.enabled_at > engine.clock.now() and request.method == "GET":
+            if knobs.empty_body_until_enabled:
+                return Reply(200, b"", JSON_TYPE)
+            await engine.clock.wait_until(scope.enabled_at)
+            engine.settle()
+        if request.method == "GET":
+            return engine.service.events(ask, vm)
+        return await self._approve(request, ask, vm)
+
+    async def _approve(self, request: web.BaseRequest, ask: Ask, vm: Vm) -> Reply:
+        engine = self._engine
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        try:
+            body = await read_body(request, engine.world.knobs.max_body)
+        except (web.RequestPayloadError, ConnectionResetError):
+            return error(400, "Bad request. The request body cannot be read")
+        answer = engine.service.approve(ask, vm, body, engine.settle())
+        engine.note("approval", vm=vm.name, status=answer.reply.status, **(answer.note or {}))
+        engine.report(answer.happened)
+        engine.poke()
+        return answer.reply
+
+    # -- faults
+
+    async def _faulty(self, active: ActiveFault, request: web.BaseRequest, vm: Vm, target: Target) -> web.StreamResponse:
+        """Do to this request what the fault says."""
+        engine, fault, options = self._engine, active.fault, active.fault.options
+        now = engine.clock.now()
+        if fault.action in ("status", "body"):
+            return self._finish(request, vm, target, fault_acts.injected_reply(options, now), active)
+        if fault.action in ("hang", "reset", "lost-request"):
+            self._count(request, vm, target, 0, active)
+            if fault.action == "hang":
+                return await fault_acts.hang(request, lambda: engine.faults.is_active(active.number, engine.clock.now()))
+            fault_acts.reset(request.transport)
+            return fault_acts.Spent()
+        if fault.action == "delay":
+            await engine.clock.wait_until(now + engine.world.wall(_number(options["delay"])))
+        reply = await self._honest(request, vm, target, fault.action in _NEED_A_BODY)
+        if fault.action in ("truncate", "trickle"):
+            self._count(request, vm, target, 0, active)
+            act = fault_acts.truncate if fault.action == "truncate" else fault_acts.trickle
+            return await act(request, reply, self._wire_headers(reply), options)
+        if fault.action == "lost-answer":
+            self._count(request, vm, target, 0, active)
+            fault_acts.reset(request.transport)
+            return fault_acts.Spent()
+        if fault.action == "mangle":
+            reply = replace(reply, body=fault_acts.mangled(reply, str(options["how"])))
+        elif fault.action == "oversized":
+            reply = replace(reply, body=reply.body.ljust(int(_number(options["size"]))))
+        elif fault.action == "close-idle":
+            self._close_at(request, now + engine.world.wall(_number(options["idle"])))
+        skew = _number(options["skew"]) if fault.action == "date-skew" else 0.0
+        return self._finish(request, vm, target, reply, active, skew)
+
+    def _close_at(self, request: web.BaseRequest, moment: float) -> None:
+        async def close() -> None:
+            await self._engine.clock.wait_until(moment)
+            if request.transport is not None:
+                request.transport.close()
+        task = asyncio.get_running_loop().create_task(close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    # -- the answer on its way
+
+    def _finish(self, request: web.BaseRequest, vm: Optional[Vm], target: Target, reply: Reply,
+                active: Optional[ActiveFault] = None, skew: float = 0.0) -> web.StreamResponse:
+        self._count(request, vm, target, reply.status, active)
+        return web.Response(status=reply.status, body=reply.body, headers=self._headers(reply, skew))
+
+    def _count(self, request: web.BaseRequest, vm: Optional[Vm], target: Target, status: int,
+               active: Optional[ActiveFault]) -> None:
+        method = request.method if request.method in _METHODS else "other"
+        self._engine.journal.asked(
+            self._engine.clock.now(), vm.name if vm else "", method, target.route, (target.version or "")[:32], status,
+            active.fault.kind if active else "", _source(request))
+
+    def _headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
+        """The headers of spec 1.4.14."""
+        moment = int(self._engine.clock.now() + skew)
+        if moment != self._date[0]:
+            self._date = (moment, http_date(moment))
+        headers = CIMultiDict({"Server": _SERVER, "Date": self._date[1], "x-ms-request-id": str(uuid.uuid4())})
+        if reply.content_type:
+            headers["Content-Type"] = reply.content_type
+        for name, value in reply.headers:
+            headers[name] = value
+        return headers
+
+    def _wire_headers(self, reply: Reply) -> Mapping[str, str]:
+        return {**self._headers(reply), "Content-Length": str(len(reply.body))}
+
+
+def _unconditional(headers: Mapping[str, str]) -> Mapping[str, str]:
+    kept: CIMultiDict[str] = CIMultiDict(headers)
+    kept.popall("If-None-Match", None)
+    return kept
+
+
+def _source(request: web.BaseRequest) -> str:
+    """Who asks: at an IPv6 address that takes IPv4 too, 10.0.0.1 arrives as ::ffff:10.0.0.1."""
+    remote = request.remote or ""
+    return remote[7:] if remote.startswith("::ffff:") else remote
+
+
+async def read_body(request: web.BaseRequest, limit: int) -> bytes:
+    """The body, but no more than one byte over ``limit``: enough to know that it is too long."""
+    parts: list[bytes] = []
+    size = 0
+    while size <= limit:
+        part = await request.content.read(limit + 1 - size)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def _number(value: object) -> float:
+    return float(str(value))
