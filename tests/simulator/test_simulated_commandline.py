@@ -303,7 +303,7 @@ def test_exec_reports_a_signal_as_a_shell_does():
 
 AS_MODULE = ("-m", "imds_simulator")
 # the second, for which an interrupt waits, made so long that it never comes
-PATIENT = ("-c", "import sys; from imds_simulator import serving; serving._SECOND_INTERRUPT = 3600\n"
+PATIENT = ("-c", "import sys; from imds_simulator.cli import serve_command; serve_command._SECOND_INTERRUPT = 3600\n"
                  "from imds_simulator.__main__ import main; sys.exit(main())")
 
 

@@ -191,7 +191,7 @@ def test_requests_are_counted_and_the_recent_ones_kept(still):
 
 
 def test_the_rings_are_bounded():
-    from imds_simulator import journal
+    from imds_simulator.server import activity_log as journal
     kept = journal.Journal()
     for number in range(journal.KEEP_REQUESTS + 100):
         kept.asked(0.0, "vm%d" % (number % 7), "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")

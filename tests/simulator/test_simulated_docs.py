@@ -104,7 +104,7 @@ def test_the_role_lays_down_the_whole_package_and_nothing_else(tmp_path):
     import json
     unpack = ROOT / "roles" / "imds_simulator" / "files" / "unpack.py"
     files = {str(file.relative_to(PACKAGE)): file.read_text()
-             for pattern in ("*.py", "*.json", "library/*.yaml") for file in PACKAGE.rglob(pattern)}
+             for pattern in ("*.py", "*/*.py", "scenario/*.json", "scenario/library/*.yaml") for file in PACKAGE.glob(pattern)}
     there = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
     assert set(files) == there
 
@@ -115,6 +115,6 @@ def test_the_role_lays_down_the_whole_package_and_nothing_else(tmp_path):
     assert set(run("--check")) == set(files) and not (tmp_path / "p").exists()
     assert set(run()) == set(files) and run() == []
     (tmp_path / "p" / "stale.py").write_text("")
-    (tmp_path / "p" / "model.py").write_text("spoilt")
-    assert sorted(run()) == ["model.py", "stale.py"] and run("--check") == []
-    assert (tmp_path / "p" / "model.py").read_text() == files["model.py"]
+    (tmp_path / "p" / "simulator.py").write_text("spoilt")
+    assert sorted(run()) == ["simulator.py", "stale.py"] and run("--check") == []
+    assert (tmp_path / "p" / "simulator.py").read_text() == files["simulator.py"]

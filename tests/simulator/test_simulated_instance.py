@@ -9,7 +9,7 @@ import pytest
 from imds_simulator.api_versions import COMPUTE_FIELD_SINCE, INSTANCE_VERSIONS
 from imds_simulator.protocol.instance import instance_document
 from simulated_http import ask
-from simulated_world import make_world
+from simulations import make_simulation
 
 V = "api-version=2021-02-01"
 
@@ -84,8 +84,8 @@ def test_versions_are_listed_without_a_version(still):
 
 
 def document(kind, name, **group):
-    world = make_world(groups={"set": {"kind": kind, "vms": {name: {"fault_domain": 1, "update_domain": 4, "zone": 3}}, **group}})
-    return instance_document(world.groups["set"], world.vms[name])["compute"]
+    simulation = make_simulation(groups={"set": {"kind": kind, "vms": {name: {"fault_domain": 1, "update_domain": 4, "zone": 3}}, **group}})
+    return instance_document(simulation.world.groups["set"], simulation.world.vms[name])["compute"]
 
 
 def test_a_uniform_instance_has_a_base_36_host_name_and_a_scale_set():
@@ -108,8 +108,8 @@ def test_a_standalone_vm_belongs_to_nothing():
 
 
 def test_overrides_of_the_group_come_before_those_of_the_vm():
-    world = make_world(groups={"web": {"kind": "standalone", "instance": {"compute": {"location": "north", "vmSize": "A"}},
+    simulation = make_simulation(groups={"web": {"kind": "standalone", "instance": {"compute": {"location": "north", "vmSize": "A"}},
                                        "vms": {"vm1": {"instance": {"compute": {"vmSize": "B"}, "network": None}}}}})
-    made = instance_document(world.groups["web"], world.vms["vm1"])
+    made = instance_document(simulation.world.groups["web"], simulation.world.vms["vm1"])
     assert (made["compute"]["location"], made["compute"]["vmSize"], made["network"]) == ("north", "B", "")
     assert json.loads(json.dumps(made)) == made

@@ -7,14 +7,16 @@ import re
 
 import pytest
 import yaml
-from imds_simulator import fault_kinds, groups, life
+from imds_simulator.model import events as life
+from imds_simulator.scenario import fault_kinds, groups
 from imds_simulator.api_versions import EVENT_TYPES
 from imds_simulator.times import parse_duration
 from imds_simulator.scenario.knobs import KnobError, Knobs, change_knobs, describe_knobs, knob_fields
+from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.scenario.files import LIBRARY, ScenarioError, default_scenario, lesson, load, names, parse
 from imds_simulator.scenario.schema_check import schema
-from simulated_world import T0, ids
+from simulations import T0, ids
 
 GOOD = """
 groups:
@@ -242,10 +244,10 @@ def test_the_library_is_complete_and_every_scenario_says_what_one_learns():
 def test_every_shipped_scenario_runs_to_its_end(name):
     scenario = load(name)
     assert yaml.safe_load((LIBRARY / (name + ".yaml")).read_text())["title"]
-    world = World(scenario.groups, scenario.events, scenario.knobs, epoch=T0, incarnations=scenario.incarnations, new_id=ids())
-    lines = world.settle(T0 + 30 * 86400)
-    assert world.events == [] and {event.status for event in world.gone} == {life.GONE}
-    assert len(world.gone) == len(scenario.events)
+    simulation = Simulation(World(scenario.groups, scenario.knobs, new_id=ids()), scenario.events, scenario.incarnations, T0)
+    lines = simulation.settle(T0 + 30 * 86400)
+    assert simulation.world.events == [] and {event.status for event in simulation.world.gone} == {life.GONE}
+    assert len(simulation.world.gone) == len(scenario.events)
     assert [line.moment for line in lines] == sorted(line.moment for line in lines)
 
 

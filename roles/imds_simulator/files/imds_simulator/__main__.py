@@ -28,20 +28,20 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 def _serve_or_tell(options: argparse.Namespace) -> int:
     try:
-        from .cli import print_commands as telling
+        from .cli import print_commands
         from .cli.serve_command import run
     except ImportError as error:
         return _lacks(error)
     if options.list_scenarios:
-        return telling.scenarios()
+        return print_commands.scenarios()
     if options.list_faults:
-        return telling.faults()
+        return print_commands.faults()
     if options.list_knobs:
-        return telling.knobs()
+        return print_commands.knobs()
     if options.schema:
-        return telling.scenario_schema()
+        return print_commands.scenario_schema()
     if options.check is not None:
-        return telling.check(options.check)
+        return print_commands.check(options.check)
     return run(options, ())
 
 

@@ -108,7 +108,7 @@ class _Doors:
         body = await fields(request)
         changed = change_knobs(engine.world.knobs, body)
         engine.settle()
-        engine.world.turn(changed)
+        engine.simulation.turn(changed)
         engine.note("knobs", **{"set": json.dumps(body)})
         engine.poke()
         return web.json_response(describe_knobs(changed))

@@ -7,7 +7,7 @@ from typing import Any, Mapping
 
 from aiohttp import web
 
-from ..model import operations as actions
+from ..model import operations
 from ..scenario.build import change_from, event_from
 from .request_body import BadInput, fields, insist
 from ..scenario.cross_checks import change_problems, event_problems
@@ -54,7 +54,7 @@ class EventDoors:
         if plan.after is not None:
             self._known(plan.after)
         now = self._engine.settle()
-        event, happened = actions.schedule(self._engine.world, plan, now)
+        event, happened = operations.schedule(self._engine.simulation, plan, now)
         return self._done(event, happened, 201)
 
     async def fail(self, request: web.Request) -> web.Response:
@@ -66,7 +66,7 @@ class EventDoors:
         insist(wanted, "event", lambda: event_problems(wanted, groups, group_of))
         name = str(body.get("name") or self._fresh_name())
         self._insist_on_new_name(name)
-        event, happened = actions.fail(self._engine.world, names, kind, name, self._engine.settle())
+        event, happened = operations.fail(self._engine.simulation, names, kind, name, self._engine.settle())
         return self._done(event, happened, 201)
 
     async def approve(self, request: web.Request) -> web.Response:
@@ -74,15 +74,15 @@ class EventDoors:
         who = (await fields(request, {"as"})).get("as", CONTROL_PLANE)
         now, world, event = self._engine.settle(), self._engine.world, self._find(request)
         if who == CONTROL_PLANE:
-            return self._done(event, actions.change(world, event, Change(0, action="approve"), now))
+            return self._done(event, operations.change(self._engine.simulation, event, Change(0, action="approve"), now))
         if who == OTHER_TENANTS:
-            return self._done(event, actions.change(world, event, Change(0, action="release"), now))
+            return self._done(event, operations.change(self._engine.simulation, event, Change(0, action="release"), now))
         vm = world.vms.get(str(who))
         if vm is None:
             raise BadInput("nobody is called %r: %s, %s or the name of a VM" % (who, CONTROL_PLANE, OTHER_TENANTS))
         if event not in world.seen_by(world.scope_for(vm)):
-            raise actions.Impossible("%s does not see event %s" % (who, event.name))
-        return self._done(event, actions.approve(world, [event], vm.name, now))
+            raise operations.Impossible("%s does not see event %s" % (who, event.name))
+        return self._done(event, operations.approve(self._engine.simulation, [event], vm.name, now))
 
     async def cancel(self, request: web.Request) -> web.Response:
         return self._change(self._find(request), Change(0, action="cancel"))
@@ -104,7 +104,7 @@ class EventDoors:
 
     def _change(self, event: LiveEvent, what: Change) -> web.Response:
         now = self._engine.settle()
-        return self._done(event, actions.change(self._engine.world, event, what, now))
+        return self._done(event, operations.change(self._engine.simulation, event, what, now))
 
     def _done(self, event: LiveEvent, happened: list[Happening], status: int = 200) -> web.Response:
         self._engine.report(happened)

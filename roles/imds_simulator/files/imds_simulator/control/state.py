@@ -8,7 +8,7 @@ from typing import Any, Mapping, Optional
 
 from ..server.engine import Engine
 from ..server.active_faults import ActiveFault
-from ..server.activity_log import iso
+from ..times import iso
 from ..model.events import LiveEvent
 
 

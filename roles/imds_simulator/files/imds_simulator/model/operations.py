@@ -10,6 +10,7 @@ from . import transitions
 from ..scenario.groups import Vm
 from .occurrence import Happening
 from .events import GONE, PLANNED, SCHEDULED, STARTED, LiveEvent
+from .simulation import Simulation
 from .world import World
 from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
 
@@ -27,26 +28,26 @@ def approvable(world: World, vm: Vm, ids: Sequence[str]) -> dict[str, list[LiveE
     return {each: by_id.get(fold(each), []) for each in ids}
 
 
-def approve(world: World, events: Sequence[LiveEvent], by: str, now: float) -> list[Happening]:
+def approve(simulation: Simulation, events: Sequence[LiveEvent], by: str, now: float) -> list[Happening]:
     """Approve every one of ``events``; already approved or Started ones stay as they are."""
-    happened = [line for event in events for line in transitions.approve(world, event, by, now)]
-    world.replan(*events)
+    happened = [line for event in events for line in transitions.approve(simulation.world, event, by, now)]
+    simulation.replan(*events)
     return happened
 
 
-def schedule(world: World, plan: EventPlan, now: float) -> tuple[LiveEvent, list[Happening]]:
+def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[LiveEvent, list[Happening]]:
     """Add an event; it appears ``plan.at`` simulated seconds from now."""
-    event = world.add(plan, now)
-    world.replan(event)
-    return event, world.settle(now)
+    event = simulation.add(plan, now)
+    simulation.replan(event)
+    return event, simulation.settle(now)
 
 
-def fail(world: World, vms: Sequence[str], kind: Optional[str], name: str, now: float) -> tuple[LiveEvent, list[Happening]]:
+def fail(simulation: Simulation, vms: Sequence[str], kind: Optional[str], name: str, now: float) -> tuple[LiveEvent, list[Happening]]:
     """The hardware under ``vms`` fails: an event that is Started from its first moment (spec 2.1 transition 4)."""
-    return schedule(world, EventPlan(name=name, resources=tuple(vms), type=kind, starts=HARDWARE_FAILURE), now)
+    return schedule(simulation, EventPlan(name=name, resources=tuple(vms), type=kind, starts=HARDWARE_FAILURE), now)
 
 
-def change(world: World, event: LiveEvent, what: Change, now: float) -> list[Happening]:
+def change(simulation: Simulation, event: LiveEvent, what: Change, now: float) -> list[Happening]:
     """Change a living event now; raises Impossible when its state does not allow that."""
     if event.status == GONE:
         raise Impossible("event %s is over" % event.name)
@@ -56,6 +57,6 @@ def change(world: World, event: LiveEvent, what: Change, now: float) -> list[Hap
         raise Impossible("event %s has not appeared yet: it has no NotBefore, status or impact to change" % event.name)
     if what.action in ("approve", "release") and event.status != SCHEDULED:
         raise Impossible("event %s is %s, not Scheduled" % (event.name, event.status))
-    happened = transitions.change(world, event, dataclasses.replace(what, after=0.0), now)
-    world.replan(event)
-    return happened + world.settle(now)
+    happened = transitions.change(simulation.world, event, dataclasses.replace(what, after=0.0), now)
+    simulation.replan(event)
+    return happened + simulation.settle(now)

@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 from .occurrence import Happening
-from ..server.activity_log import iso
+from ..times import iso
 from .events import (
     CONTROL_PLANE, GONE, PLANNED, SCHEDULED, STARTED, Due, LiveEvent, impact_of, notice_of, started_for, whole_second,
 )
 from ..scenario.plans import BY_NOTICE, Change, IncarnationStep
-
-if TYPE_CHECKING:
-    from .world import World
+from .world import World
 
 
 def carry_out(world: World, event: LiveEvent, due: Due, moment: float) -> list[Happening]:

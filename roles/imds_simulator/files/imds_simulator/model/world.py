@@ -1,26 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The simulated service: groups, their scopes, their events, and the passing of time (spec 2 and 3).
-
-Pure apart from its own state: every method is told what time it is (``now``, the simulator's clock), nothing
-sleeps, and ``settle(now)`` carries out whatever became due, in the order in which it was due.
-"""
+"""The state of the simulated service: groups, their scopes, their events (spec 2 and 3), and questions about it."""
 from __future__ import annotations
 
-import math
 import uuid
 from collections import deque
 from typing import Callable, Iterable, Mapping, Optional, Sequence
 
-from . import transitions
-from .due_queue import Agenda
 from ..scenario.groups import Group, Vm, scope_key
-from .occurrence import Happening
 from ..scenario.knobs import Knobs
-from .events import GONE, Due, LiveEvent, content_of
-from ..scenario.plans import EventPlan, IncarnationStep
+from .events import LiveEvent, content_of
+from ..scenario.plans import EventPlan
 from .scopes import Scope
-from .timing import next_of
 
 # events that are over stay listed up to this many, so that a week of events does not eat memory
 _KEEP_GONE = 1000
@@ -42,30 +33,20 @@ class World:
     first request when the scenario begins with that.
     """
 
-    def __init__(self, groups: Sequence[Group], plans: Iterable[EventPlan], knobs: Knobs, *, speed: float = 1.0,
-                 epoch: Optional[float] = None, incarnations: Iterable[IncarnationStep] = (),
-                 new_id: Callable[[], str] = new_event_id) -> None:
+    def __init__(self, groups: Sequence[Group], knobs: Knobs, *, speed: float = 1.0, new_id: Callable[[], str] = new_event_id) -> None:
         self.groups: Mapping[str, Group] = {group.name: group for group in groups}
         self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
         self.knobs = knobs
         self.speed = speed
         self.epoch: Optional[float] = None
-        self._live: dict[int, LiveEvent] = {}
+        self.live: dict[int, LiveEvent] = {}
         self.gone: deque[LiveEvent] = deque(maxlen=_KEEP_GONE)
         self._new_id = new_id
-        self._plans = tuple(plans)
-        self._incarnations = tuple(incarnations)
-        self._steps: list[tuple[float, IncarnationStep]] = []
         self._scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}
         self._added = 0
-        self._agenda = Agenda()
         self._batches: dict[tuple[str, str], list[LiveEvent]] = {}
         self._followers: dict[str, list[LiveEvent]] = {}
-        self._next_due = math.inf
-        self._latest = -math.inf
-        if epoch is not None:
-            self.begin(epoch)
 
     # -- time
 
@@ -73,78 +54,12 @@ class World:
         """How long ``simulated`` seconds take on the clock."""
         return simulated / self.speed
 
-    def begin(self, epoch: float) -> None:
-        """Make ``epoch`` simulated time 0: the scenario's events lie in its future."""
-        self.epoch = epoch
-        for plan in self._plans:
-            self.add(plan, epoch)
-        moments = [(epoch + self.wall(step.at), step) for step in self._incarnations]
-        self._steps = sorted(moments, key=lambda each: each[0])
-        self._look_ahead()
-
-    def next_due(self) -> float:
-        """The moment of the next transition, infinity when nothing is to come: the hot path compares this."""
-        return self._next_due
-
-    def settle(self, now: float) -> list[Happening]:
-        """Carry out every transition due until ``now``, each at its own moment, in order."""
-        happened: list[Happening] = []
-        while self._next_due <= now:
-            # never before what already happened: an approval may set an event free whose own moment is past
-            self._latest = max(self._latest, self._next_due)
-            happened += self._carry_out_first(self._latest)
-            self._look_ahead()
-        self._latest = max(self._latest, now)
-        return happened
-
-    def _carry_out_first(self, moment: float) -> list[Happening]:
-        if self._steps and self._steps[0][0] == self._next_due:
-            return transitions.step_incarnation(self, self._steps.pop(0)[1], moment)
-        for scope in self._veiled():
-            if scope.veiled_until == self._next_due:
-                scope.unveil()
-                self.changed([scope] if self.seen_by(scope) else [])
-                return []
-        event = self._live[self._agenda.first()[1]]
-        happened = transitions.carry_out(self, event, self._next_of(event), moment)
-        self._plan(event)
-        return happened
-
-    def _look_ahead(self) -> None:
-        moments = [self._agenda.first()[0]] + [scope.veiled_until for scope in self._veiled()]
-        self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
-
-    def _veiled(self) -> list[Scope]:
-        return [scope for scope in self._scopes.values() if scope.veiled]
-
-    def replan(self, *events: LiveEvent) -> None:
-        """Find out anew when the next transition is due, after ``events`` (none: anything) changed from outside."""
-        for event in events or self.events:
-            self._plan(event)
-        self._look_ahead()
-
-    def _plan(self, event: LiveEvent) -> None:
-        """Put ``event``, and those whose time depends on it, on the agenda; a finished one leaves it."""
-        for each in {event, *self._batch(event), *self._followers.get(event.name, ())}:
-            self._agenda.put(each.number, self._next_of(each).moment)
-        if event.status == GONE and self._live.pop(event.number, None) is not None:
-            self.gone.append(event)
-            for friends in (self._batch(event), self._followers.get(event.plan.after or "", [])):
-                if event in friends:
-                    friends.remove(event)
-
-    def _next_of(self, event: LiveEvent) -> Due:
-        return next_of(event, self._batch(event), self.knobs, self.speed)
-
-    def _batch(self, event: LiveEvent) -> list[LiveEvent]:
-        return self._batches[event.group, event.plan.batch] if event.plan.batch else []
-
     # -- events
 
     @property
     def events(self) -> list[LiveEvent]:
         """The events that are not over, oldest first."""
-        return list(self._live.values())
+        return list(self.live.values())
 
     def add(self, plan: EventPlan, base: float) -> LiveEvent:
         """Put an event into the future: ``plan.at`` counts from ``base``, or from the end of ``plan.after``."""
@@ -160,9 +75,20 @@ class World:
                 event.appears_at = max(base, ended[-1] + self.wall(plan.at))
         if plan.batch:
             self._batches.setdefault((event.group, plan.batch), []).append(event)
-        self._live[event.number] = event
-        self._plan(event)
+        self.live[event.number] = event
         return event
+
+    def retire(self, event: LiveEvent) -> None:
+        """Move an event that is over to those that are gone."""
+        if self.live.pop(event.number, None) is not None:
+            self.gone.append(event)
+            for friends in (self.batch(event), self._followers.get(event.plan.after or "", [])):
+                if event in friends:
+                    friends.remove(event)
+
+    def batch(self, event: LiveEvent) -> list[LiveEvent]:
+        """The events that wait for each other's approval, this one among them; empty for an event without a batch."""
+        return self._batches[event.group, event.plan.batch] if event.plan.batch else []
 
     def followers(self, event: LiveEvent) -> list[LiveEvent]:
         """The events that wait for the end of ``event``."""
@@ -211,7 +137,11 @@ class World:
             # what is withheld after enabling changes nothing that anybody sees
             scope.changed(0 if scope.veiled else self.knobs.incarnation_step)
 
-    def turn(self, knobs: Knobs) -> None:
+    def veiled(self) -> list[Scope]:
+        """The scopes whose events are withheld."""
+        return [scope for scope in self._scopes.values() if scope.veiled]
+
+    def use(self, knobs: Knobs) -> None:
         """Use other knobs from now on."""
         split = knobs.zone_split != self.knobs.zone_split
         if split:
@@ -219,4 +149,3 @@ class World:
         self.knobs = knobs
         for scope in self._scopes.values():
             scope.changed(knobs.incarnation_step if split else 0)
-        self.replan()

@@ -6,15 +6,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional
 
-from ..model import operations as actions
+from ..model import operations
 
-from . import approval_request as approval
+from . import approval_request
 from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
 from ..scenario.groups import Vm
 from ..model.occurrence import Happening
 from ..scenario.knobs import Knobs
 from .instance_lookup import InstanceMetadata
-from ..model.world import World
+from ..model.simulation import Simulation
 from .document import Documents
 from .responses import JSON_TYPE, Reply, error, header_error, json_reply, version_error
 from .request_target import EVENTS, INSTANCE, UNKNOWN, VERSIONS, Target
@@ -82,10 +82,11 @@ def _version_refusal(target: Target, knobs: Knobs) -> Optional[Reply]:
 class Service:
     """Answers good requests from the state of the world."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.documents = Documents(world)
-        self._instances = InstanceMetadata(world.groups)
+    def __init__(self, simulation: Simulation) -> None:
+        self.world = simulation.world
+        self.documents = Documents(self.world)
+        self._simulation = simulation
+        self._instances = InstanceMetadata(self.world.groups)
 
     def metadata(self, ask: Ask, vm: Vm) -> Reply:
         """Answer ``/metadata/instance`` and ``/metadata/versions``."""
@@ -113,12 +114,12 @@ class Service:
         if len(body) > knobs.max_body:
             return _refused(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])
         try:
-            ids = approval.event_ids(body)
-        except approval.Malformed as why:
+            ids = approval_request.event_ids(body)
+        except approval_request.Malformed as why:
             return _refused(error(400, "Bad request. %s" % why), [])
         if knobs.duplicate_ids == "reject" and len({each.upper() for each in ids}) < len(ids):
             return _refused(error(400, "Bad request. Duplicate event ids"), ids)
-        found = actions.approvable(self.world, vm, ids)
+        found = operations.approvable(self.world, vm, ids)
         unknown = [each for each in ids if not found[each]]
         if unknown:
             mixed = len(unknown) < len(ids)
@@ -129,7 +130,7 @@ class Service:
         events = [event for each in ids for event in found[each]]
         if knobs.started_event_status != 200 and any(event.status == "Started" for event in events):
             return _refused(error(knobs.started_event_status, "Bad request. The event has already started"), ids)
-        happened = actions.approve(self.world, events, vm.name, now)
+        happened = operations.approve(self._simulation, events, vm.name, now)
         note = {"ids": _loggable(ids), "new": [line.event for line in happened]}
         if knobs.post_body == "document":
             return Answer(self.events(Ask("GET", ask.target, {}), vm), happened, note)

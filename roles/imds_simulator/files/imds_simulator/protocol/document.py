@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from email.utils import formatdate
 from typing import Any, Mapping, NamedTuple
 
 from ..api_versions import FIELD_SINCE, LATEST_EVENTS_VERSION, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
@@ -14,11 +13,8 @@ from ..scenario.knobs import Knobs
 from ..model.events import STARTED, LiveEvent
 from ..model.world import World
 from .responses import compact
+from ..times import http_date
 from ..model.scopes import Scope
-
-
-# the last second of the year 9999: later ones have no RFC 1123 form
-_LAST_DATE = 253402300799.0
 
 
 class Document(NamedTuple):
@@ -86,8 +82,3 @@ def _not_before(event: LiveEvent, knobs: Knobs) -> str:
     if knobs.not_before_format == "iso":
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.not_before))
     return http_date(event.not_before)
-
-
-def http_date(moment: float) -> str:
-    """RFC 1123 in GMT with English names under any locale (spec 2.3.1)."""
-    return formatdate(min(moment, _LAST_DATE), usegmt=True)

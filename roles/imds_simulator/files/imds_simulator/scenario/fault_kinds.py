@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional
 
 from ..times import parse_duration, parse_signed_duration
-from ..server.active_faults import Fault
+from .fault import Fault
 
 
 @dataclass(frozen=True)

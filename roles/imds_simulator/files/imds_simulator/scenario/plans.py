@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional
 
-from ..server.active_faults import Fault
+from .fault import Fault
 from .groups import Group
 from .knobs import Knobs
 

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from typing import Any, NamedTuple, Optional
 
 from ..model.occurrence import Happening
+from ..times import iso
 
 KEEP_LINES = 10_000
 KEEP_REQUESTS = 20_000
@@ -72,9 +73,3 @@ class Journal:
     def dropped(self) -> dict[str, int]:
         """How many older entries the rings have forgotten."""
         return {"lines": self._line_number - len(self.lines), "requests": self._request_number - len(self.requests)}
-
-
-def iso(moment: float) -> str:
-    """ISO 8601 UTC with milliseconds."""
-    milliseconds = int(round(moment * 1000))
-    return "%s.%03dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(milliseconds // 1000)), milliseconds % 1000)

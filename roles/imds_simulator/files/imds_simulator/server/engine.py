@@ -8,11 +8,14 @@ from typing import Any, Awaitable, Callable, Iterable, Optional
 
 from .clock import Clock
 from ..protocol.contract import Service
-from .active_faults import ActiveFault, Fault, FaultBook
+from .active_faults import ActiveFault, FaultBook
+from ..scenario.fault import Fault
 from ..scenario.groups import Vm
 from ..model.occurrence import Happening
 from .impact import Impact
-from .activity_log import Journal, iso
+from .activity_log import Journal
+from ..times import iso
+from ..model.simulation import Simulation
 from ..model.world import World
 from ..scenario.plans import Scenario
 from ..protocol.rate_limit import RateLimit
@@ -30,9 +33,9 @@ class Engine:
         self.scenario = scenario
         self.clock = clock
         self.started = clock.now()
-        self.world = World(scenario.groups, scenario.events, scenario.knobs, speed=scenario.speed,
-                           epoch=self.started if begins else None, incarnations=scenario.incarnations)
-        self.service = Service(self.world)
+        self.world = World(scenario.groups, scenario.knobs, speed=scenario.speed)
+        self.simulation = Simulation(self.world, scenario.events, scenario.incarnations, self.started if begins else None)
+        self.service = Service(self.simulation)
         self.journal = Journal()
         self.faults = FaultBook()
         self.rate = RateLimit()
@@ -47,8 +50,8 @@ class Engine:
     def settle(self) -> float:
         """Bring the world up to now and return now."""
         now = self.clock.now()
-        if self.world.next_due() <= now:
-            self.report(self.world.settle(now))
+        if self.simulation.next_due() <= now:
+            self.report(self.simulation.settle(now))
         return now
 
     def advance(self, simulated: float) -> float:
@@ -68,7 +71,7 @@ class Engine:
         while True:
             now = self.settle()
             await also()
-            due = min(self.world.next_due(), self.faults.next_refusal_edge(now))
+            due = min(self.simulation.next_due(), self.faults.next_refusal_edge(now))
             self._poke = asyncio.get_running_loop().create_future()
             try:
                 # never 0: a due moment just ahead must not become a busy loop
@@ -81,16 +84,16 @@ class Engine:
     def first_request(self, now: float) -> None:
         """A client asks for the document: simulated time begins, when the scenario waits for that."""
         if self.world.epoch is None:
-            self.world.begin(now)
+            self.simulation.begin(now)
             self._begin_faults()
-            self.report(self.world.settle(now))
+            self.report(self.simulation.settle(now))
             self.poke()
 
     def request_for(self, vm: Vm, now: float) -> Scope:
         """Note a good request for the document of ``vm``: the first one enables the service (spec 4.1)."""
         scope = self.world.scope_for(vm)
         if scope.asked(now, self.world.knobs, self.world.speed):
-            self.world.replan()
+            self.simulation.replan()
             self.report([Happening(now, "enabled", scope.group, detail={
                 "scope": scope.key, "by": vm.name, "incarnation": scope.incarnation})])
             self.poke()

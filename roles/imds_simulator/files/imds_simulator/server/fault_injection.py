@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Optional
 
 from aiohttp import web
 
-from ..protocol.document import http_date
+from ..times import http_date
 from ..protocol.responses import JSON_TYPE, Reply, json_reply
 
 # how often a hanging answer looks whether its client has left or its fault is over, in real seconds

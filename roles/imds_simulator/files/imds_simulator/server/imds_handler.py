@@ -12,12 +12,12 @@ from typing import Mapping, Optional
 from aiohttp import web
 from multidict import CIMultiDict
 
-from . import fault_injection as fault_acts
+from . import fault_injection
 from ..protocol.contract import Ask, refusal
 from .engine import Engine
 from .active_faults import ActiveFault
 from ..scenario.groups import Vm
-from ..protocol.document import http_date
+from ..times import http_date
 from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
 from ..protocol.request_target import EVENTS, Target, parse_target
 
@@ -116,26 +116,26 @@ class Imds:
         engine, fault, options = self._engine, active.fault, active.fault.options
         now = engine.clock.now()
         if fault.action in ("status", "body"):
-            return self._finish(request, vm, target, fault_acts.injected_reply(options, now), active)
+            return self._finish(request, vm, target, fault_injection.injected_reply(options, now), active)
         if fault.action in ("hang", "reset", "lost-request"):
             self._count(request, vm, target, 0, active)
             if fault.action == "hang":
-                return await fault_acts.hang(request, lambda: engine.faults.is_active(active.number, engine.clock.now()))
-            fault_acts.reset(request.transport)
-            return fault_acts.Spent()
+                return await fault_injection.hang(request, lambda: engine.faults.is_active(active.number, engine.clock.now()))
+            fault_injection.reset(request.transport)
+            return fault_injection.Spent()
         if fault.action == "delay":
             await engine.clock.wait_until(now + engine.world.wall(_number(options["delay"])))
         reply = await self._honest(request, vm, target, fault.action in _NEED_A_BODY)
         if fault.action in ("truncate", "trickle"):
             self._count(request, vm, target, 0, active)
-            act = fault_acts.truncate if fault.action == "truncate" else fault_acts.trickle
+            act = fault_injection.truncate if fault.action == "truncate" else fault_injection.trickle
             return await act(request, reply, self._wire_headers(reply), options)
         if fault.action == "lost-answer":
             self._count(request, vm, target, 0, active)
-            fault_acts.reset(request.transport)
-            return fault_acts.Spent()
+            fault_injection.reset(request.transport)
+            return fault_injection.Spent()
         if fault.action == "mangle":
-            reply = replace(reply, body=fault_acts.mangled(reply, str(options["how"])))
+            reply = replace(reply, body=fault_injection.mangled(reply, str(options["how"])))
         elif fault.action == "oversized":
             reply = replace(reply, body=reply.body.ljust(int(_number(options["size"]))))
         elif fault.action == "close-idle":

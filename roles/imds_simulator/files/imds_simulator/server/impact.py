@@ -10,7 +10,7 @@ from string import Template
 from typing import Any, Callable, Mapping, Optional
 
 from ..model.occurrence import Happening
-from .activity_log import iso
+from ..times import iso
 from ..scenario.plans import ImpactCommands
 
 _PHASES = {"impact-start": "start", "impact-end": "end"}

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The passing of time in a world.
+
+Pure apart from its own state: every method is told what time it is (``now``, the simulator's clock), nothing
+sleeps, and ``settle(now)`` carries out whatever became due, in the order in which it was due.
+"""
+from __future__ import annotations
+
+import math
+from typing import Iterable, Optional
+
+from ..scenario.knobs import Knobs
+from ..scenario.plans import EventPlan, IncarnationStep
+from . import transitions
+from .due_queue import Agenda
+from .events import GONE, Due, LiveEvent
+from .occurrence import Happening
+from .timing import next_of
+from .world import World
+
+
+class Simulation:
+    """A world whose events appear, start and end. ``epoch`` as in ``begin``; None leaves that to a later call."""
+
+    def __init__(self, world: World, plans: Iterable[EventPlan] = (), incarnations: Iterable[IncarnationStep] = (),
+                 epoch: Optional[float] = None) -> None:
+        self.world = world
+        self._plans = tuple(plans)
+        self._incarnations = tuple(incarnations)
+        self._steps: list[tuple[float, IncarnationStep]] = []
+        self._queue = Agenda()
+        self._next_due = math.inf
+        self._latest = -math.inf
+        if epoch is not None:
+            self.begin(epoch)
+
+    def begin(self, epoch: float) -> None:
+        """Make ``epoch`` simulated time 0: the scenario's events lie in its future."""
+        self.world.epoch = epoch
+        for plan in self._plans:
+            self.add(plan, epoch)
+        moments = [(epoch + self.world.wall(step.at), step) for step in self._incarnations]
+        self._steps = sorted(moments, key=lambda each: each[0])
+        self._look_ahead()
+
+    def next_due(self) -> float:
+        """The moment of the next transition, infinity when nothing is to come: the hot path compares this."""
+        return self._next_due
+
+    def settle(self, now: float) -> list[Happening]:
+        """Carry out every transition due until ``now``, each at its own moment, in order."""
+        happened: list[Happening] = []
+        while self._next_due <= now:
+            # never before what already happened: an approval may set an event free whose own moment is past
+            self._latest = max(self._latest, self._next_due)
+            happened += self._carry_out_first(self._latest)
+            self._look_ahead()
+        self._latest = max(self._latest, now)
+        return happened
+
+    def _carry_out_first(self, moment: float) -> list[Happening]:
+        if self._steps and self._steps[0][0] == self._next_due:
+            return transitions.step_incarnation(self.world, self._steps.pop(0)[1], moment)
+        for scope in self.world.veiled():
+            if scope.veiled_until == self._next_due:
+                scope.unveil()
+                self.world.changed([scope] if self.world.seen_by(scope) else [])
+                return []
+        event = self.world.live[self._queue.first()[1]]
+        happened = transitions.carry_out(self.world, event, self._next_of(event), moment)
+        self._plan(event)
+        return happened
+
+    def _look_ahead(self) -> None:
+        moments = [self._queue.first()[0]] + [scope.veiled_until for scope in self.world.veiled()]
+        self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
+
+    def replan(self, *events: LiveEvent) -> None:
+        """Find out anew when the next transition is due, after ``events`` (none: anything) changed from outside."""
+        for event in events or self.world.events:
+            self._plan(event)
+        self._look_ahead()
+
+    def _plan(self, event: LiveEvent) -> None:
+        """Put ``event``, and those whose time depends on it, into the queue; a finished one leaves it."""
+        for each in {event, *self.world.batch(event), *self.world.followers(event)}:
+            self._queue.put(each.number, self._next_of(each).moment)
+        if event.status == GONE:
+            self.world.retire(event)
+
+    def _next_of(self, event: LiveEvent) -> Due:
+        return next_of(event, self.world.batch(event), self.world.knobs, self.world.speed)
+
+    def add(self, plan: EventPlan, base: float) -> LiveEvent:
+        """Add an event to the world, whose ``plan.at`` counts from ``base``."""
+        event = self.world.add(plan, base)
+        self._plan(event)
+        return event
+
+    def turn(self, knobs: Knobs) -> None:
+        """Use other knobs from now on."""
+        self.world.use(knobs)
+        self.replan()
