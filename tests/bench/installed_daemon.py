@@ -17,7 +17,7 @@ from typing import Any, Callable, Optional
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = (REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner", REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events")
-COMMAND = "import sys; sys.path.insert(0, %r); from hook_runner.cli import main; sys.exit(main())"
+COMMAND = "import sys; sys.path.insert(0, %r); from hook_runner.cli.main import main; sys.exit(main())"
 # nothing of the developer's own settings reaches what is measured, and nothing keeps Python from its bytecode
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 

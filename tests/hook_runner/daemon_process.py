@@ -24,7 +24,7 @@ PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module
 # the status line as long as IMDS answers
 WATCHING = "STATUS=watching as "
 # what a test may do to the process before it becomes the command
-_PROGRAM = "import sys\n%s\nfrom hook_runner.cli import main\nsys.exit(main())"
+_PROGRAM = "import sys\n%s\nfrom hook_runner.cli.main import main\nsys.exit(main())"
 
 
 class Daemon:

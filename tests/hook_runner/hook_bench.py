@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Optional, TypeVar
 
-from hook_runner.runs import Result, Runs
-from hook_runner.sessions import keeper_of
-from hook_runner.spawning import KEEPER
+from hook_runner.hooks.runs import Result, Runs
+from hook_runner.hooks.processes import keeper_of
+from hook_runner.hooks.spawning import KEEPER
 
 T = TypeVar("T")
 

@@ -20,17 +20,17 @@ from azure_scheduled_events import Imds, ImdsError
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import own_name, own_vm_id
 from azure_scheduled_events.pacing import Pacer
-from hook_runner.configuration import load_settings
-from hook_runner.engine import Engine
-from hook_runner.health import Health
-from hook_runner.hooks import find_hooks
-from hook_runner.journal import Journal
-from hook_runner.logs import Log
-from hook_runner.poller import RETRIES, Date, Looked, confirmed
+from hook_runner.config.settings import load_settings
+from hook_runner.lifecycle.engine import Engine
+from hook_runner.reporting.imds_health import Health
+from hook_runner.hooks.discovery import find_hooks
+from hook_runner.journal.journal import Journal
+from hook_runner.log import Log
+from hook_runner.service.poller import RETRIES, Date, Looked, confirmed
 from hook_runner.records import Record, Step
-from hook_runner.runs import Runs
-from hook_runner.server_clock import ServerClock
-from hook_runner.trust import trusted_owners
+from hook_runner.hooks.runs import Runs
+from hook_runner.clock import ServerClock
+from hook_runner.permissions import trusted_owners
 from scripts import WORKS, is_alive, processes_with, write_hook
 from simulated_azure import Azure
 from told import Told

@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 import pytest
-from hook_runner.check_imds_users import check_imds_users
-from hook_runner.findings import INFO, WARNING, Report
+from hook_runner.preflight.imds_users import check_imds_users
+from hook_runner.preflight.report import INFO, WARNING, Report
 
 NOBODY = 65534
 CONNECT = """

@@ -15,8 +15,8 @@ from typing import Any, Optional
 
 import pytest
 import yaml
-from hook_runner.checking import check
-from hook_runner.findings import ERROR, INFO, WARNING, Report
+from hook_runner.preflight.check import check
+from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from simulated_azure import Azure
 
 GOOD_HOOK = "#!/bin/sh\nexit 0\n"
@@ -76,7 +76,7 @@ def test_all_is_well_with_a_good_configuration_and_good_hooks(stage: Stage) -> N
 
 def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "there is no such file" in said(check(str(tmp_path / "absent.yml"), offline=True), ERROR)
-    monkeypatch.setattr("hook_runner.checking.DEFAULT_PATH", str(tmp_path / "absent.yml"))
+    monkeypatch.setattr("hook_runner.preflight.check.DEFAULT_PATH", str(tmp_path / "absent.yml"))
     assert "the defaults hold" in said(check(str(tmp_path / "absent.yml"), offline=True), INFO)
 
 

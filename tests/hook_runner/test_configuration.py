@@ -14,7 +14,7 @@ from typing import Optional
 import pytest
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.predicates import Situation
-from hook_runner.configuration import _HOOK_READERS, _KEYS, _READERS, ConfigError, HookSettings, Settings, load_settings
+from hook_runner.config.settings import _HOOK_READERS, _KEYS, _READERS, ConfigError, HookSettings, Settings, load_settings
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 FREEZE = ScheduledEvent("A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOW, "", "Platform", timedelta(seconds=5))

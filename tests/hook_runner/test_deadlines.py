@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Callable
 
 from daemon_process import Daemon
-from hook_runner.deadlines import hook_ends
+from hook_runner.lifecycle.deadlines import hook_ends
 from journal_values import NOON
 from rig import Rig
 from scripts import HANGS, IGNORES_TERM
@@ -38,7 +38,7 @@ def test_deadline_of_the_service_is_that_of_the_hook_that_runs(azure: Azure, mak
 
 
 COUNTS_TICKS = """
-from hook_runner.engine import Engine
+from hook_runner.lifecycle.engine import Engine
 tick = Engine.tick
 def counted(self):
     tick(self)

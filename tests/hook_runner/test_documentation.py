@@ -17,7 +17,7 @@ from typing import Callable, Iterator, Optional
 import pytest
 import yaml
 from documents import GUIDE, REFERENCE, REPOSITORY, blocks, dialogues, section, shape
-from hook_runner.configuration import ConfigError, load_settings
+from hook_runner.config.settings import ConfigError, load_settings
 from simulated_azure import Azure
 
 PATIENCE = 60.0
@@ -186,7 +186,7 @@ def test_the_mistake_that_is_shown_is_what_one_gets(tmp_path: Path) -> None:
 
 def test_the_answer_to_an_approval_that_waits_is_the_one_that_is_told() -> None:
     (told,) = re.findall(r"the second answer is `([^`]+)`", section(GUIDE, "Approval"))
-    assert '"%s"' % told in (REPOSITORY / "roles/hook_runner/files/hook_runner/approvals.py").read_text()
+    assert '"%s"' % told in (REPOSITORY / "roles/hook_runner/files/hook_runner/lifecycle/approvals.py").read_text()
 
 
 def test_contents_lead_to_headings() -> None:

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 import yaml
 from documents import GUIDE, REFERENCE, REPOSITORY, quoted, rows
-from hook_runner import cli, leadership
-from hook_runner.configuration import ConfigError, HookSettings, Settings, load_settings
-from hook_runner.logs import PRIORITIES
+from hook_runner.cli import main, output
+from hook_runner.lifecycle import leader
+from hook_runner.config.settings import ConfigError, HookSettings, Settings, load_settings
+from hook_runner.log import PRIORITIES
 from hook_runner.records import STAGES, STEP_STATES
-from hook_runner.service import FIXED
-from hook_runner.variables import hook_input, hook_variables
-from hook_runner.verbs import parser
+from hook_runner.service.daemon import FIXED
+from hook_runner.hooks.inputs import hook_input, hook_variables
+from hook_runner.cli.verbs import parser
 from journal_values import NOON, make_record
 
 DAEMON = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
@@ -80,7 +81,7 @@ def test_the_keys_that_need_a_restart_are_those_that_are_told() -> None:
 
 def test_the_words_of_the_configuration_are_documented() -> None:
     told = {quoted(cells[0])[0]: quoted(cells[2]) for cells in KEYS}
-    assert told["leader"] == list(leadership.STRATEGIES) == first_words(GUIDE, "Several VMs")
+    assert told["leader"] == list(leader.STRATEGIES) == first_words(GUIDE, "Several VMs")
     assert told["log_level"] == [level for level in PRIORITIES if level != "notice"]
 
 
@@ -98,9 +99,9 @@ def test_what_a_hook_is_told_is_documented() -> None:
 
 
 def test_exit_codes_are_documented() -> None:
-    known = {cli.GOOD, cli.WRONG, 2, cli.NOT_RUNNING, cli.NO_SUCH_EVENT, cli.NOT_PERMITTED, cli.BAD_CONFIG}
+    known = {output.GOOD, output.WRONG, 2, output.NOT_RUNNING, output.NO_SUCH_EVENT, output.NOT_PERMITTED, output.BAD_CONFIG}
     assert {int(cells[0]) for cells in rows(GUIDE, "The command") if cells[0].isdigit()} == known
-    assert known == {0, *map(int, re.findall(r"(?:; |\n)(\d+) ", cli.__doc__ or ""))}
+    assert known == {0, *map(int, re.findall(r"(?:; |\n)(\d+) ", main.__doc__ or ""))}
 
 
 def test_verbs_and_options_are_documented() -> None:

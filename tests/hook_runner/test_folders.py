@@ -12,7 +12,7 @@ from typing import Callable
 
 import pytest
 from daemon_process import Daemon
-from hook_runner.trust import Untrusted, make_folder, trusted_owners, untrusted_place
+from hook_runner.permissions import Untrusted, make_folder, trusted_owners, untrusted_place
 from simulated_azure import Azure
 
 MakeDaemon = Callable[..., Daemon]
@@ -132,13 +132,13 @@ def test_metrics_are_not_written_where_others_could_put_another_folder(azure: Az
     me.rig.configure(metrics_file=str(folder / "our.prom"))
     code, found = me.data("check", "--offline")
     assert code == 1 and [each["severity"] for each in found["findings"] if each["what"] == "metrics"] == ["error"]
-    me.start(first="from hook_runner import service; service.METRICS_EVERY = 0.1")
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.1")
     assert me.said("metrics_file: nothing is written there") == 1
     me.stop()
     assert list(folder.iterdir()) == []
     os.chown(folder.parent, 0, -1)
     os.chown(folder, NOBODY, -1)
-    me.start(first="from hook_runner import service; service.METRICS_EVERY = 0.1")
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.1")
     me.wait(lambda: [each.name for each in folder.iterdir()] == ["our.prom"])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hook_runner.gates import gates_open
-from hook_runner.trust import trusted_owners
+from hook_runner.permissions import trusted_owners
 
 NOBODY = 65534
 

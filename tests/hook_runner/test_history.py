@@ -10,7 +10,7 @@ from datetime import timedelta, timezone
 from typing import Any
 
 import pytest
-from hook_runner import history
+from hook_runner.reporting import history
 from hook_runner.records import CANCELLED_OR_MISSED, RECOVER, SENT, SKIPPED, TIMEOUT, Entry, Record
 from journal_values import NOON, add_step, after, close_record, end_step, make_record
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 from hook_runner.event_ids import MOST_CANDIDATES, meant
-from hook_runner.history import as_data
-from hook_runner.history_table import as_text, result
+from hook_runner.reporting.history import as_data
+from hook_runner.reporting.history_table import as_text, result
 from hook_runner.records import RECOVER
 from journal_values import add_step, close_record, end_step, make_record
 

@@ -12,18 +12,19 @@ from typing import Callable
 
 import pytest
 from documents import REFERENCE, quoted, rows
-from hook_runner import dbus_message, hook_units
-from hook_runner.hook_limits import INFINITY, LIMITS, read_limits
-from hook_runner.spawning import HostEnds
-from hook_runner.systemd_manager import Refused
+from hook_runner.hooks import dbus_message
+from hook_runner.hooks import units
+from hook_runner.config.hook_limits import INFINITY, LIMITS, read_limits
+from hook_runner.hooks.spawning import HostEnds
+from hook_runner.hooks.systemd_manager import Refused
 from rig import Rig
 from simulated_azure import Azure
 
-WANTED = hook_units.Wanted("prepare", "10-drain", 7, "E-1", 60.0, 5.0, {"MemoryMax": 1 << 30}, None)
+WANTED = units.Wanted("prepare", "10-drain", 7, "E-1", 60.0, 5.0, {"MemoryMax": 1 << 30}, None)
 
 
-def value(wanted: hook_units.Wanted, name: str) -> object:
-    return next(each.value for each in hook_units.properties("/run/x/7", wanted) if each.name == name)
+def value(wanted: units.Wanted, name: str) -> object:
+    return next(each.value for each in units.properties("/run/x/7", wanted) if each.name == name)
 
 
 def test_limits_are_read_in_the_notation_of_systemd() -> None:
@@ -49,9 +50,9 @@ def test_limits_are_documented() -> None:
 
 
 def test_names_say_which_hook_it_is_and_hold_nothing_that_systemd_refuses() -> None:
-    assert hook_units.unit_name("prepare", "10-drain", 7) == "azure-scheduled-events-hook-prepare-10-drain-7.service"
-    assert len(hook_units.unit_name("emergency", "x" * 255, 1 << 50)) < 255
-    assert hook_units.unit_name("prepare", "a b@", 7) == "azure-scheduled-events-hook-prepare-a_b_-7.service"
+    assert units.unit_name("prepare", "10-drain", 7) == "azure-scheduled-events-hook-prepare-10-drain-7.service"
+    assert len(units.unit_name("emergency", "x" * 255, 1 << 50)) < 255
+    assert units.unit_name("prepare", "a b@", 7) == "azure-scheduled-events-hook-prepare-a_b_-7.service"
 
 
 def test_unit_is_ended_by_its_keeper_first_and_after_the_daemon() -> None:
@@ -63,7 +64,7 @@ def test_unit_is_ended_by_its_keeper_first_and_after_the_daemon() -> None:
 
 
 def test_variables_of_systemd_in_paths_are_not_expanded() -> None:
-    (command,) = next(each.value for each in hook_units.properties("/run/$HOME", WANTED) if each.name == "ExecStart")
+    (command,) = next(each.value for each in units.properties("/run/$HOME", WANTED) if each.name == "ExecStart")
     assert command[1][-2:] == ["/run/$$HOME", "unit"]
 
 
@@ -95,14 +96,14 @@ class Systemd:
         self.error = error
         self.asked = 0
 
-    def start(self, folder: str, wanted: hook_units.Wanted) -> None:
+    def start(self, folder: str, wanted: units.Wanted) -> None:
         self.asked += 1
         raise self.error
 
 
 def refused_by(systemd: Systemd, me: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the rig's next starts go to this systemd."""
-    monkeypatch.setattr(hook_units, "start_unit", systemd.start)
+    monkeypatch.setattr(units, "start_unit", systemd.start)
     monkeypatch.setattr(me.runs, "_in_units", True)
 
 

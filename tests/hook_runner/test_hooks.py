@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
-from hook_runner.configuration import Settings
-from hook_runner.hooks import WHOLE_FOLDER, Hook, find_hooks
+from hook_runner.config.settings import Settings
+from hook_runner.hooks.discovery import WHOLE_FOLDER, Hook, find_hooks
 from hook_runner.records import STAGES
 
 Found = tuple[dict[str, tuple[Hook, ...]], tuple[str, ...]]

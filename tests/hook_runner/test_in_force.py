@@ -12,10 +12,10 @@ from typing import Any, Callable
 
 import pytest
 from daemon_process import Daemon
-from hook_runner.configuration import ConfigError, load_settings
-from hook_runner.hooks import find_hooks
-from hook_runner.in_force import InForce, as_lines
-from hook_runner.trust import trusted_owners
+from hook_runner.config.settings import ConfigError, load_settings
+from hook_runner.hooks.discovery import find_hooks
+from hook_runner.reporting.in_force import InForce, as_lines
+from hook_runner.permissions import trusted_owners
 from azure_scheduled_events.yaml_lines import locate
 from scripts import write_hook
 from simulated_azure import Azure

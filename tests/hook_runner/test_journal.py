@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
-from hook_runner.journal import Journal, JournalUnreadable
+from hook_runner.journal.journal import Journal, JournalUnreadable
 from hook_runner.records import SKIPPED, Entry
 from journal_values import NOON, add_step, after, close_record, end_step, everything, make_record
 

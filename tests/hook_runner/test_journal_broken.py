@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from hook_runner import schema
-from hook_runner.journal import Journal, JournalUnreadable
+from hook_runner.journal import schema
+from hook_runner.journal.journal import Journal, JournalUnreadable
 from journal_children import die, in_child
 from journal_values import add_step, after, close_record, everything, make_record
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from hook_runner.journal import PAUSE
+from hook_runner.journal.journal import PAUSE
 from rig import Rig
 from scripts import HANGS
 from simulated_azure import Azure

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from hook_runner.journal import Journal
+from hook_runner.journal.journal import Journal
 from journal_values import add_step, make_record
 
 # what version 0.1.0 asks and writes, to the letter of its column lists

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Iterator, Optional
 
 import pytest
-from hook_runner.journal import Journal
+from hook_runner.journal.journal import Journal
 from hook_runner.records import RUNNING, Record
 from journal_children import die, in_child, start_child
 from journal_values import add_step, close_record, end_step, everything, make_record

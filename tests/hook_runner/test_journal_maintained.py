@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 import pytest
-from hook_runner import journal as journal_module
-from hook_runner.journal import LOOK_EVERY, OWN_KEYS, PATIENCE, PAUSE, Journal
-from hook_runner.record_index import RecordIndex
+from hook_runner.journal import journal as journal_module
+from hook_runner.journal.journal import LOOK_EVERY, OWN_KEYS, PATIENCE, PAUSE, Journal
+from hook_runner.journal.record_index import RecordIndex
 from hook_runner.records import Record
 from journal_children import die, in_child
 from journal_values import add_step, after, close_record, end_step, everything, make_record

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hook_runner.journal import Journal
+from hook_runner.journal.journal import Journal
 from hook_runner.records import Entry
 from journal_values import add_step, after, close_record, end_step, everything, make_record
 

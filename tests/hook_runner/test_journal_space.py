@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from hook_runner.journal import Journal
+from hook_runner.journal.journal import Journal
 from hook_runner.records import Record
 from journal_children import die, fill_up, in_child, on_small_disk, without_room
 from journal_values import add_step, after, close_record, end_step, everything, make_record

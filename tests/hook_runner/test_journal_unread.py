@@ -12,8 +12,8 @@ from typing import Any, Callable
 
 import pytest
 from daemon_process import Daemon
-from hook_runner import journal_file
-from hook_runner.journal import Journal
+from hook_runner.journal import database
+from hook_runner.journal.journal import Journal
 from hook_runner.records import INTERRUPTED, Record
 from journal_values import add_step, close_record, everything, make_record
 from scripts import HANGS, is_alive
@@ -25,14 +25,14 @@ class Disk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_broken = False
-        connect = journal_file._connect
+        connect = database._connect
 
         def connect_or_not(*arguments: Any, **options: Any) -> sqlite3.Connection:
             if self.is_broken:
                 raise sqlite3.OperationalError("disk I/O error")
             return connect(*arguments, **options)
 
-        monkeypatch.setattr(journal_file, "_connect", connect_or_not)
+        monkeypatch.setattr(database, "_connect", connect_or_not)
 
 
 @pytest.fixture
@@ -158,14 +158,15 @@ def test_the_end_of_an_event_is_not_put_off(path: str) -> None:
 
 UNREADABLE = """
 import os, sqlite3
-from hook_runner import journal_file, service
-connect = journal_file._connect
+from hook_runner.journal import database
+from hook_runner.service import daemon
+connect = database._connect
 def connect_or_not(*arguments, **options):
     if os.path.exists(%r):
         raise sqlite3.OperationalError("disk I/O error")
     return connect(*arguments, **options)
-journal_file._connect = connect_or_not
-service.JOURNAL_PAUSE, service.JOURNAL_MAY_TAKE = 0.1, %r
+database._connect = connect_or_not
+daemon.JOURNAL_PAUSE, daemon.JOURNAL_MAY_TAKE = 0.1, %r
 """
 
 
@@ -201,7 +202,7 @@ def test_events_of_a_journal_that_comes_after_the_start_are_recovered_from_once(
     azure.cancel(event)
     broken = me.rig.folder / "broken"
     broken.touch()
-    me.start(first=UNREADABLE % (str(broken), 0.3) + "from hook_runner import journal; journal.PAUSE = service.WHILE_IDLE = 0.5\n")
+    me.start(first=UNREADABLE % (str(broken), 0.3) + "from hook_runner.journal import journal; journal.PAUSE = daemon.WHILE_IDLE = 0.5\n")
     assert me.said("cannot be read, so that hooks may run again") == 1 and me.rig.ran() == ["prepare/10-a"]
     broken.unlink()
     me.wait(lambda: me.said("closed: recovered"))

@@ -12,9 +12,9 @@ import struct
 from pathlib import Path
 
 import pytest
-from hook_runner import logs
-from hook_runner.logs import Log
-from hook_runner.notify import Notifier
+from hook_runner import log as log_module
+from hook_runner.log import Log
+from hook_runner.service.systemd import Notifier
 
 
 def fields_of(message: bytes) -> dict[str, str]:
@@ -45,7 +45,7 @@ def test_lines_of_text_carry_the_fields_behind_them() -> None:
 def test_the_threshold_leaves_out_what_is_less() -> None:
     stream = io.StringIO()
     log = Log("warning", stream)
-    for level in logs.PRIORITIES:
+    for level in log_module.PRIORITIES:
         log.say(level, level)
     assert [line.split()[0] for line in stream.getvalue().splitlines()] == ["warning", "error"]
 
@@ -64,7 +64,7 @@ def test_a_closed_stream_stops_nothing() -> None:
 
 def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with listener(tmp_path / "socket") as heard:
-        monkeypatch.setattr(logs, "JOURNAL", str(tmp_path / "socket"))
+        monkeypatch.setattr(log_module, "JOURNAL", str(tmp_path / "socket"))
         about = os.fstat(2)
         monkeypatch.setenv("JOURNAL_STREAM", "%d:%d" % (about.st_dev, about.st_ino))
         Log().say("notice", "appeared", azure_event_id="A1", azure_event_status="Scheduled")
@@ -76,7 +76,7 @@ def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with listener(tmp_path / "socket") as heard:
-        monkeypatch.setattr(logs, "JOURNAL", str(tmp_path / "socket"))
+        monkeypatch.setattr(log_module, "JOURNAL", str(tmp_path / "socket"))
         about = os.fstat(2)
         monkeypatch.setenv("JOURNAL_STREAM", "%d:%d" % (about.st_dev, about.st_ino))
         log = Log()

@@ -13,10 +13,10 @@ from typing import Any, Callable, Iterator
 import pytest
 from azure_scheduled_events.document import EventDocument
 from effort import Effort, effort
-from hook_runner.engine import Engine
-from hook_runner.journal import Journal
-from hook_runner.metrics import Metrics
-from hook_runner.status import as_data, as_text, one_line
+from hook_runner.lifecycle.engine import Engine
+from hook_runner.journal.journal import Journal
+from hook_runner.reporting.metrics import Metrics
+from hook_runner.reporting.status import as_data, as_text, one_line
 from journal_values import add_step, close_record, end_step, everything, make_event, make_record
 from rig import Rig
 

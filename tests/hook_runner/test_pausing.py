@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import pytest
 from daemon_process import Daemon
-from hook_runner.pausing import moment
+from hook_runner.lifecycle.pause import moment
 from rig import Rig
 from scripts import HANGS
 from simulated_azure import Azure
@@ -176,7 +176,7 @@ def test_the_verbs_pause_and_resume(azure: Azure, make_daemon: MakeDaemon) -> No
     file = me.rig.folder / "our.prom"
     me.rig.configure(metrics_file=str(file))
     assert me.command("pause").returncode == me.command("resume").returncode == 3
-    me.start(first="from hook_runner import service; service.METRICS_EVERY = 0.1")
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.1")
     code, data = me.data("status")
     assert (code, data["paused"]) == (0, None)
     code, data = me.data("pause", "--until", "2h", "--reason", "a change of the cluster")

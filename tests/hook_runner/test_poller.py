@@ -14,7 +14,7 @@ from typing import Any, Callable, Optional, Union
 import pytest
 from azure_scheduled_events.document import EventDocument, parse_document
 from azure_scheduled_events.errors import ImdsError, ImdsRefused, ImdsUnreachable
-from hook_runner.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
+from hook_runner.service.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
 
 NOTHING = parse_document('{"DocumentIncarnation":1,"Events":[]}')
 TWO = parse_document(

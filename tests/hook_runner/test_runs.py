@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 from hook_bench import Bench, marked, until
-from hook_runner.runs import Result
-from hook_runner.spawning import KEEPER
+from hook_runner.hooks.runs import Result
+from hook_runner.hooks.spawning import KEEPER
 
 
 def test_a_hook_gets_the_event_and_variables_and_its_output_and_status_are_kept(bench: Bench) -> None:

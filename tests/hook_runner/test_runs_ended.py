@@ -15,9 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 from hook_bench import LONG, Bench, marked, until
-from hook_runner import keeper
-from hook_runner.runs import KEEPER_GONE
-from hook_runner.sessions import is_locked
+from hook_runner.hooks import supervisor
+from hook_runner.hooks.runs import KEEPER_GONE
+from hook_runner.hooks.processes import is_locked
 
 
 def test_a_hook_is_ended_when_its_time_is_up(bench: Bench) -> None:
@@ -112,11 +112,11 @@ def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypa
                 go.close()
                 left.append(int(told.readline()))
 
-        monkeypatch.setattr(keeper, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: float(len(left))))
-        output = keeper.Output(b"hooks.d/prepare/10-hook", 0)
+        monkeypatch.setattr(supervisor, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: float(len(left))))
+        output = supervisor.Output(b"hooks.d/prepare/10-hook", 0)
         output.descriptor, writer = os.pipe()
         os.set_blocking(output.descriptor, False)
-        keeper.Watch(hook.pid, output, 0.0, LONG, 5.0).end_leftovers()
+        supervisor.Watch(hook.pid, output, 0.0, LONG, 5.0).end_leftovers()
         os.kill(left[0], signal.SIGKILL)  # fails where it was ended with the group
         for end in (output.descriptor, writer):
             os.close(end)

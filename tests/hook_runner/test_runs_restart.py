@@ -14,15 +14,16 @@ from typing import Callable
 
 import pytest
 from hook_bench import LONG, SOURCES, Bench, marked, until
-from hook_runner.runs import KEEPER_GONE
-from hook_runner.sessions import boot_id, is_locked
+from hook_runner.hooks.runs import KEEPER_GONE
+from hook_runner.clock import boot_id
+from hook_runner.hooks.processes import is_locked
 
 Earlier = Callable[..., None]
 
 DAEMON = """
 import os, sys
 sys.path[:0] = %r
-from hook_runner.runs import Runs
+from hook_runner.hooks.runs import Runs
 runs = Runs(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
 runs.start(1, sys.argv[3], b"in", {}, float(sys.argv[4]))
 print("started", flush=True)
@@ -152,7 +153,7 @@ def test_a_number_that_a_lost_journal_gives_again_ends_the_old_run_first(bench: 
 DOOMED = """
 import sys
 sys.path[:0] = %r
-from hook_runner.runs import Runs
+from hook_runner.hooks.runs import Runs
 runs = Runs(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
 print("ready", flush=True)
 sys.stdin.readline()

@@ -10,7 +10,7 @@ import select
 
 import pytest
 from hook_bench import Bench, Daemon, until
-from hook_runner.runs import KEEPER_GONE, Runs
+from hook_runner.hooks.runs import KEEPER_GONE, Runs
 from journal_children import fill_up, on_small_disk
 
 WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\nseq 1 20000\n"

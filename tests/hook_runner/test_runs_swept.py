@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from hook_bench import Bench, marked, until
-from hook_runner.sessions import keeper_of
+from hook_runner.hooks.processes import keeper_of
 
 WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\necho done; exit 6\n"
 

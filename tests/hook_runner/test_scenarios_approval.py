@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
-from hook_runner import history
-from hook_runner.status import as_text, is_good
+from hook_runner.reporting import history
+from hook_runner.reporting.status import as_text, is_good
 from rig import AFTER_PREPARE, Rig
 from scripts import FAILS, HANGS
 from simulated_azure import Azure

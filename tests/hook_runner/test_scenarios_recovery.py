@@ -9,8 +9,8 @@ from typing import Callable
 
 import pytest
 from azure_scheduled_events import ImdsRefused
-from hook_runner.metrics import Metrics
-from hook_runner.status import as_text, is_good
+from hook_runner.reporting.metrics import Metrics
+from hook_runner.reporting.status import as_text, is_good
 from rig import Rig
 from scripts import FAILS, HANGS
 from simulated_azure import Azure

@@ -42,7 +42,7 @@ def test_ready_while_imds_is_sick_and_status_and_metrics_say_that_it_is(azure: A
     me = make_daemon()
     file = me.rig.folder / "our.prom"
     me.rig.configure(metrics_file=str(file))
-    me.start(until="READY=1", first="from hook_runner import service; service.METRICS_EVERY = 0.2")
+    me.start(until="READY=1", first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.2")
     me.wait(lambda: gets(azure, 503) >= 2)
     code, data = me.data("status")
     assert (code, data["imds"]["ok"]) == (1, False) and "503" in data["imds"]["error"]
@@ -69,8 +69,9 @@ def test_the_watchdog_is_fed_by_polls_and_by_nothing_else(azure: Azure, make_dae
     first = """
 import os, time
 from azure_scheduled_events.imds import Imds
-from hook_runner import poller, service
-poller.SLACK, service.CONNECT_TIMEOUT = 0.5, 0.0
+from hook_runner.service import poller
+from hook_runner.service import daemon
+poller.SLACK, daemon.CONNECT_TIMEOUT = 0.5, 0.0
 events = Imds.events
 def events_or_nothing(self, within=None):
     while os.path.exists(%r):
@@ -213,6 +214,6 @@ def test_an_event_that_came_before_the_name_was_known_is_not_forgotten(azure: Az
     event = azure.schedule("Reboot", hold=True)
     azure.fault("unavailable", route="instance", requests="1-2")
     me = make_daemon()
-    me.start(first="from hook_runner import poller; poller._NAME_PAUSE = 0.5")
+    me.start(first="from hook_runner.service import poller; poller._NAME_PAUSE = 0.5")
     me.wait(azure.approvals)
     assert azure.approvals() == [("vm1", event)] and me.said("resource name is not known yet") == 1

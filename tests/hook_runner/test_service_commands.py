@@ -14,8 +14,8 @@ from typing import Callable
 
 import pytest
 from daemon_process import Daemon
-from hook_runner import cli, verbs
-from hook_runner.control import ask
+from hook_runner.cli import main, verbs
+from hook_runner.service.control_socket import ask
 from journal_children import in_child
 from scripts import FAILS, TALKS
 from simulated_azure import Azure
@@ -256,7 +256,7 @@ def test_an_event_may_be_named_by_the_beginning_of_its_id(azure: Azure, make_dae
 def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: Azure, make_daemon: MakeDaemon) -> None:
     me = make_daemon()
     me.rig.hook("prepare/10-a", TALKS)
-    me.start(first="from hook_runner import history_source; history_source.PAGE_RECORDS = 2")
+    me.start(first="from hook_runner.service import history_source; history_source.PAGE_RECORDS = 2")
     for _number in range(5):
         event = azure.schedule("Freeze", hold=True)
         me.wait(lambda event=event: ("vm1", event) in azure.approvals())  # type: ignore[misc]
@@ -276,18 +276,21 @@ def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: A
 
 @pytest.mark.parametrize("words", [["run"], ["run", "--dry-run"], ["run", "--config", "/x"], ["run", "--config", "/x", "--dry-run"]])
 def test_options_of_run_are_read_as_argparse_reads_them(words: list[str]) -> None:
-    plain, full = cli.options_of_run(words), verbs.parser().parse_args(words)
+    plain, full = main.options_of_run(words), verbs.parser().parse_args(words)
     assert plain is not None and (plain.config, plain.dry_run) == (full.config, full.dry_run)
 
 
 @pytest.mark.parametrize("words", [[], ["status"], ["run", "--help"], ["run", "--config"], ["run", "--config=/x"], ["run", "more"]])
 def test_other_words_are_left_to_argparse(words: list[str]) -> None:
-    assert cli.options_of_run(words) is None
+    assert main.options_of_run(words) is None
 
 
 def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: MakeDaemon) -> None:
     others = ("argparse", "yaml", "glob", "grp", "subprocess", "dataclasses", "inspect", "azure_scheduled_events.discovery")
-    ours = ("verbs", "metrics", "history", "history_source", "hook_limits", "hook_units", "systemd_manager", "dbus_message", "keeper", "trying", "checking")
+    ours = (
+        "cli.verbs", "reporting.metrics", "reporting.history", "service.history_source", "config.hook_limits", "hooks.units", "hooks.systemd_manager",
+        "hooks.dbus_message", "hooks.supervisor", "preflight",
+    )  # fmt: skip
     unneeded = (*others, *("hook_runner." + name for name in ours))
     me = make_daemon()
     show = "lambda: print('in memory: %%s.' %% sorted(set(sys.modules).intersection(%r)), file=sys.stderr)" % (unneeded,)
@@ -298,7 +301,7 @@ def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: 
 
 def test_history_comes_from_the_file_where_the_daemon_cannot_load_what_it_needs_for_that(azure: Azure, make_daemon: MakeDaemon) -> None:
     me = make_daemon()
-    me.start(first="import sys; sys.modules['hook_runner.history_source'] = None")
+    me.start(first="import sys; sys.modules['hook_runner.service.history_source'] = None")
     event = azure.schedule("Freeze", hold=True)
     me.wait(lambda: me.data("status")[1]["events"])
     code, found = me.data("history")

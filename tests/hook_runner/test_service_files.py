@@ -20,7 +20,7 @@ from test_service_metrics import read
 MakeDaemon = Callable[..., Daemon]
 
 # the service comes round sooner than it does while nothing happens
-SOON = "from hook_runner import journal, service\nservice.METRICS_EVERY = journal.PAUSE = journal.LOOK_EVERY = service.WHILE_IDLE = 0.3"
+SOON = "from hook_runner.journal import journal\nfrom hook_runner.service import daemon\ndaemon.METRICS_EVERY = journal.PAUSE = journal.LOOK_EVERY = daemon.WHILE_IDLE = 0.3"
 
 
 def lock(me: Daemon) -> sqlite3.Connection:

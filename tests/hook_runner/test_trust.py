@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hook_runner.trust import trusted_owners, untrusted
+from hook_runner.permissions import trusted_owners, untrusted
 
 OWNERS = frozenset({0, os.geteuid()})
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

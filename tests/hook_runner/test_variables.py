@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from azure_scheduled_events.document import ScheduledEvent, parse_document
 from hook_runner.records import ACCEPTED, SENT, Record
-from hook_runner.variables import LONGEST, LONGEST_LIST, hook_input, hook_variables
+from hook_runner.hooks.inputs import LONGEST, LONGEST_LIST, hook_input, hook_variables
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 NASTY = [

@@ -173,13 +173,13 @@ def test_reload_that_is_always_lost_fails_the_role(site: Site) -> None:
 
 def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
     role = README.parent
-    daemon = re.search(r"FIXED = \(([^)]*)\)", (role / "files/hook_runner/service.py").read_text(encoding="utf-8"))
+    daemon = re.search(r"FIXED = \(([^)]*)\)", (role / "files/hook_runner/service/daemon.py").read_text(encoding="utf-8"))
     known = yaml.safe_load((role / "vars/main.yml").read_text(encoding="utf-8"))["hook_runner__fixed_keys"]
     assert daemon is not None and sorted(known) == sorted(re.findall(r'"(\w+)"', daemon[1]))
 
 
 def test_upgrade_restarts_and_keeps_journal_and_hooks(site: Site) -> None:
-    site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/engine.py; touch {LIBRARY}/hook_runner/removed.py {JOURNAL}/mine"])
+    site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py; touch {LIBRARY}/hook_runner/removed.py {JOURNAL}/mine"])
     site.host.run(["install", "-m", "0755", "/bin/true", f"{HOOKS_FOLDER}/recover/90-of-an-administrator"])
     process = site.process()
     upgraded = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
@@ -234,7 +234,7 @@ def test_only_root_and_the_groups_may_ask_and_approve(site: Site) -> None:
 
 def test_sick_imds_does_not_hold_up_the_role(site: Site, azure: Azure) -> None:
     azure.simulator.post("/faults", {"kind": "hang"})
-    site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/engine.py"])
+    site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py"])
     upgraded = site.must_apply(group=GROUP)
     assert RESTART in upgraded.changed_tasks
     assert site.unit("ActiveState") == "active"

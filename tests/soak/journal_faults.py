@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Optional
 
-from hook_runner.journal import Journal, JournalUnreadable
+from hook_runner.journal.journal import Journal, JournalUnreadable
 
 BESIDE = ("", "-wal", "-shm")
 # (event, STAGE/NAME)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 from daemon_process import Daemon
-from hook_runner.configuration import HookSettings, Settings
-from hook_runner.control import ask
+from hook_runner.config.settings import HookSettings, Settings
+from hook_runner.service.control_socket import ask
 from rig import Rig
 from scripts import is_alive, processes_with
 from simulated_azure import Azure

@@ -5,7 +5,7 @@
 
 import sys
 
-from hook_runner.cli import main
+from hook_runner.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

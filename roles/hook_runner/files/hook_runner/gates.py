@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Optional
 
-from hook_runner.trust import untrusted
+from hook_runner.permissions import untrusted
 
 
 def gates_open(gates: Mapping[str, str], owners: frozenset[int]) -> dict[str, bool]:

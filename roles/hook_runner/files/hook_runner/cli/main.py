@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The command azure-scheduled-events.
+
+Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does not run;
+4 no such event or hook, or several that the id may mean; 77 not permitted; 78 the configuration cannot be used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Optional, Sequence
+
+from hook_runner.cli.output import BAD_CONFIG, GOOD, NOT_PERMITTED, WRONG, fail
+from hook_runner.cli.run import RunOptions, run_service
+from hook_runner.config.settings import ConfigError
+from hook_runner.service.instance import AlreadyRunning
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run the command; returns its exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    options: Any = options_of_run(words) or other_options(words)
+    as_json = getattr(options, "json", False)
+    try:
+        status: int = run_service(options) if isinstance(options, RunOptions) else options.verb(options)
+        sys.stdout.flush()
+        return status
+    except ConfigError as error:
+        return fail(BAD_CONFIG, str(error), as_json)
+    except PermissionError as error:
+        remedy = "this needs root, or the group of control_group, or for status and history that of status_group"
+        return fail(NOT_PERMITTED, "%s; %s" % (error, remedy), as_json)
+    except BrokenPipeError:
+        # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return GOOD
+    except (AlreadyRunning, OSError) as error:
+        return fail(WRONG, str(error), as_json)
+
+
+def options_of_run(words: Sequence[str]) -> Optional[RunOptions]:
+    """Read `run [--config FILE] [--dry-run]`; None for anything else.
+
+    argparse and the other verbs would stay in the daemon's memory, 0.5 MiB for a line that is read once.
+    """
+    if not words or words[0] != "run":
+        return None
+    options, left = RunOptions(), list(words[1:])
+    while left:
+        word = left.pop(0)
+        if word == "--dry-run":
+            options = options._replace(dry_run=True)
+        elif word == "--config" and left:
+            options = options._replace(config=left.pop(0))
+        else:
+            return None  # argparse says what is wrong with it, or prints the help
+    return options
+
+
+def other_options(words: Sequence[str]) -> argparse.Namespace:
+    """Read any other line; argparse ends the process where it is wrong."""
+    from hook_runner.cli.verbs import parser
+
+    return parser().parse_args(words)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Exit codes of the command, and what it prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from hook_runner.log import harmless
+
+GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
+
+
+def complain(status: int, text: str) -> int:
+    print("azure-scheduled-events: %s" % harmless(text), file=sys.stderr)
+    return status
+
+
+def fail(status: int, text: str, as_json: bool, **data: object) -> int:
+    """Say why there is no answer; programs get an object all the same: `data` with the text, or the error."""
+    if as_json:
+        show({**data, "text": text} if data else {"error": text}, "", as_json)
+        sys.stdout.flush()
+    return complain(status, text)
+
+
+def show(data: Any, text: str, as_json: bool) -> None:
+    """Print what a verb found; names from IMDS may hold what a terminal or an old locale cannot take."""
+    shown = json.dumps(data, indent=2) if as_json else text
+    encoding = sys.stdout.encoding or "ascii"
+    print(shown.encode(encoding, "backslashreplace").decode(encoding))

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The verb `run`: the daemon. It imports no more than the daemon needs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Optional, Union
+
+from azure_scheduled_events.named_tuple import NamedTuple
+from azure_scheduled_events.yaml_lines import Reader, locate
+
+from hook_runner.cli.output import GOOD
+from hook_runner.config.settings import DEFAULT_PATH, ConfigError, Settings, load_settings
+
+if TYPE_CHECKING:
+    import argparse
+
+
+class RunOptions(NamedTuple):
+    """What follows `run`."""
+
+    config: str = DEFAULT_PATH
+    dry_run: bool = False
+
+
+def settings_of(path: str, owners: Optional[frozenset[int]] = None, read: Reader = locate) -> Settings:
+    """The settings of a file; the defaults where the usual one is not there. owners, read: as `load_settings` takes them."""
+    if path != DEFAULT_PATH and not os.path.lexists(path):
+        raise ConfigError("there is no configuration %s" % path)
+    return load_settings(path, owners, read)
+
+
+def run_service(options: Union[RunOptions, argparse.Namespace]) -> int:
+    from hook_runner.config.yaml_subprocess import locate_apart
+    from hook_runner.reporting.in_force import InForce
+    from hook_runner.log import Log
+    from hook_runner.service.daemon import Service
+    from hook_runner.permissions import trusted_owners
+
+    owners = trusted_owners()
+    in_force = InForce(options.config, lambda read: settings_of(options.config, owners, read), locate_apart)
+    Service(in_force, owners, Log(), options.dry_run).run()
+    return GOOD

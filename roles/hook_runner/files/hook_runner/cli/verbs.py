@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The verbs of the command azure-scheduled-events and their options. The daemon does without this file: see `main.options_of_run`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Optional
+
+from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.predicates import parse_seconds
+
+from hook_runner import __version__
+from hook_runner.cli.output import GOOD, NO_SUCH_EVENT, NOT_RUNNING, WRONG, complain, fail, show
+from hook_runner.cli.run import run_service, settings_of
+from hook_runner.config.settings import DEFAULT_PATH, Settings
+
+if TYPE_CHECKING:
+    from hook_runner.service.history_source import Found as HistoryFound
+
+
+def parser() -> argparse.ArgumentParser:
+    """All verbs and options."""
+    made = argparse.ArgumentParser(prog="azure-scheduled-events", description="Prepare this VM for Azure Scheduled Events, and recover from them.")
+    made.add_argument("--version", action="version", version="%%(prog)s %s" % __version__)
+    verbs = made.add_subparsers(metavar="VERB", required=True)
+
+    def verb(name: str, function: Any, about: str, prints_data: bool = True) -> argparse.ArgumentParser:
+        added = verbs.add_parser(name, help=about, description=about)
+        added.set_defaults(verb=function)
+        added.add_argument("--config", default=DEFAULT_PATH, metavar="FILE", help="configuration (default: %(default)s)")
+        if prints_data:
+            added.add_argument("--json", action="store_true", help="print JSON")
+        return added
+
+    run = verb("run", run_service, "watch IMDS and act, until a signal ends it", prints_data=False)
+    run.add_argument("--dry-run", action="store_true", help="run hooks, but approve nothing")
+
+    verb("status", show_status, "what is known now, and what is being done about it")
+
+    history = verb("history", show_history, "a line for each event so far, newest last; with an event, all that happened to it")
+    history.add_argument("event_id", nargs="?", type=some_id, metavar="EVENT", help="only this event: its id, or the beginning of it")
+    amount = history.add_mutually_exclusive_group()
+    amount.add_argument("--limit", type=positive, default=20, metavar="N", help="how many events at most (default: %(default)s)")
+    amount.add_argument("--all", action="store_true", help="all events that the journal has")
+
+    approve = verb("approve", approve_event, "approve an event by hand, as soon as this VM is prepared for it")
+    approve.add_argument("event_id", type=some_id, metavar="EVENT", help="which event: its id, or the beginning of it")
+    approve.add_argument("--force", action="store_true", help="now, even if the preparation failed or goes on")
+    approve.add_argument("--release-others", action="store_true", help="even if the event hits other VMs too, which the approval releases as well")
+
+    recover = verb("recover", recover_event, "try again now to recover from an event that is over, or give it up")
+    recover.add_argument("event_id", help="which event")
+    recover.add_argument("--give-up", action="store_true", help="run its recover hooks no more; what was prepared may still hold")
+    pause = verb("pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on")
+    times = "end by itself: 30m, 2h, 18:00 or 2026-11-21T18:00:00Z (UTC)"
+    pause.add_argument("--until", type=until, default={}, metavar="TIME", help=times)
+    pause.add_argument("--reason", default="", metavar="TEXT", help="why, for those who look at the status")
+    verb("resume", resume_service, "end a pause")
+    attempt = verb("try", try_hook, "really run one hook by hand, with a made-up event of which neither the journal nor Azure learns")
+    attempt.add_argument("hook", metavar="[STAGE/]NAME", help="which hook; of stage prepare where no stage is given")
+    attempt.add_argument("--type", default="Reboot", choices=EVENT_TYPES, help="type of the event (default: %(default)s)")
+    attempt.add_argument("--notice", type=duration, default=900.0, metavar="SECONDS", help="time until the event may start (default: 15m)")
+
+    check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
+    check.add_argument("--offline", action="store_true", help="do not ask IMDS")
+    check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
+    check.add_argument("--imds-users", type=positive, default=0, metavar="SECONDS", help="watch so long which users but root ask IMDS")
+    return made
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("at least 1")
+    return number
+
+
+def until(text: str) -> dict[str, Any]:
+    from hook_runner.lifecycle.pause import moment  # this brings SQLite along, which other verbs do without
+
+    try:
+        return moment(text, datetime.now(timezone.utc))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def some_id(text: str) -> str:
+    if not text:
+        raise ValueError("an event's id is never empty")
+    return text
+
+
+def duration(text: str) -> float:
+    seconds = parse_seconds(text)
+    if seconds < 0:
+        raise ValueError("not in the past")
+    return seconds
+
+
+def show_status(options: argparse.Namespace) -> int:
+    from hook_runner.reporting import status
+    from hook_runner.service.control_socket import ask
+
+    try:
+        data = ask(settings_of(options.config).run_directory, {"ask": "status"})
+    except (FileNotFoundError, ConnectionRefusedError):
+        show({"running": False}, "the service does not run", options.json)
+        return NOT_RUNNING
+    show({"running": True, **data}, status.as_text(data), options.json)
+    return GOOD if status.is_good(data) else WRONG
+
+
+def show_history(options: argparse.Namespace) -> int:
+    from hook_runner import event_ids
+    from hook_runner.service import history_source
+    from hook_runner.reporting import history_table
+    from hook_runner.journal.journal import JournalUnreadable
+
+    settings = settings_of(options.config)
+    limit = history_source.ALL if options.all else options.limit
+    try:
+        found = history_of(settings, options.event_id, limit)
+    except FileNotFoundError:
+        return fail(WRONG, "there is no journal %s: the service never ran" % settings.journal, options.json)
+    except JournalUnreadable as error:
+        return fail(WRONG, str(error), options.json)
+    for sentence in found.unreadable:
+        complain(WRONG, sentence)
+    ambiguous = event_ids.explained(options.event_id, found.candidates)
+    if ambiguous is not None:
+        return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=found.candidates)
+    if options.event_id and not found.events:
+        return fail(NO_SUCH_EVENT, "the journal has no event %s" % options.event_id, options.json, found=False)
+    show(found.events, "\n\n".join(found.texts) if options.event_id else history_table.as_text(found.events), options.json)
+    return GOOD
+
+
+def history_of(settings: Settings, event_id: Optional[str], limit: int) -> HistoryFound:
+    """The history from the daemon, or from the file where no daemon runs."""
+    from hook_runner.service import history_source
+
+    try:
+        found = history_source.from_daemon(settings.run_directory, event_id, limit)
+    except PermissionError:
+        raise
+    except OSError:
+        found = None  # it does not run, or does not answer
+    if found is None:
+        os.stat(settings.journal)
+        found = history_source.from_file(settings.journal, event_id, limit)
+    return found
+
+
+def approve_event(options: argparse.Namespace) -> int:
+    question = {"ask": "approve", "event_id": options.event_id, "force": options.force, "release_others": options.release_others}
+    return ask_about_event(options, question, "it is the one that approves", "now")
+
+
+def recover_event(options: argparse.Namespace) -> int:
+    question = {"ask": "recover", "event_id": options.event_id, "give_up": options.give_up}
+    return ask_about_event(options, question, "it is the one that recovers", "to recover from")
+
+
+def ask_about_event(options: argparse.Namespace, question: dict[str, Any], why: str, what: str) -> int:
+    """Put a question about one event to the service. why: it is needed; what: ends the sentence about an event that there is not."""
+    from hook_runner import event_ids
+    from hook_runner.service.control_socket import ask
+
+    try:
+        answer = ask(settings_of(options.config).run_directory, question)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return fail(NOT_RUNNING, "the service does not run, and %s" % why, options.json, running=False)
+    ambiguous = event_ids.explained(options.event_id, answer.get("candidates"))
+    if ambiguous is not None:
+        return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=answer["candidates"])
+    if not answer.get("found"):
+        text = "there is no event %s %s; `azure-scheduled-events status` lists them" % (options.event_id, what)
+        return fail(NO_SUCH_EVENT, text, options.json, found=False)
+    show(answer, answer["text"], options.json)
+    return GOOD if answer["accepted"] else WRONG
+
+
+def pause_service(options: argparse.Namespace) -> int:
+    return change_pause(options, {"ask": "pause", "reason": options.reason, **options.until})
+
+
+def resume_service(options: argparse.Namespace) -> int:
+    return change_pause(options, {"ask": "resume"})
+
+
+def change_pause(options: argparse.Namespace, question: dict[str, Any]) -> int:
+    from hook_runner.service.control_socket import ask
+
+    try:
+        answer = ask(settings_of(options.config).run_directory, question)
+    except (FileNotFoundError, ConnectionRefusedError):
+        text = "the service does not run; only a service that runs can be paused or resumed"
+        return fail(NOT_RUNNING, text, options.json, running=False)
+    if "error" in answer:
+        return fail(WRONG, answer["error"], options.json)
+    show(answer, answer["text"], options.json)
+    return GOOD if answer["accepted"] else WRONG
+
+
+def try_hook(options: argparse.Namespace) -> int:
+    from hook_runner.preflight import trial
+    from hook_runner.permissions import trusted_owners
+
+    owners = trusted_owners()
+    settings = settings_of(options.config, owners)
+    try:
+        hook = trial.find(settings, options.hook, owners)
+    except trial.NoSuchHook as error:
+        return fail(NO_SUCH_EVENT, str(error), options.json, found=False)
+    complain(GOOD, "%s/%s really runs now, for a made-up event" % (hook.stage, hook.name))
+    sys.stdout.flush()
+    tried = trial.attempt(settings, hook, options.type, options.notice, 2 if options.json else 1)
+    show(trial.as_data(hook, tried), trial.as_text(hook, tried), options.json)
+    return GOOD if tried.result is not None and tried.result.exit_status == 0 else WRONG
+
+
+def check_host(options: argparse.Namespace) -> int:
+    from hook_runner.preflight import check
+
+    report = check.check(options.config, options.hooks_directory, options.offline)
+    if options.imds_users:
+        from hook_runner.preflight.imds_users import check_imds_users
+
+        check_imds_users(options.imds_users, report)
+    show(report.as_data(), report.as_text(), options.json)
+    return WRONG if report.has_errors() else GOOD

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The folders that the daemon works in: only the daemon's own users may write them, and decide where they are made."""
+
+from __future__ import annotations
+
+import os
+
+from hook_runner.config.settings import ConfigError, Settings
+from hook_runner.permissions import untrusted, untrusted_place
+
+
+def refuse_foreign(settings: Settings, owners: frozenset[int]) -> None:
+    """Refuse folders in which others than `owners` could put files, or which others could put elsewhere. Raises ConfigError."""
+    for key, folder in (("run_directory", settings.run_directory), ("journal", os.path.dirname(settings.journal))):
+        reason = untrusted_place(folder, owners)
+        if reason is not None:
+            raise ConfigError("%s: the service does not work in the folder %s: %s" % (key, folder, reason))
+
+
+def metrics_obstacle(path: str, owners: frozenset[int]) -> str:
+    """Why the metrics are not written to this path; "" where they are.
+
+    The folder itself may be another user's, such as node_exporter's, but only trusted users may put another one in its place.
+    """
+    folder = os.path.dirname(path)
+    above = os.path.dirname(folder)
+    if os.path.islink(folder):
+        return untrusted(folder, "/", owners) or ""
+    reason = untrusted_place(above, owners)
+    return "" if reason is None else "others could put another folder in the place of %s: %s" % (folder, reason)

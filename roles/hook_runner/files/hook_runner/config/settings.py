@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The configuration: what may stand in config.yml, and what holds where it says nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from azure_scheduled_events.imds import API_VERSION, DEFAULT_ENDPOINT
+from azure_scheduled_events.named_tuple import NamedTuple
+from azure_scheduled_events.policy import Places, Policy, PolicyError
+from azure_scheduled_events.policy_file import load_policy
+from azure_scheduled_events.predicates import nearest
+from azure_scheduled_events.yaml_lines import Reader, YamlError, locate, read_text
+
+from hook_runner.config import values
+from hook_runner.records import PREPARE
+from hook_runner.permissions import untrusted
+
+# what a policy that approves nothing costs the users of a VM
+WAITING_RESTARTS = (
+    "Nothing will be approved by the policy %r. While this service watches, each restart or redeploy that a user asks for waits up to 15 minutes"
+    " for an approval. `policy: documented` approves those and short freezes of this VM as soon as its prepare hooks have succeeded."
+)
+DEFAULT_PATH = "/etc/azure-scheduled-events/config.yml"
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the text names file, line and key, and where it can the nearest valid word."""
+
+
+class HookSettings(NamedTuple):
+    """How one hook is run.
+
+    Attributes:
+        timeout: seconds that it may take.
+        types: event types for which it is run; empty for all.
+        on_failure: "continue" (run the later hooks, too), "stop" (do not) or "ignore" (as if it had not failed).
+        needs: skip it where fewer seconds are left before the deadline; counts in stage prepare only.
+        rerun: whether it may run again after a reboot interrupted it.
+        persists: whether what it did outlives a reboot of the host; counts in stage prepare only. Otherwise it runs again after a reboot.
+        unit: limits of its transient unit, as `hook_limits.read_limits` returns them.
+    """
+
+    timeout: float = 600.0
+    types: tuple[str, ...] = ()
+    on_failure: str = "continue"
+    needs: float = 0.0
+    rerun: bool = True
+    persists: bool = False
+    unit: Mapping[str, int] = {}
+
+
+class Settings(NamedTuple):
+    """All of config.yml; see docs/configuration.md for the meaning of each key. Times are seconds.
+
+    `hooks` has for each "NAME" and "STAGE/NAME" only what is set there; `hook` puts it together.
+    """
+
+    endpoint: str = DEFAULT_ENDPOINT
+    api_version: tuple[str, ...] = (API_VERSION,)
+    resource_name: str = ""
+    interval: float = 1.0
+    timeout: float = 10.0
+    first_timeout: float = 130.0
+    policy: Policy = Policy.preset("observe")
+    leader: str = "self-only"
+    takeover_after: float = 60.0
+    margin: float = 5.0
+    minimum_budget: float = 30.0
+    reappear_within: float = 60.0
+    kill_after: float = 5.0
+    hook_timeout: float = 600.0
+    when_started: str = "stop"
+    dry_run: bool = False
+    hooks_directory: str = "/etc/azure-scheduled-events/hooks.d"
+    journal: str = "/var/lib/azure-scheduled-events/journal.db"
+    run_directory: str = "/run/azure-scheduled-events"
+    control_group: str = ""
+    status_group: str = ""
+    history_events: int = 200
+    output_tail: int = 4096
+    metrics_file: str = ""
+    environment: Mapping[str, str] = {}
+    gates: Mapping[str, str] = {}
+    log_level: str = "info"
+    hooks: Mapping[str, Mapping[str, Any]] = {}
+
+    def hook(self, stage: str, name: str) -> HookSettings:
+        """The settings of one hook: those of its name, then those of its name in this stage."""
+        found = HookSettings(timeout=self.hook_timeout)
+        for key in (name, "%s/%s" % (stage, name)):
+            found = found._replace(**self.hooks.get(key, {}))
+        return found if stage == PREPARE else found._replace(needs=0.0)
+
+
+# what `load_settings` returns for a file that does not exist or sets nothing
+DEFAULTS = Settings()
+
+
+def _limits(value: Any) -> dict[str, int]:
+    from hook_runner.config.hook_limits import read_limits  # few hooks have limits
+
+    return read_limits(value)
+
+
+_READERS: dict[str, values.Reader] = {
+    "endpoint": values.endpoint,
+    "api_version": values.api_versions,
+    "resource_name": values.text,
+    "interval": values.seconds(0.2, 60),
+    "timeout": values.seconds(0.5, 600),
+    "first_timeout": values.seconds(0.5, 3600),
+    "leader": values.word("leader", "self-only", "first", "external"),
+    "takeover_after": values.seconds(0, 86400),
+    "margin": values.seconds(0, 3600),
+    "minimum_budget": values.seconds(0, 3600),
+    "reappear_within": values.seconds(0, 3600),
+    "kill_after": values.seconds(0, 600),
+    "hook_timeout": values.seconds(0.1, 30 * 86400),
+    "when_started": values.word("action", "stop", "finish"),
+    "dry_run": values.truth,
+    "hooks_directory": values.path,
+    "journal": values.path,
+    "run_directory": values.path,
+    "control_group": values.text,
+    "status_group": values.text,
+    "history_events": values.integer(1, 100000),
+    "output_tail": values.integer(0, 1 << 20),
+    "metrics_file": values.path_or_nothing,
+    "environment": values.environment,
+    "gates": values.paths_by_name,
+    "log_level": values.word("level", "debug", "info", "warning", "error"),
+}
+_HOOK_READERS: dict[str, values.Reader] = {
+    "timeout": values.seconds(0.1, 30 * 86400),
+    "types": values.event_types,
+    "on_failure": values.word("reaction", "continue", "stop", "ignore"),
+    "needs": values.seconds(0, 30 * 86400),
+    "rerun": values.truth,
+    "persists": values.truth,
+    "unit": _limits,
+}
+_KEYS = (*Settings._fields, "policy_file")
+
+
+def load_settings(path: str, owners: Optional[frozenset[int]] = None, read: Reader = locate) -> Settings:
+    """Read the configuration; a file that does not exist stands for the defaults. Raises ConfigError.
+
+    owners: refuse a file that others than these users could write.
+    read: takes (text, name, kind) and returns what the YAML says, as ``yaml_lines.locate`` does.
+    """
+    if not os.path.lexists(path):
+        return DEFAULTS
+    _check_trust(path, "configuration", owners)
+    try:
+        located = read(read_text(path, "configuration"), path, "configuration")
+    except YamlError as error:
+        raise ConfigError(str(error)) from None
+    if located is None:
+        return DEFAULTS
+    places = Places(path, located.lines)
+    _check_keys(located.data, _KEYS, (), places)
+    return _settings(located.data, places, os.path.dirname(os.path.abspath(path)), owners, read)
+
+
+def _settings(data: dict[str, Any], places: Places, folder: str, owners: Optional[frozenset[int]], reader: Reader) -> Settings:
+    read = {key: _read(_READERS[key], value, (key,), places) for key, value in data.items() if key in _READERS}
+    if "hooks" in data:
+        read["hooks"] = _hooks(data["hooks"], ("hooks",), places)
+    if "policy" in data and "policy_file" in data:
+        raise ConfigError("%s: policy and policy_file exclude each other" % places.of(("policy_file",)))
+    if "policy" in data:
+        read["policy"] = _policy(data["policy"], ("policy",), places)
+    if "policy_file" in data:
+        file = os.path.join(folder, _read(values.text, data["policy_file"], ("policy_file",), places))
+        _check_trust(file, "policy file", owners)
+        try:
+            read["policy"] = prepared_first(load_policy(file, reader))
+        except PolicyError as error:
+            raise ConfigError("%s: %s" % (places.of(("policy_file",)), error)) from None
+    return Settings(**read)
+
+
+def _policy(data: Any, path: tuple[object, ...], places: Places) -> Policy:
+    """A policy that stands in the configuration itself: the name of a preset, rules, or a mapping as in a policy file."""
+    below = _Below(places, path)
+    try:
+        if isinstance(data, str):
+            return prepared_first(Policy.from_mapping({"preset": data}, _Below(places, path, leaf=True)))
+        if isinstance(data, list):
+            raise PolicyError("%s: expected a preset's name or a mapping with rules, not a list" % below.of(()))
+        return prepared_first(Policy.from_mapping(data, below))
+    except PolicyError as error:
+        raise ConfigError(str(error)) from None
+
+
+def prepared_first(policy: Policy) -> Policy:
+    """The policy as the daemon applies it: a preset approves after the prepare hooks have succeeded; without any it approves at once."""
+    return policy.approving_after_preparation() if policy.is_preset else policy
+
+
+def _hooks(data: Any, path: tuple[object, ...], places: Places) -> dict[str, dict[str, Any]]:
+    if not isinstance(data, dict):
+        raise ConfigError("%s: expected a mapping of hooks' names, not %r" % (places.of(path), data))
+    found: dict[str, dict[str, Any]] = {}
+    for key, settings in data.items():
+        here = path + (key,)
+        name = _read(values.hook_key, key, here, places)
+        _check_keys(settings, tuple(_HOOK_READERS), here, places)
+        if "needs" in settings and "/" in name and not name.startswith(PREPARE + "/"):
+            raise ConfigError("%s: only hooks of stage prepare have a deadline that they could need time before" % places.of(here + ("needs",)))
+        found[name] = {each: _read(_HOOK_READERS[each], value, here + (each,), places) for each, value in settings.items()}
+    return found
+
+
+def _read(reader: values.Reader, value: Any, path: tuple[object, ...], places: Places) -> Any:
+    try:
+        return reader(value)
+    except ValueError as error:
+        raise ConfigError("%s: %s" % (places.of(path), error)) from None
+
+
+def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: Places) -> None:
+    if not isinstance(data, dict):
+        raise ConfigError("%s: expected a mapping of keys, not %r" % (places.of(path), data))
+    for key in data:
+        if key not in known:
+            raise ConfigError("%s: unknown key %r%s" % (places.of(path + (key,)), key, nearest(key, known)))
+
+
+def _check_trust(path: str, kind: str, owners: Optional[frozenset[int]]) -> None:
+    reason = None if owners is None or not os.path.lexists(path) else untrusted(path, os.path.dirname(os.path.abspath(path)), owners)
+    if reason is not None:
+        raise ConfigError("%s %s is refused: %s" % (kind, path, reason))
+
+
+class _Below(Places):
+    """Places of a part of a file, which is read as if it were a file of its own."""
+
+    def __init__(self, places: Places, root: tuple[object, ...], leaf: bool = False) -> None:
+        super().__init__()
+        self._whole = places
+        self._root = root
+        self._leaf = leaf
+
+    def of(self, path: tuple[object, ...]) -> str:
+        return self._whole.of(self._root if self._leaf else self._root + path)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Which hooks there are: the executables of hooks.d/STAGE/, in the order of their names."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
+
+from hook_runner.config.settings import HookSettings, Settings
+from hook_runner.records import STAGES
+from hook_runner.permissions import shown, untrusted
+from hook_runner.config.values import HOOK_NAME
+
+# what editors and package managers leave behind, and what is there for people
+_LEFTOVERS = ("~", ".bak", ".orig", ".swp", ".disabled", ".rpmnew", ".rpmsave", ".rpmorig", ".ucf-dist", ".ucf-new", ".ucf-old")
+_DPKG = (".dpkg-",)
+
+# stands for all hooks of a folder that is refused
+WHOLE_FOLDER = "."
+
+
+class Hook(NamedTuple):
+    """One hook of one stage.
+
+    Attributes:
+        stage: one of STAGES.
+        name: file name; WHOLE_FOLDER for all that a refused folder holds, or held.
+        path: the file, with links in it as they are.
+        settings: how it is run.
+        refusal: why it is not run, or None. A hook that is refused counts as one that failed.
+    """
+
+    stage: str
+    name: str
+    path: str
+    settings: HookSettings
+    refusal: Optional[str]
+
+
+def find_hooks(
+    directory: str, settings: Settings, owners: frozenset[int]
+) -> tuple[dict[str, tuple[Hook, ...]], tuple[str, ...]]:
+    """The hooks of each stage in name order, and one sentence for each file that is none. A missing folder has no hooks."""
+    notes: list[str] = []
+    return {stage: tuple(_of_stage(directory, stage, settings, owners, notes)) for stage in STAGES}, tuple(notes)
+
+
+def _of_stage(directory: str, stage: str, settings: Settings, owners: frozenset[int], notes: list[str]) -> list[Hook]:
+    folder = os.path.join(directory, stage)
+    if not os.path.lexists(folder):
+        return []
+    refusal = untrusted(folder, directory, owners)
+    try:
+        # by bytes, so that the order is the same in every locale
+        names = sorted(os.listdir(folder), key=os.fsencode)
+    except OSError as error:
+        refusal = refusal or "%s cannot be listed: %s" % (shown(folder), error.strerror)
+    if refusal is not None:
+        # not hook by hook: whoever can write the folder may have taken some out of it
+        return [Hook(stage, WHOLE_FOLDER, folder, settings.hook(stage, WHOLE_FOLDER), refusal)]
+    found: list[Hook] = []
+    for name in names:
+        path = os.path.join(folder, name)
+        reason = _no_hook(name, path)
+        if reason is None:
+            found.append(Hook(stage, name, path, settings.hook(stage, name), untrusted(path, directory, owners)))
+        else:
+            notes.append("%s is no hook: %s" % (shown(path), reason))
+    return found
+
+
+def _no_hook(name: str, path: str) -> Optional[str]:
+    """Why a file is left out, None for a hook. What cannot be looked at counts as a hook, which is then refused."""
+    if name.startswith("."):
+        return "its name begins with a dot"
+    if name.startswith("README"):
+        return "it is there to be read"
+    if name.endswith(_LEFTOVERS) or any(part in name for part in _DPKG):
+        return "it is a leftover by its name"
+    if not HOOK_NAME.fullmatch(name):
+        return "its name has characters other than letters, digits, dot, dash and underscore, or does not begin with a letter or digit"
+    try:
+        info = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISREG(info.st_mode):
+        return "it is not a file"
+    return None if info.st_mode & 0o111 else "it is not executable"

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What a hook is told: the event as JSON on stdin, and the same as EVENT_* variables that are harmless whatever IMDS says."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Optional
+
+from azure_scheduled_events.document import displayable
+from azure_scheduled_events.timestamps import as_utc_text
+
+from hook_runner.log import harmless
+from hook_runner.records import ACCEPTED, Record
+
+LONGEST = 8 * 1024
+# the kernel takes at most 128 KiB for one variable
+LONGEST_LIST = 32 * 1024
+
+
+def hook_input(record: Record, stage: str, own_name: str, now: datetime, budget: Optional[float]) -> bytes:
+    """The event as one JSON object; ASCII, with escapes for all else.
+
+    Args:
+        record: the event and what became of it.
+        stage: one of STAGES.
+        own_name: this VM's resource name.
+        now: aware time by the server's clock.
+        budget: seconds that the hook may take, or None.
+    """
+    told = {
+        **record.event.as_dict(),
+        "stage": stage,
+        "outcome": record.outcome,
+        "resource_name": displayable(own_name),
+        "seconds_left": int(record.event.seconds_left(now)),
+        "first_seen": as_utc_text(record.first_seen),
+        "life": record.life,
+        "approved": record.approval == ACCEPTED,
+        "hook_seconds": None if budget is None else int(budget),
+    }
+    return json.dumps(told).encode("ascii") + b"\n"
+
+
+def hook_variables(record: Record, stage: str, own_name: str, now: datetime, budget: Optional[float]) -> dict[str, str]:
+    """The same as variables; what is not known is empty."""
+    event = record.event
+    told = {
+        "EVENT_ID": event.event_id,
+        "EVENT_TYPE": event.event_type,
+        "EVENT_STATUS": event.status,
+        "EVENT_SOURCE": event.source or "",
+        "EVENT_RESOURCE_TYPE": event.resource_type or "",
+        "EVENT_DESCRIPTION": event.description or "",
+        "EVENT_NOT_BEFORE": "" if event.not_before is None else as_utc_text(event.not_before),
+        "EVENT_SECONDS_LEFT": "%d" % event.seconds_left(now),
+        "EVENT_DURATION": "" if event.duration is None else "%d" % event.duration.total_seconds(),
+        "EVENT_STAGE": stage,
+        "EVENT_OUTCOME": record.outcome,
+        "EVENT_RESOURCE": own_name,
+        "EVENT_FIRST_SEEN": as_utc_text(record.first_seen),
+        "HOOK_SECONDS": "" if budget is None else "%d" % budget,
+    }
+    cleaned = {name: cut(harmless(value), LONGEST) for name, value in told.items()}
+    return {**cleaned, "EVENT_RESOURCES": cut(" ".join(map(one_word, event.resources)), LONGEST_LIST)}
+
+
+def one_word(name: str) -> str:
+    """The name of a resource, such that white space separates it from the next one; "?" for an empty one."""
+    return "".join("?" if character.isspace() else character for character in harmless(name)) or "?"
+
+
+def cut(text: str, most: int) -> str:
+    """At most so many bytes of the text; "..." stands where it was cut."""
+    data = text.encode("utf-8")
+    return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "..."

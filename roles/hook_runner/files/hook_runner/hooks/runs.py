@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Hook runs as the daemon sees them: starts, finds again after its own restart, ends and collects them.
+
+Each run has a folder and a keeper (keeper.py). A lock that only the living keeper holds shows that it lives; its process id
+serves for nothing but ending what it left behind. A pipe that only the keeper holds open wakes the daemon when it ends.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import marshal
+import os
+import pwd
+import select
+import shutil
+import time
+from collections.abc import Mapping
+from typing import Callable, Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
+
+from hook_runner.hooks import run_identity
+
+from hook_runner.hooks import processes
+from hook_runner.hooks.run_identity import RunIdentity
+from hook_runner.hooks.spawning import HostEnds, spawn_keeper
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+KEEPER_GONE = "its keeper was killed, so that nobody knows how it ended"
+# how long a keeper that was told to end its hook may take beyond the time for KILL, before both are ended from here
+PATIENCE = 3.0
+# how often what a dead keeper left is killed before its result is told all the same: something may hang in the kernel
+ATTEMPTS = 20
+# how long a keeper whose hook has ended may try to write the result before it is ended
+WRITING_MAY_TAKE = 600.0
+# seconds between two looks at a run whose end is near, and at one that does not announce its end
+LOOK_SOON, LOOK = 0.1, 1.0
+# seconds without another start after systemd has said that the host goes down; the daemon's own end usually comes before
+HOLD = 30.0
+# bytes that are reserved for a result with little output (keeper.LITTLE_OUTPUT), so that a full file system does not lose it
+RESERVED = 4096
+
+
+class Result(NamedTuple):
+    """How a run ended.
+
+    Attributes:
+        exit_status: exit status, minus the signal number where a signal ended it; None where it was never started, or nobody knows.
+        output: the last part of what it printed, without control characters other than newline and tab.
+        seconds: how long it took.
+        error: why it could not be started, or was ended early, or is not known; else "".
+    """
+
+    exit_status: Optional[int]
+    output: str
+    seconds: float
+    error: str
+
+
+class _Run:
+    """What this process knows of a run whose result it has not returned yet.
+
+    Attributes:
+        end_by: monotonic seconds after which the keeper is ended too; None while nothing has asked for the run's end.
+        kill_after: seconds between TERM and KILL that were asked for.
+        attempts: how often the processes of a dead keeper were killed.
+        stray: whether no event needs the result.
+        alive: reading end of the keeper's pipe; -1 where there is none, or it has reached its end.
+        is_ending: whether the pipe has reached its end.
+        has_begun: whether the keeper has said which process it is.
+    """
+
+    __slots__ = ("end_by", "kill_after", "attempts", "stray", "alive", "is_ending", "has_begun")
+
+    def __init__(self, stray: bool = False) -> None:
+        self.end_by: Optional[float] = None
+        self.kill_after: Optional[float] = None
+        self.attempts = 0
+        self.stray = stray
+        self.alive = -1
+        self.is_ending = False
+        self.has_begun = False
+
+
+class Runs:
+    """The hook runs below one folder.
+
+    Args:
+        directory: the service's run directory.
+        environment: variables that every hook gets besides its own.
+        tail: bytes that are kept of each hook's output.
+        kill_after: seconds between TERM and KILL.
+        clock: monotonic seconds.
+        in_units: whether each keeper gets a transient unit of systemd; otherwise it is a child of this process.
+        log: descriptor that gets the hooks' output; None for standard error, or for the journal where there are units.
+
+    `environment`, `tail` and `kill_after` may be replaced; they hold for later runs.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        environment: Mapping[str, str],
+        tail: int,
+        kill_after: float,
+        clock: Callable[[], float] = time.monotonic,
+        in_units: bool = False,
+        log: Optional[int] = None,
+    ) -> None:
+        self._in_units, self._log = in_units, log
+        if in_units:
+            # before there is a hook: it may have only seconds, and an upgrade may replace the package first
+            importlib.import_module("hook_runner.hooks.units")
+        self._folder = os.path.join(directory, "runs")
+        self.environment = environment
+        self.tail = tail
+        self.kill_after = kill_after
+        self._clock = clock
+        self._active: dict[int, _Run] = {}
+        self._lost: dict[int, RunIdentity] = {}
+        self._children: set[int] = set()
+        self._ends = select.epoll()
+        self._held_until = float("-inf")
+
+    def start(
+        self,
+        step_id: int,
+        path: str,
+        input: bytes,
+        variables: Mapping[str, str],
+        limit: float,
+        identity: Optional[RunIdentity] = None,
+        limits: Optional[Mapping[str, int]] = None,
+    ) -> None:
+        """Run a hook that gets `input` on stdin and `variables`.
+
+        Raises HostEnds where the host goes down, so that it has not run; another OSError where it cannot be tried at all.
+
+        Args:
+            step_id: number of the run.
+            path: the hook.
+            input: what it reads on stdin.
+            variables: beside `environment`.
+            limit: seconds after which the keeper ends it even if no daemon lives.
+            identity: what the run is for, so that a daemon whose journal lacks it finds it again.
+            limits: properties of the hook's unit, as `hook_limits.read_limits` returns them; without units they have no effect.
+        """
+        self.clean_one(step_id)
+        folder = self._path(step_id)
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        os.mkdir(folder, 0o700)
+        try:
+            order = (os.fsencode(path), self._environment(variables), float(limit), float(self.kill_after), int(self.tail))
+            _write(os.path.join(folder, "order"), marshal.dumps(order, 4))  # as every Python since 3.4 reads it
+            _write(os.path.join(folder, "input"), input)
+            _write(os.path.join(folder, "result.new"), bytes(RESERVED))
+            if identity is not None:
+                _write(os.path.join(folder, run_identity.FILE), run_identity.as_bytes(identity))
+            os.mkfifo(os.path.join(folder, "requests"), 0o600)
+            os.mkfifo(os.path.join(folder, "alive"), 0o600)
+            self._watch(step_id, _Run())
+            self._launch(folder, step_id, path, variables.get("EVENT_ID", ""), limit, limits or {})
+        except OSError as error:
+            self.forget(step_id)
+            if isinstance(error, HostEnds):
+                self._held_until = self._clock() + HOLD
+            raise
+
+    def adopt(self, step_id: int) -> bool:
+        """Whether a run of an earlier daemon lives or has left its result, so that `poll` will tell of it."""
+        folder = self._path(step_id)
+        found = processes.is_locked(folder) or os.path.exists(os.path.join(folder, "result")) or processes.keeper_of(folder) is not None
+        if found and step_id not in self._active:
+            self._watch(step_id, _Run())
+        return found
+
+    def lost(self, key: str) -> list[tuple[int, RunIdentity]]:
+        """Return the runs for an event that the journal did not have at the start, by number."""
+        return sorted((number, identity) for number, identity in self._lost.items() if identity.key == key)
+
+    def is_lost(self, hook: str) -> bool:
+        """Return True if a run of `lost` is one of a hook of this name."""
+        return any(identity.hook == hook for identity in self._lost.values())
+
+    def claim(self, step_id: int) -> bool:
+        """Take over a run of `lost`, as `adopt` does."""
+        self._lost.pop(step_id, None)
+        return self.adopt(step_id)
+
+    def end_lost(self) -> None:
+        """End and remove the runs of `lost` that no event has claimed."""
+        while self._lost:
+            self._end_stray(self._lost.popitem()[0])
+
+    def stop(self, step_id: int, kill_after: Optional[float] = None) -> None:
+        """TERM to the hook's whole group now, KILL after `kill_after` seconds. Harmless to repeat."""
+        run = self._active.get(step_id)
+        if run is None:
+            return
+        seconds = self.kill_after if kill_after is None else max(0.0, kill_after)
+        run.kill_after = seconds if run.kill_after is None else min(seconds, run.kill_after)
+        end_by = self._clock() + seconds + PATIENCE
+        run.end_by = end_by if run.end_by is None else min(end_by, run.end_by)
+        self._ask_to_end(step_id, run.kill_after)
+
+    def poll(self) -> list[tuple[int, Result]]:
+        """The runs that have ended since the last call."""
+        self._reap()
+        self._note_ends()
+        ended = []
+        for step_id, run in list(self._active.items()):
+            result = self._result(step_id, run)
+            if result is None:
+                continue
+            self._unwatch(step_id)
+            if run.stray:
+                self.forget(step_id)
+            else:
+                ended.append((step_id, result))
+        return ended
+
+    def is_held(self) -> bool:
+        """Return True if no hook should be started now, since the host goes down."""
+        return self._clock() < self._held_until
+
+    def has_strays(self) -> bool:
+        """Whether a run that belongs to nobody is still being ended."""
+        return any(run.stray for run in self._active.values())
+
+    def forget(self, step_id: int) -> None:
+        """Remove what is left of a run, after its result has been written down."""
+        self._unwatch(step_id)
+        shutil.rmtree(self._path(step_id), ignore_errors=True)
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when a run has ended, so that `poll` is worth a call."""
+        return self._ends.fileno()
+
+    def next_look(self) -> Optional[float]:
+        """Return the monotonic seconds at which `poll` is worth a call though `fileno` is not readable; None for never."""
+        now = self._clock()
+        looks = [self._look(step_id, run, now) for step_id, run in self._active.items()]
+        if self.is_held():
+            looks.append(self._held_until)
+        return min((at for at in looks if at is not None), default=None)
+
+    def clean(self, known_ids: set[int]) -> None:
+        """Look at the folders of unknown runs: those that say what they are for become `lost`, all others are ended and removed."""
+        try:
+            names = os.listdir(self._folder)
+        except OSError:
+            return
+        for name in names:
+            if not name.isdecimal() or int(name) in known_ids or int(name) in self._active:
+                continue
+            folder = self._path(int(name))
+            identity = run_identity.read_identity(folder)
+            if identity is not None and (processes.is_locked(folder) or processes.keeper_of(folder) is not None):
+                self._lost[int(name)] = identity
+            else:
+                self._end_stray(int(name))
+
+    def clean_one(self, step_id: int) -> None:
+        """End what runs in the folder of this number at once, and remove the folder."""
+        folder = self._path(step_id)
+        if not os.path.lexists(folder):
+            return
+        for _attempt in range(ATTEMPTS):
+            if not processes.kill_all(folder):
+                break
+            time.sleep(0.01)
+        self.forget(step_id)
+
+    def _launch(self, folder: str, step_id: int, path: str, event_id: str, limit: float, limits: Mapping[str, int]) -> None:
+        """Start the keeper. Raises OSError."""
+        if not self._in_units:
+            self._children.add(spawn_keeper(folder, 2 if self._log is None else self._log))
+            return
+        from hook_runner.hooks.units import Wanted, start_unit  # not in memory where there are no units
+
+        stage, hook = path.split("/")[-2:]
+        start_unit(folder, Wanted(stage, hook, step_id, event_id, limit, self.kill_after, limits, self._log))
+
+    def _end_stray(self, step_id: int) -> None:
+        if not processes.is_locked(self._path(step_id)):
+            self.clean_one(step_id)
+            return
+        run = _Run(stray=True)
+        run.end_by = self._clock() + self.kill_after + PATIENCE
+        self._watch(step_id, run)
+        self._ask_to_end(step_id, self.kill_after)
+
+    def _watch(self, step_id: int, run: _Run) -> None:
+        """Return the run's result from now on, and see its end."""
+        self._active[step_id] = run
+        try:
+            run.alive = os.open(os.path.join(self._path(step_id), "alive"), os.O_RDONLY | os.O_NONBLOCK)
+            self._ends.register(run.alive, select.EPOLLHUP)
+        except OSError:
+            pass  # of a daemon before this one: `next_look` says when to look
+
+    def _unwatch(self, step_id: int) -> None:
+        run = self._active.pop(step_id, None)
+        if run is not None:
+            self._close(run)
+
+    def _close(self, run: _Run) -> None:
+        if run.alive >= 0:
+            os.close(run.alive)  # which takes it away from `_ends`
+            run.alive = -1
+
+    def _note_ends(self) -> None:
+        ended = {descriptor for descriptor, _event in self._ends.poll(0)}
+        for run in self._active.values():
+            if run.alive in ended:
+                run.is_ending = True
+                self._close(run)  # or it would wake the daemon again and again until the result is there
+
+    def _look(self, step_id: int, run: _Run, now: float) -> Optional[float]:
+        """Return when to look at a run that may have ended without a sign."""
+        if run.is_ending or run.attempts:
+            return now + LOOK_SOON
+        if not run.has_begun:
+            run.has_begun = processes.keeper_of(self._path(step_id)) is not None
+        if run.alive < 0 or not run.has_begun:
+            return now + LOOK
+        if run.end_by is None:
+            return None
+        return run.end_by if run.end_by > now else now + LOOK
+
+    def _path(self, step_id: int) -> str:
+        return os.path.join(self._folder, "%d" % step_id)
+
+    def _environment(self, variables: Mapping[str, str]) -> dict[bytes, bytes]:
+        try:
+            home = pwd.getpwuid(os.geteuid()).pw_dir
+        except KeyError:
+            home = "/"
+        merged = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, **self.environment, **variables}
+        return {os.fsencode(name): value.encode("utf-8", "backslashreplace") for name, value in merged.items()}
+
+    def _ask_to_end(self, step_id: int, kill_after: float) -> None:
+        """Tell the keeper; where that fails it is dead or stuck, and `poll` sees to it."""
+        try:
+            pipe = os.open(os.path.join(self._path(step_id), "requests"), os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            processes.end_keeper_without_folder(self._path(step_id))
+            return
+        try:
+            os.write(pipe, b"%.3f\n" % kill_after)
+        except OSError:
+            pass
+        finally:
+            os.close(pipe)
+
+    def _result(self, step_id: int, run: _Run) -> Optional[Result]:
+        folder = self._path(step_id)
+        lives = processes.is_locked(folder)  # asked first: a keeper leaves its result before it goes
+        try:
+            with open(os.path.join(folder, "result"), encoding="ascii") as file:
+                return _as_result(json.load(file))
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            return Result(None, "", 0.0, "its keeper left a result that cannot be read: %s" % error)
+        if lives and (run.end_by is None or self._clock() < run.end_by):
+            return None
+        if lives and not run.stray and self._is_written_soon(folder, run):
+            return None
+        run.attempts += 1
+        if processes.kill_all(folder) and run.attempts < ATTEMPTS:
+            return None
+        return Result(None, "", 0.0, KEEPER_GONE)
+
+    def _is_written_soon(self, folder: str, run: _Run) -> bool:
+        """Return True if the hook has ended, and its keeper may still find room for the result."""
+        return run.end_by is not None and self._clock() < run.end_by + WRITING_MAY_TAKE and processes.hook_has_ended(folder)
+
+    def _reap(self) -> None:
+        for child in list(self._children):
+            try:
+                if os.waitpid(child, os.WNOHANG)[0] == child:
+                    self._children.discard(child)
+            except ChildProcessError:
+                self._children.discard(child)
+
+
+def _as_result(data: object) -> Result:
+    if not isinstance(data, dict):
+        raise ValueError("it is no object")
+    status, output, seconds, error = (data.get(name) for name in ("exit_status", "output", "seconds", "error"))
+    if not isinstance(status, (int, type(None))) or not isinstance(seconds, (int, float)) or (status is None and not error):
+        raise ValueError("it lacks what a result has")
+    return Result(status, str(output), float(seconds), str(error))
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)

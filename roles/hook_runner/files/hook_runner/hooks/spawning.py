@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Starts a keeper as a child: its lock is held from the first moment, and it inherits nothing else of the daemon.
+
+And what the daemon has to know of systemd, which can start it in a unit instead, before there is a hook: see `hook_units`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import signal
+import sys
+from collections.abc import Iterator
+
+from hook_runner.clock import boot_id
+
+KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
+# sd_booted(3)
+BOOTED = "/run/systemd/system"
+SYSTEMD = "/run/systemd/private"
+
+
+class HostEnds(OSError):
+    """systemd does not start the keeper's unit now, because it is ending all services."""
+
+
+def has_units() -> bool:
+    """Return True if systemd runs this host and lets this process start units."""
+    return os.geteuid() == 0 and os.path.isdir(BOOTED) and os.path.exists(SYSTEMD)
+
+
+@contextlib.contextmanager
+def opened(folder: str) -> Iterator[tuple[int, int]]:
+    """Open the lock of the run in this folder, and lock it, and its pipe of requests; closes both afterwards. Raises OSError."""
+    lock = _high(os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    requests = -1
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(lock, boot_id() + b"\n")
+        # read and write: then there is always a reader, and no request is lost
+        requests = _high(os.open(os.path.join(folder, "requests"), os.O_RDWR | os.O_NONBLOCK))
+        yield lock, requests
+    finally:
+        # closed and not unlocked: the keeper shares the lock
+        os.close(lock)
+        if requests >= 0:
+            os.close(requests)
+
+
+def spawn_keeper(folder: str, log: int = 2) -> int:
+    """Start the keeper of the run in this folder as a child: its process id. Raises OSError.
+
+    The lock is taken here, so that there is no moment without it. TERM is blocked until the keeper can handle it, so that a keeper that
+    gets it at its start ends its hook, too. log: descriptor that gets the hook's output.
+    """
+    with opened(folder) as (lock, requests):
+        has_log = _is_open(log)
+        given = [(os.POSIX_SPAWN_DUP2, log, 2)] if has_log else []
+        given += [(os.POSIX_SPAWN_DUP2, lock, 3), (os.POSIX_SPAWN_DUP2, requests, 4)]
+        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in ((0, 1) if has_log else (0, 1, 2))]
+        command = [sys.executable, "-I", "-S", KEEPER, folder]
+        return os.posix_spawn(
+            sys.executable, command, {"LANG": "C.UTF-8"}, file_actions=[*given, *nowhere], setsigmask=(signal.SIGTERM,)
+        )
+
+
+def _high(descriptor: int) -> int:
+    """The same file under a number that no descriptor of a keeper has."""
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    finally:
+        os.close(descriptor)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError as error:
+        return error.errno != errno.EBADF
+    return True

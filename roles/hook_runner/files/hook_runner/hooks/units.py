@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Starts keepers in transient units of systemd, one for each hook run: its end is the end of all that the hook has started.
+
+The unit gets the run's lock as its standard input and the pipe of requests as its standard output. systemd keeps both from the moment
+of the call until the unit has ended; therefore a run is locked even while the unit has not begun, whatever becomes of the daemon.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from typing import Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
+
+from hook_runner.hooks import systemd_manager
+from hook_runner.config.hook_limits import LIMITS
+from hook_runner.hooks.processes import UNITS
+from hook_runner.hooks.spawning import KEEPER, opened
+from hook_runner.hooks.systemd_manager import Property
+
+IDENTIFIER = "azure-scheduled-events"
+# seconds that a keeper takes beyond the hook's own times: for what the hook left, and for the result
+KEEPER_MAY_TAKE = 4.0
+# seconds after which systemd ends a unit whose keeper hangs
+BACKSTOP = 30.0
+_UNUSUAL = re.compile(r"[^A-Za-z0-9:_.\\-]")
+_LONGEST_NAME = 100
+
+
+class Wanted(NamedTuple):
+    """A unit for one run.
+
+    Attributes:
+        stage, hook: the hook; they become a part of the unit's name.
+        step_id: number of the run.
+        event_id: of the event, for the unit's description.
+        limit, kill_after: seconds.
+        limits: properties of LIMITS with their values.
+        log: descriptor that gets the hook's output; None for the journal.
+    """
+
+    stage: str
+    hook: str
+    step_id: int
+    event_id: str
+    limit: float
+    kill_after: float
+    limits: Mapping[str, int]
+    log: Optional[int]
+
+
+def unit_name(stage: str, hook: str, step_id: int) -> str:
+    """Return the name of a run's unit; drop-ins for ``azure-scheduled-events-hook-STAGE-NAME-.service`` apply to it."""
+    return "%s%s-%s-%d.service" % (UNITS, stage, _UNUSUAL.sub("_", hook)[:_LONGEST_NAME], step_id)
+
+
+def start_unit(folder: str, wanted: Wanted) -> None:
+    """Start the keeper of the run in this folder. Raises OSError where it will not start."""
+    with opened(folder) as (lock, requests):
+        descriptors = (lock, requests) if wanted.log is None else (lock, requests, wanted.log)
+        try:
+            systemd_manager.start_transient(unit_name(wanted.stage, wanted.hook, wanted.step_id), properties(folder, wanted), descriptors)
+        except systemd_manager.NoAnswer:
+            pass  # it may begin yet: the lock shows whether it does
+
+
+def properties(folder: str, wanted: Wanted) -> list[Property]:
+    """Return the properties of a run's unit; its first two descriptors are the lock and the pipe of requests."""
+    # systemd expands variables in arguments
+    command = [word.replace("$", "$$") for word in (sys.executable, "-I", "-S", KEEPER, folder, "unit")]
+    stop = wanted.kill_after + KEEPER_MAY_TAKE
+    found = [
+        Property("Description", "s", "Hook %s/%s for event %s" % (wanted.stage, wanted.hook, wanted.event_id[:_LONGEST_NAME])),
+        Property("Type", "s", "simple"),
+        Property("ExecStart", "a(sasb)", [(sys.executable, command, False)]),
+        Property("StandardInputFileDescriptor", "h", 0),
+        Property("StandardOutputFileDescriptor", "h", 1),
+        # where both lead to the journal, systemd makes standard error a copy of standard output, which is the pipe here
+        Property("StandardOutput", "s", "null"),
+        Property("StandardError", "s", "journal") if wanted.log is None else Property("StandardErrorFileDescriptor", "h", 2),
+        # for what the keeper itself says; it hands over the hook's lines with fields of their own: systemd 247 to 257 leave a file behind
+        # in /run for each unit that has LogExtraFields
+        Property("SyslogIdentifier", "s", IDENTIFIER),
+        # a unit that failed is not kept
+        Property("CollectMode", "s", "inactive-or-failed"),
+        # the keeper is asked to end, and asks the hook in turn; what is left after its end is killed
+        Property("KillMode", "s", "mixed"),
+        Property("TimeoutStopUSec", "t", _microseconds(stop)),
+        Property("RuntimeMaxUSec", "t", _microseconds(wanted.limit + stop + BACKSTOP)),
+        # the hook judges by itself what the end of one of its processes means
+        Property("OOMPolicy", "s", "continue"),
+        # at the end of the host the daemon ends first, and begins no other hook; the network ends after the hook
+        Property("Before", "as", [IDENTIFIER + ".service"]),
+        Property("After", "as", ["network.target"]),
+    ]
+    return found + [Property(*LIMITS[name], value) for name, value in wanted.limits.items()]
+
+
+def _microseconds(seconds: float) -> int:
+    return int(seconds * 1e6)

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The journal's file: made, opened, kept aside where it is of no use, and given room for a full disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import stat
+import time
+from typing import Callable, Optional
+
+from azure_scheduled_events.named_tuple import NamedTuple
+
+from hook_runner.journal import rows
+
+from hook_runner.journal import schema
+from hook_runner.journal.schema import Unusable, examine, is_corruption, migrate, version_of
+from hook_runner.permissions import make_folder, trusted_owners
+
+BESIDE = ("-wal", "-shm", "-journal")
+
+# what a disk that fills up leaves to us: this much in the log, and as much in the tables
+RESERVE = 256 * 1024
+# the log is copied into the file so often, in transactions, so that it and one more transaction stay within the reserve
+CHECKPOINT_EVERY = 4
+
+# memory, of which SQLite takes ten times as much by default: KiB of pages, and prepared statements, of which one transaction uses fewer
+CACHE = 64
+STATEMENTS = 8
+
+# a disk that breaks the journal again and again must not be filled with the pieces
+KEPT_ASIDE = 5
+# how the names of such files end: see keep_aside
+_KEPT_NAME = re.compile(r"-\d{8}T\d{6}Z(-\d+)?$")
+
+
+Commit = Callable[[sqlite3.Connection], None]
+
+
+def open_for_writing(path: str, say: Callable[[str], None], commit: Commit, now: float, patience: float) -> sqlite3.Connection:
+    """Open the journal, or begin a new one where there is none or none that can be used.
+
+    Args:
+        path: where it lies; its folder is made if need be.
+        say: takes a sentence about whatever a person should know.
+        commit: ends each transaction.
+        now: seconds since 1970, for the name of a file that is kept aside.
+        patience: seconds that another program may hold the file.
+
+    Raises OSError and sqlite3.Error where it cannot be made or written now.
+    """
+    try:
+        return _opened(path, say, commit, patience)
+    except Unusable as reason:
+        replace(path, reason, say, now)
+    return _opened(path, say, commit, patience)
+
+
+def replace(path: str, reason: Unusable, say: Callable[[str], None], now: float) -> None:
+    """Keep the file aside, and say why; nothing happens where there is none. Raises OSError."""
+    if os.path.lexists(path):
+        aside = keep_aside(path, reason.label, now)
+        say("the journal %s cannot be used: %s; it is kept as %s, and a new one begins with no more than this service still knows" % (path, reason, aside))
+
+
+def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
+    """Open the journal without changing anything, also as somebody who may not write, also beside a living daemon.
+
+    Raises Unusable, OSError and sqlite3.Error.
+    """
+    from urllib.parse import quote
+
+    os.stat(path)  # says more clearly what is wrong than SQLite does
+    uri = "file:%s?mode=ro" % quote(os.path.abspath(path))
+    try:
+        return _examined(uri, patience)
+    except sqlite3.OperationalError:
+        # SQLite wants to make the files beside it, which others may not; they are missing because no process has it open
+        if not _has_log(path):
+            return _examined(uri + "&immutable=1", patience)
+        return _copied(path, patience)
+
+
+def try_to_write(connection: sqlite3.Connection) -> None:
+    """Raise sqlite3.Error where the file cannot be written; changes nothing. To be called in a transaction.
+
+    SQLite opens a file that it may not write for reading, without an error, and even BEGIN IMMEDIATE succeeds there.
+    """
+    connection.execute("DELETE FROM reserve WHERE 0")
+
+
+def checkpoint(connection: sqlite3.Connection) -> None:
+    """Copy the log into the file; what cannot be copied now stays in the log.
+
+    SQLite could do this within a transaction, but then a change of the file would not show that another program made it.
+    """
+    try:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    except sqlite3.Error:
+        pass  # the log has it all
+
+
+def holds_nothing(error: Exception) -> bool:
+    """Whether a journal that could not be opened has nothing to tell, now or later: it is not there, or is none."""
+    if isinstance(error, Unusable):
+        return error.label in ("corrupt", "version-0")
+    return isinstance(error, (FileNotFoundError, NotADirectoryError))
+
+
+class Fingerprint(NamedTuple):
+    """What distinguishes the journal's files from others that took their place, or their content from another one.
+
+    Attributes:
+        identities: device and inode of the file and of those beside it; None for each that is not there.
+        contents: size in bytes and time of the last change, in ns, of the file and of its log.
+    """
+
+    identities: tuple[Optional[tuple[int, int]], ...]
+    contents: tuple[Optional[tuple[int, int]], ...]
+
+
+def fingerprint(path: str) -> Fingerprint:
+    """Look at the files that the journal consists of, without opening any."""
+    found: list[Optional[os.stat_result]] = []
+    for suffix in ("", "-wal", "-shm"):
+        try:
+            found.append(os.stat(path + suffix))
+        except OSError:
+            found.append(None)
+    identities = tuple(None if each is None else (each.st_dev, each.st_ino) for each in found)
+    return Fingerprint(identities, tuple(None if each is None else (each.st_size, each.st_mtime_ns) for each in found[:2]))
+
+
+def keep_aside(path: str, label: str, now: float) -> str:
+    """Rename the journal and what belongs to it; returns its new name."""
+    stem = "%s.%s-%s" % (path, label, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)))
+    aside, number = stem, 1
+    while os.path.lexists(aside):
+        number += 1
+        aside = "%s-%d" % (stem, number)
+    for suffix in BESIDE:  # first, since a log that were left beside a new journal would be taken for its own
+        if os.path.lexists(path + suffix):
+            os.replace(path + suffix, aside + suffix)
+    os.replace(path, aside)
+    _forget_oldest(path)
+    return aside
+
+
+def _forget_oldest(path: str) -> None:
+    folder, name = os.path.split(os.path.abspath(path))
+    kept = [entry for entry in os.listdir(folder) if entry.startswith(name + ".") and _KEPT_NAME.search(entry) and not entry.endswith(BESIDE)]
+    kept.sort(key=lambda entry: os.lstat(os.path.join(folder, entry)).st_mtime)
+    for entry in kept[:-KEPT_ASIDE]:
+        for suffix in ("", *BESIDE):
+            try:
+                os.unlink(os.path.join(folder, entry + suffix))
+            except FileNotFoundError:
+                pass
+            except OSError:  # an empty folder that had the journal's name, unless it has been used since
+                try:
+                    os.rmdir(os.path.join(folder, entry + suffix))
+                except OSError:
+                    pass
+
+
+def _examined(uri: str, patience: float) -> sqlite3.Connection:
+    connection = _connect(uri, patience, uri=True)
+    try:
+        examine(connection)
+        version = version_of(connection)
+        if version < len(schema.MIGRATIONS):
+            older = "it has version %d, and the service has to bring it to version %d first" % (version, len(schema.MIGRATIONS))
+            raise Unusable("version-%d" % version, older if version else "nothing has been written into it")
+        if not schema.is_current(connection):
+            raise Unusable("version-%d" % version, "an older version wrote it, and the service has to add to its tables first")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _copied(path: str, patience: float) -> sqlite3.Connection:
+    """Open a copy, where SQLite cannot read the log beside the journal: without it the journal shows an older state."""
+    import shutil
+    import tempfile
+    from urllib.parse import quote
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "journal")
+        for suffix in ("", "-wal"):
+            shutil.copyfile(path + suffix, copy + suffix)
+        return _examined("file:%s" % quote(copy), patience)  # the files go away with the folder, and stay open
+
+
+def _has_log(path: str) -> bool:
+    return os.path.exists(path + "-wal") and os.path.getsize(path + "-wal") > 0
+
+
+def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: float) -> sqlite3.Connection:
+    _make(path)
+    if os.path.isdir(path):
+        if os.listdir(path):
+            raise IsADirectoryError("a folder that is not empty has its name")
+        raise Unusable("corrupt", "it is an empty folder")
+    if not os.path.getsize(path) and _has_log(path):
+        raise Unusable("corrupt", "it is missing or empty, and the log beside it is not")  # SQLite would throw the log away
+    connection = _connect(path, patience)
+    try:
+        examine(connection)
+        connection.execute("PRAGMA cache_size = -%d" % CACHE)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoint
+        migrate(connection, lambda: commit(connection))
+        for record_id in rows.open_ids(connection):
+            try:
+                rows.load(connection, record_id)
+            except ValueError as error:
+                raise Unusable("corrupt", str(error)) from None
+        connection.execute("BEGIN IMMEDIATE")
+        try_to_write(connection)
+        connection.execute("ROLLBACK")
+        try:
+            _reserve(connection, commit)
+        except sqlite3.OperationalError as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            say("no room could be set aside for the journal %s, so that a full disk would stop it: %s" % (path, error))
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.Error) and is_corruption(error):
+            raise Unusable("corrupt", str(error)) from None
+        raise
+    return connection
+
+
+def _make(path: str) -> None:
+    """Make folder and file for the daemon's own user alone; SQLite gives the files beside it the same mode.
+
+    Not for a group: a process that may read the file may also lock it, and the daemon could not write then.
+    """
+    path = os.path.abspath(path)
+    if not os.path.isdir(os.path.dirname(path)):
+        make_folder(os.path.dirname(path), 0o700, trusted_owners())
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        # it is not opened here: closing it again would take SQLite's locks away
+        for suffix in ("", *BESIDE):
+            _keep_private(path + suffix)
+
+
+def _keep_private(path: str) -> None:
+    """Take away what an earlier version gave to a group."""
+    try:
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode) and found.st_mode & 0o077:
+            os.chmod(path, 0o600)
+    except (FileNotFoundError, PermissionError):
+        pass  # another user's process only reads it
+
+
+def _reserve(connection: sqlite3.Connection, commit: Commit) -> None:
+    """Let log and tables grow now, so that later writing needs no more room.
+
+    The log keeps its size when it begins anew, and the tables keep the pages of what was deleted. It takes two transactions: pages that
+    are taken and given back in one are never written, and a file system keeps no room for them.
+    """
+    for statement in ("INSERT INTO reserve VALUES (zeroblob(%d))" % RESERVE, "DELETE FROM reserve"):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(statement)
+        commit(connection)
+        connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+
+
+def _connect(name: str, patience: float, uri: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(name, timeout=patience, isolation_level=None, cached_statements=STATEMENTS, uri=uri)
+    # the same as by default, but for its error: a text that is not UTF-8 is a ValueError, and no fault of the disk
+    connection.text_factory = bytes.decode
+    return connection

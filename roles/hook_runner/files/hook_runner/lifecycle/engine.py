@@ -1,0 +1,527 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What is done about events: documents, ended hooks and people's wishes come in, hooks and approvals go out.
+
+It asks nobody and waits for nobody: whoever owns it hands in each good document and calls `tick` now and then. What it
+knows is in the records, so that after a restart it goes on from the journal.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Callable, Optional
+
+from azure_scheduled_events.changes import ABSENCES_NEEDED, GONE, Change, changes
+from azure_scheduled_events.document import EventDocument, ScheduledEvent, displayable
+from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.identity import concerns
+from azure_scheduled_events.policy import NEVER, Decision
+from azure_scheduled_events.timestamps import as_utc_text
+
+from hook_runner.lifecycle.approvals import Approvals, Asked
+from hook_runner.config.settings import Settings
+from hook_runner.lifecycle.identification import Identification
+from hook_runner.journal.journal import Journal
+from hook_runner.log import Log
+from hook_runner.lifecycle.pause import Pausing
+from hook_runner.records import (
+    ACCEPTED,
+    CANCELLED_OR_MISSED,
+    COMPLETED,
+    EMERGENCY,
+    OK,
+    PREPARE,
+    RECOVER,
+    SKIPPED,
+    STARTED,
+    Entry,
+    Record,
+    Step,
+)
+from hook_runner.hooks.runs import Runs
+from hook_runner.clock import ServerClock
+from hook_runner.lifecycle.stage_plan import (
+    NEVER as NEVER_AGAIN,
+    SEVERITY,
+    Hooks,
+    applicable,
+    has_prepared,
+    is_late,
+    is_undone,
+    not_recovered,
+    outcome,
+    prepare_ends,
+    retry_at,
+    urgency,
+    will_prepare,
+)
+from hook_runner.lifecycle.stage_runner import Work
+
+# an event that changed every second would fill the disk otherwise; the log still has it all
+LONGEST_TIMELINE = 1000
+
+# seconds between two evaluations of the policy
+WHILE_UNDECIDED = 1.0
+# what the timeline calls an operator's decision to end a recovery that does not succeed
+GIVEN_UP = "given-up"
+
+NOT_LISTED = "it is not listed any more"
+NOT_AFFECTED = "it does not affect this VM any more"
+
+
+class Engine:
+    """The daemon's mind. `records` are the events that are known now or not yet recovered from.
+
+    Args:
+        settings, hooks: as configured; see `reconfigure`.
+        journal: remembers the records of events that concern this VM or that were approved here.
+        runs: starts and ends hooks.
+        clock: the server's clock.
+        send_approval: hands (record, event) to whoever talks to IMDS; the answer comes back by `approval_answered`.
+        log: gets a line for whatever happens.
+        step_ended: called with each hook run that has ended, for metrics.
+        boot: identifies this boot of the host.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        hooks: Hooks,
+        journal: Journal,
+        runs: Runs,
+        clock: ServerClock,
+        send_approval: Callable[[Record, ScheduledEvent], None],
+        log: Log,
+        step_ended: Callable[[Record, Step], None] = lambda record, step: None,
+        boot: str = "",
+    ) -> None:
+        self.settings = settings
+        self._journal = journal
+        self._runs = runs
+        self._clock = clock
+        self._log = log
+        self.identification = Identification(settings.resource_name, journal, boot)
+        self.work = Work(settings, hooks, runs, clock, journal.next_id, self._keep, step_ended, boot)
+        self.pausing = Pausing(journal, clock, log)
+        self.approvals = Approvals(settings, clock, send_approval, journal.is_durable, self._keep, self.pausing)
+        self._said: dict[int, tuple[object, ...]] = {}
+        self._has_seen = False
+        # an event, or this VM's name, came to light that the last document has not been compared with
+        self._is_behind = False
+        self.records: list[Record] = []
+        # the newest record of each event, closed ones too as long as the event may come back
+        self._by_key: dict[str, Record] = {}
+        self.work.is_durable = journal.is_durable
+        records = journal.open_records()
+        if journal.is_known:  # else these may be the hooks of events that it has
+            self._runs.clean({step.id for record in records for step in record.steps})
+        for record in records:
+            self.take_over(record)
+        if settings.resource_name:
+            self.identified(settings.resource_name)
+
+    @property
+    def own_name(self) -> Optional[str]:
+        """This VM's resource name, or None while it is unknown."""
+        return self.identification.name
+
+    def take_over(self, record: Record) -> None:
+        """Go on with an event that the journal has from before."""
+        # a record of the same event that was not worth a line of the journal knows less
+        self.records[:] = [other for other in self.records if other.key != record.key or other.gone_at is not None]
+        self._add(record)
+        self._is_behind = True
+        self.work.take_over(record)
+
+    def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
+        """Go on by other settings and hooks; what runs, runs on."""
+        self.settings = self.work.settings = self.approvals.settings = settings
+        self.work.hooks = hooks
+        self._runs.environment, self._runs.tail, self._runs.kill_after = settings.environment, settings.output_tail, settings.kill_after
+
+    def identified(self, name: str, vm_id: str = "") -> None:
+        """IMDS gave this VM's resource name and id. Where the journal is another VM's, it is set aside, and no hook runs for its events."""
+        other = self.identification.confirm(name, vm_id)
+        if other is None:
+            return
+        for record in self.records:
+            self._forget(record)
+        self.records.clear()
+        self._by_key.clear()
+        self._journal.set_aside("other-vm", "it is the journal of the VM %s, and this VM is %s" % (displayable(other), displayable(name)))
+        self._runs.clean(set())
+        self.identification.confirm(name, vm_id)  # for the new journal
+
+    def unidentified(self) -> None:
+        """IMDS did not give this VM's name: the one that an earlier run has noted holds."""
+        name = self.identification.fall_back()
+        if name is not None:
+            self._is_behind = True
+            self._log.say("warning", "IMDS does not give this VM's resource name; %s holds, which an earlier run of this service has noted" % name)
+
+    def observe(self, document: EventDocument) -> None:
+        """A good document came: note what has changed since the records were made, and act."""
+        self._has_seen, self._is_behind = True, False
+        self.approvals.looked()
+        with self._journal.batch():
+            self._compare(document)
+        if self.own_name is not None:
+            # what a lost run was for is known only when it is known whether its event is over
+            for record in self.records:
+                if not record.absences:
+                    self.work.take_in(record)
+            if not any(record.absences for record in self.records):
+                self._runs.end_lost()
+        self.tick()
+
+    def _compare(self, document: EventDocument) -> None:
+        """Note in the records what the document says of their events, and make records of new ones."""
+        present = {record.key: record for record in self.records if record.gone_at is None}
+        document = self._with_known_resources(document, present)
+        for change in changes(EventDocument(None, tuple(record.event for record in present.values())), document):
+            record = present.get(change.event.key)
+            if record is None:
+                self._appeared(change.event)
+            elif change.kind == GONE:
+                self._absent(record, NOT_LISTED)
+            else:
+                self._changed(record, change)
+        for event in document.events:
+            record = present.get(event.key)
+            if record is not None and record.concerned and record.gone_at is None:
+                self._affects(record)
+            elif record is not None:
+                record.absences = 0
+
+    def tick(self) -> None:
+        """Do what is due by now: note ended hooks, keep deadlines, begin hooks, send approvals."""
+        if self._has_seen:
+            self.pausing.expire()
+        self.work.own_name = self.own_name or ""
+        self.work.collect(self.records)
+        self._forget_ended()
+        holders = [record for record in self.records if self._holds(record)]
+        # what is over comes first, then the events by urgency
+        for record in sorted(self.records, key=lambda record: (record.gone_at is None, urgency(record))):
+            # after a start it is not known what has become of an event until a good document came, nor whose journal this is
+            if self.identification.is_confirmed and (self._has_seen or record.gone_at is not None):
+                self._advance(record, holders)
+            elif self._clock.is_set():
+                self.work.keep_time(record, PREPARE)  # what runs from before has no more time for that
+        self.records[:] = [record for record in self.records if record.closed_at is None]
+
+    def awaits_observation(self) -> bool:
+        """Return True if a document that has not changed since the last one is news as well."""
+        if self.own_name is None or not self._has_seen or self._is_behind:
+            return True
+        return any(record.absences for record in self.records) or self.approvals.awaits_observation()
+
+    def due_in(self) -> Optional[float]:
+        """Seconds until time alone may give the engine something to do, apart from the hooks that run; None where it does not."""
+        now = self._clock.now()
+        times = [self._due_of(record, now) for record in self.records if record.concerned or record.approval_asked_by]
+        return min((seconds for seconds in times if seconds is not None), default=None)
+
+    def _due_of(self, record: Record, now: datetime) -> Optional[float]:
+        if record.gone_at is not None:
+            times = [retry_at(hook, record.latest(RECOVER, hook.name)) for hook in applicable(self.work.hooks, record, RECOVER)]
+            seconds = [(at - now).total_seconds() for at in times if at is not None and at != NEVER_AGAIN]
+            return max(WHILE_UNDECIDED, min(seconds)) if seconds else None  # one that is due may have to wait for another event
+        if record.seen_started or record.approval == ACCEPTED:
+            return None
+        # what the policy says depends on the time, and on files
+        if self.settings.policy.may_approve() or record.approval_asked_by or record.came_back_at is not None or record.on_hold:
+            return WHILE_UNDECIDED
+        return record.event.seconds_left(now) or None
+
+    def approval_answered(self, record_id: int, error: Optional[ImdsError]) -> None:
+        """IMDS took an approval, or gave this error instead."""
+        for record in self.records:
+            if record.id == record_id:
+                self.approvals.answered(record, error)
+
+    def approval_withheld(self, record_id: int) -> None:
+        """An approval was not sent, because the event is not any more what was judged."""
+        for record in self.records:
+            if record.id == record_id:
+                self.approvals.withdrawn(record)
+
+    def missed(self) -> None:
+        """A look at the events brought no good document."""
+        self.approvals.missed()
+
+    def approve_by_hand(self, event_id: str, who: str, force: bool, release_others: bool) -> Optional[Asked]:
+        """A person wants an event approved; None where there is no such event."""
+        record = next((record for record in self.records if record.key == event_id.casefold() and record.gone_at is None), None)
+        if record is None:
+            return None
+        prepared = self.prepared(record) if record.concerned else "ok"
+        asked = self.approvals.ask(record, who, self.own_name, prepared, force, release_others)
+        self.tick()
+        return asked
+
+    def prepared(self, record: Record) -> str:
+        """How far this VM's preparation for the event is: "none", "running", "ok" or "failed"."""
+        if not record.concerned:
+            return "none"
+        state = outcome(self.work.hooks, record, PREPARE)
+        if state == "running" and (record.seen_started or record.gone_at) and not self.work.runs_for(record, PREPARE):
+            return "failed"  # it was cut short, and what is left of it will not run any more
+        if state == "ok" and (self.work.recovers() or self.work.is_being_undone(record) or is_undone(record)):
+            return "running"  # what recovers may undo what was prepared, or has undone it
+        return state
+
+    def recover_by_hand(self, event_id: str, who: str, give_up: bool) -> Optional[Asked]:
+        """An operator wants the recovery from an event that is over to be tried again now, or not any more; None for no such event."""
+        found = [record for record in self.records if record.key == event_id.casefold()]
+        record = next((record for record in found if record.gone_at is not None), found[0] if found else None)
+        if record is None:
+            return None
+        if record.gone_at is None:
+            return Asked(False, "the event is not over; the recovery begins by itself when it is")
+        if self.work.runs_for(record, RECOVER):
+            return Asked(False, "a recover hook runs now; try again when it has ended")
+        failed = not_recovered(self.work.hooks, record)
+        if give_up:
+            self._keep(record, GIVEN_UP, "%s gives the recovery up" % who, "error")
+            self.work.give_up(record, displayable(who))
+            self.tick()
+            return Asked(True, "the recovery is given up; what the prepare hooks did may still hold")
+        for step in failed:
+            step.void = "%s asked for another attempt" % displayable(who)
+        self._keep(record, "recovery-asked", "by %s" % who, "notice")
+        self.tick()
+        return Asked(True, "the recovery is tried again now" if failed else self.work.waiting.get(record.id, "the recovery goes on"))
+
+    def _add(self, record: Record) -> None:
+        self.records.append(record)
+        self._by_key[record.key] = record
+
+    def _with_known_resources(self, document: EventDocument, present: dict[str, Record]) -> EventDocument:
+        """The document, with the VMs of an event as they were known last where it does not give them in a readable form."""
+        for record in present.values():
+            record.resources_unknown = False
+        unknown = {event.key for event in document.events if not event.resources}.union(document.doubtful).intersection(present)
+        if not unknown:
+            return document
+        events = list(document.events)
+        for index, event in enumerate(events):
+            if event.key in unknown and present[event.key].event.resources:
+                present[event.key].resources_unknown = True
+                events[index] = event._replace(resources=present[event.key].event.resources)
+        return document._replace(events=tuple(events))
+
+    def _appeared(self, event: ScheduledEvent) -> None:
+        if self.own_name is None:
+            return  # nothing can be said about it before the name is known; it appears again with the next document
+        earlier = self._by_key.get(event.key) or self._journal.last_of(event.key)
+        now = self._clock.now()
+        if earlier is not None and earlier.gone_at is not None and (now - earlier.gone_at).total_seconds() <= self.settings.reappear_within:
+            self._came_back(earlier, event, now)
+            return
+        life = 1 if earlier is None else earlier.life + 1
+        record = Record(self._journal.next_id(), life, event, now)
+        record.concerned = concerns(event, self.own_name)
+        self._add(record)
+        self._keep(record, "appeared", self._described(record), "notice" if record.concerned else "info")
+        if life > 1 and record.concerned:
+            self._keep(record, "anomaly", "an event of this id was over before; it is taken for another one", "warning")
+
+    def _came_back(self, record: Record, event: ScheduledEvent, now: datetime) -> None:
+        """An event that was gone for a moment goes on as the same occurrence: the service's backends did not agree."""
+        away = 0.0 if record.gone_at is None else (now - record.gone_at).total_seconds()
+        if record.closed_at is not None:
+            self._add(record)
+        record.gone_at, record.closed_at, record.outcome = None, None, ""
+        record.came_back_at, record.absences = now, 0
+        self._keep(record, "came-back", "it is listed again after %.0f s, and goes on as the same occurrence" % away, "warning" if record.concerned else "info")
+        for change in changes(EventDocument(None, (record.event,)), EventDocument(None, (event,))):
+            self._changed(record, change)
+
+    def _changed(self, record: Record, change: Change) -> None:
+        before, record.event = record.event, change.event
+        if change.event.status == "Started" and not record.seen_started:
+            record.seen_started = True
+            self._keep(record, "started", self._described(record), "notice")
+        else:
+            text = ", ".join("%s: %s -> %s" % (name, _shown(before, name), _shown(change.event, name)) for name in change.fields)
+            self._keep(record, "changed", text, "notice" if record.concerned else "info")
+        if before.status == "Started" and change.event.status != "Started":
+            self._keep(record, "anomaly", "it was Started and is %s again, which Azure rules out; nothing is done twice" % change.event.status, "warning")
+        if SEVERITY.get(change.event.event_type, -1) > SEVERITY.get(before.event_type, -1):
+            self._keep(record, "worse", "hooks for %s that have not run will run" % change.event.event_type, "warning")
+        self.approvals.changed(record, change.fields)
+        if "not_before" in change.fields and not record.seen_started:
+            self.work.rescheduled(record, before)
+        if "resources" in change.fields and not record.concerned and self.own_name is not None and concerns(record.event, self.own_name):
+            record.concerned = True
+            self._keep(record, "concerns-us", "this VM has come to the event", "notice")
+
+    def _affects(self, record: Record) -> None:
+        """An event that affects this VM is listed: it may have left this VM out."""
+        if self.own_name is not None and not concerns(record.event, self.own_name):
+            self._absent(record, NOT_AFFECTED)
+        else:
+            record.absences = 0
+
+    def _absent(self, record: Record, how: str) -> None:
+        """One good document lacks the event, or this VM in it. One alone may come from a backend that is behind the others."""
+        record.absences += 1
+        if record.absences >= ABSENCES_NEEDED:
+            self._gone(record, how)
+
+    def _gone(self, record: Record, how: str) -> None:
+        record.gone_at = self._clock.now()
+        record.absences = 0
+        record.outcome = COMPLETED if record.seen_started else CANCELLED_OR_MISSED
+        last_recover = max((step.id for step in record.of_stage(RECOVER)), default=0)
+        if any(step.id > last_recover > 0 and step.stage != RECOVER and step.state != SKIPPED for step in record.steps):
+            self.work.void(record, (RECOVER,), "other hooks ran after it")
+        text = how if record.seen_started else how + ", and was never seen Started: it was cancelled, or its start was missed"
+        self._keep(record, "gone", text, "notice" if record.concerned else "info")
+
+    def _holds(self, record: Record) -> bool:
+        """Return True if this VM is, or is going to be, prepared for the event, so that a recovery may have to wait."""
+        return record.gone_at is None and record.concerned and (has_prepared(record) or will_prepare(self.work.hooks, record))
+
+    def _advance(self, record: Record, holders: list[Record]) -> None:
+        if record.gone_at is not None:
+            if self._recover(record, holders):
+                self._close(record)
+        elif record.absences:
+            self.work.keep_time(record, PREPARE)  # nothing begins for an event that may be over
+        elif record.seen_started:
+            self._start(record, holders)
+        elif record.event.status == "Scheduled":
+            self._prepare(record, holders)
+
+    def _prepare(self, record: Record, holders: list[Record]) -> None:
+        if not record.concerned:
+            if record.approval_asked_by:
+                self.approvals.consider(record, Decision(NEVER, False, (), None, ""), self.own_name, "ok")
+            return
+        prepared = self.prepared(record)
+        decision = self.approvals.decide(record, self.own_name, prepared)
+        judged = (decision.rule, decision.approval)
+        if self._said.get(record.id) != judged:
+            self._said[record.id] = judged
+            self._log.say("notice" if "notify" in decision.actions else "info", decision.reason, **self._fields(record))
+        pause = self.pausing.current()
+        record.on_hold = prepared == "none" and (pause is not None or ("hold" in decision.actions and not record.approval_asked_by))
+        if pause is not None:
+            self.work.put_off(record, pause.text())
+            prepared = self.prepared(record)
+        elif not record.on_hold and self._is_ready(record, holders):
+            if is_late(record, self._clock.now()):
+                self.work.reopen_late(record)
+            self.work.go_on(record, PREPARE, holders)
+            prepared = self.prepared(record)
+            decision = self.approvals.decide(record, self.own_name, prepared)
+        self.approvals.consider(record, decision, self.own_name, prepared)
+
+    def _is_ready(self, record: Record, holders: list[Record]) -> bool:
+        """Return True if prepare hooks may run now. An event that came back after its recovery had begun has to wait.
+
+        The recovery is finished first. Then the preparation, which it has undone, is repeated, but only when the event has been listed for
+        longer than a stale document explains, or when NotBefore is too near to wait for that.
+        """
+        if self.work.runs_for(record, RECOVER) or self.work.is_being_undone(record):
+            self.work.keep_time(record, RECOVER)
+            return False
+        if not is_undone(record):
+            return True
+        if record.came_back_at is None:
+            record.came_back_at = self._clock.now()  # before this start of the daemon, which begins the time anew
+        now, window = self._clock.now(), timedelta(seconds=self.settings.reappear_within)
+        end = prepare_ends(record, self.settings.margin)
+        if now < record.came_back_at + window and (end is None or end - now > window):
+            self.work.waiting[record.id] = "a stale document may list it; it is prepared again when it has been listed for %.0f s" % window.total_seconds()
+            return False
+        self.work.void(record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it")
+        return True
+
+    def _start(self, record: Record, holders: list[Record]) -> None:
+        self.approvals.explained.pop(record.id, None)
+        if not record.concerned:
+            return
+        if self.work.runs_for(record, RECOVER):
+            self.work.keep_time(record, RECOVER)  # it came back Started
+            return
+        if self.work.runs_for(record, PREPARE):
+            if self.settings.when_started == "stop":
+                self.work.stop(record, "the event has started", PREPARE)
+            elif self.pausing.current() is None:
+                self.work.go_on(record, PREPARE, holders)
+            else:
+                self.work.keep_time(record, PREPARE)
+            return
+        self.work.go_on(record, EMERGENCY if record.first_status == "Started" else STARTED, holders)
+
+    def _recover(self, record: Record, holders: list[Record]) -> bool:
+        """Return True if nothing is left to do for an event that is over."""
+        if not record.concerned:
+            return True
+        if self.work.runs_for(record, PREPARE, EMERGENCY, STARTED):
+            if self.work.is_claimed(record):
+                self.work.keep_time(record, PREPARE)  # its success counts for the event that waits for it
+            else:
+                self.work.stop(record, "the event is over", PREPARE)
+            self.work.stop(record, "the event is over", EMERGENCY, STARTED)
+            return False
+        return self.work.go_on(record, RECOVER, holders)
+
+    def _close(self, record: Record) -> None:
+        record.closed_at = self._clock.now()
+        self._forget(record)
+        if self._is_kept(record):
+            latest = {step.hook: step for step in record.of_stage(RECOVER)}
+            failed = [step.hook for step in latest.values() if step.state not in (OK, SKIPPED)]
+            text = "recovered" if not failed else "recovered, but for %s" % ", ".join(failed)
+            if any(entry.what == GIVEN_UP for entry in record.timeline):
+                text, failed = "not recovered, as an operator gave it up", ["all"]
+            self._keep(record, "closed", "%s; outcome: %s" % (text, record.outcome), "notice" if not failed else "error")
+            self._journal.prune(self.settings.history_events)
+
+    def _forget(self, record: Record) -> None:
+        self.approvals.forget(record)
+        self.approvals.explained.pop(record.id, None)
+        self.work.forget(record)
+        self._said.pop(record.id, None)
+
+    def _forget_ended(self) -> None:
+        """Drop the closed records of events that have been gone for too long to come back."""
+        limit = self._clock.now() - timedelta(seconds=self.settings.reappear_within)
+        for record in [record for record in self._by_key.values() if record.closed_at is not None and record.closed_at < limit]:
+            del self._by_key[record.key]
+
+    def _keep(self, record: Record, what: str, detail: str, level: str) -> bool:
+        """Note something in an event's timeline, say it, and save the record; False where the journal could not take it."""
+        if len(record.timeline) < LONGEST_TIMELINE or record.closed_at is not None:
+            record.timeline.append(Entry(self._clock.now(), what, displayable(detail)))
+        self._log.say(level, "%s: %s" % (what, detail), **self._fields(record))
+        return self._journal.save(record) if self._is_kept(record) else True
+
+    def _is_kept(self, record: Record) -> bool:
+        """Events of other VMs are not worth a line of the journal, unless this VM approved them."""
+        return record.concerned or bool(record.approval)
+
+    def _described(self, record: Record) -> str:
+        event = record.event
+        who = "this VM" if record.concerned else "other VMs"
+        when = "it has started" if event.status == "Started" else "its start is not known"
+        if event.not_before is not None:
+            when = "not before %s, in %.0f s" % (as_utc_text(event.not_before), event.seconds_left(self._clock.now()))
+        return "%s by %s hits %s (%s); %s" % (event.event_type, event.source or "somebody", who, ", ".join(event.resources), when)
+
+    def _fields(self, record: Record) -> dict[str, object]:
+        return {
+            "azure_event_id": record.event.event_id,
+            "azure_event_type": record.event.event_type,
+            "azure_event_status": record.event.status,
+        }
+
+
+def _shown(event: ScheduledEvent, name: str) -> str:
+    value = event.as_dict()["duration_seconds" if name == "duration" else name]
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A pause that an operator asked for: the daemon watches and records, but begins no prepare hook and approves nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import Any, Mapping, Optional
+
+from azure_scheduled_events.document import displayable
+from azure_scheduled_events.named_tuple import NamedTuple
+from azure_scheduled_events.predicates import parse_seconds
+from azure_scheduled_events.timestamps import as_utc_text, parse_time
+
+from hook_runner.journal.journal import Journal
+from hook_runner.log import Log
+from hook_runner.clock import ServerClock
+
+# its name among the notes of the journal
+NOTE = "paused"
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+class Pause(NamedTuple):
+    """One pause.
+
+    Attributes:
+        since: when it began, aware and in UTC.
+        until: when it ends by itself, or None.
+        by: who asked for it.
+        reason: why, or "".
+    """
+
+    since: datetime
+    until: Optional[datetime]
+    by: str
+    reason: str
+
+    def as_data(self) -> dict[str, Optional[str]]:
+        """For `status` and the journal; times are ISO 8601 in UTC."""
+        until = None if self.until is None else as_utc_text(self.until)
+        return {"since": as_utc_text(self.since), "until": until, "by": self.by, "reason": self.reason or None}
+
+    def text(self) -> str:
+        """One sentence."""
+        return described(self.as_data())
+
+
+def described(data: Mapping[str, Optional[str]]) -> str:
+    """What `Pause.as_data` returns, as one sentence."""
+    until = "until %s" % data["until"] if data["until"] else "until it is resumed"
+    return "the daemon is paused by %s %s%s" % (data["by"], until, ": %s" % data["reason"] if data["reason"] else "")
+
+
+class Pausing:
+    """The present pause, which the journal keeps across restarts.
+
+    Args:
+        journal: keeps it.
+        clock: the server's clock, by which it ends.
+        log: gets a line when a pause begins and when it ends.
+    """
+
+    def __init__(self, journal: Journal, clock: ServerClock, log: Log) -> None:
+        self._journal, self._clock, self._log = journal, clock, log
+        self._parsed: tuple[str, Optional[Pause]] = ("", None)
+
+    def current(self) -> Optional[Pause]:
+        """The pause that holds now, or None."""
+        pause = self._noted()
+        return None if pause is None or (pause.until is not None and self._clock.now() >= pause.until) else pause
+
+    def begin(self, by: str, until: Optional[datetime], reason: str) -> Optional[Pause]:
+        """Pause from now on, in place of an earlier pause; None where `until` has passed."""
+        now = self._clock.now()
+        if until is not None and until <= now:
+            return None
+        pause = Pause(now, until, displayable(by), displayable(reason))
+        self._journal.note(NOTE, json.dumps(pause.as_data()))
+        self._log.say("warning", "%s; no prepare hook begins, and nothing is approved" % pause.text())
+        return pause
+
+    def end(self, by: str) -> bool:
+        """End the pause; False where there is none."""
+        was = self.current()
+        if was is not None:
+            self._journal.note(NOTE, "")
+            self._log.say("notice", "the pause since %s is over: %s resumed" % (as_utc_text(was.since), displayable(by)))
+        return was is not None
+
+    def expire(self) -> None:
+        """Note that a pause is over whose time has passed. Only for a clock that the server has set."""
+        pause = self._noted()
+        if pause is not None and self.current() is None:
+            self._journal.note(NOTE, "")
+            self._log.say("notice", "the pause since %s is over: its time has passed" % as_utc_text(pause.since))
+
+    def seconds_left(self) -> Optional[float]:
+        """Seconds until the pause ends by itself; None where it does not."""
+        pause = self.current()
+        return None if pause is None or pause.until is None else (pause.until - self._clock.now()).total_seconds()
+
+    def asked(self, question: Mapping[str, Any], who: str) -> dict[str, Any]:
+        """The answer to `pause` and `resume` of the control socket: accepted, text, paused."""
+        if question.get("ask") == "resume":
+            text = "resumed" if self.end(who) else "the daemon is not paused"
+            return {"accepted": True, "text": text, "paused": None}
+        until = _end(question, self._clock.now())
+        pause = self.begin(who, until, str(question.get("reason") or ""))
+        if pause is None:
+            text = "%s has passed; nothing is paused" % (until and as_utc_text(until))
+            return {"accepted": False, "text": text, "paused": self._data()}
+        text = "%s; no prepare hook begins, and nothing is approved" % pause.text()
+        if self._journal.degraded is not None:
+            text += "; the journal cannot be written: a restart forgets the pause"
+        return {"accepted": True, "text": text, "paused": self._data()}
+
+    def _data(self) -> Optional[dict[str, Optional[str]]]:
+        pause = self.current()
+        return None if pause is None else pause.as_data()
+
+    def _noted(self) -> Optional[Pause]:
+        text = self._journal.noted(NOTE)
+        if text != self._parsed[0]:
+            self._parsed = (text, _pause(text))
+        return self._parsed[1]
+
+
+def moment(text: str, now: datetime) -> dict[str, Any]:
+    """What `--until` says: ``seconds`` from now, or ``until`` as ISO 8601. Raises ValueError.
+
+    Args:
+        text: ``30m``, ``2h`` or ``5d``; ``18:00`` (UTC, today or tomorrow); or ISO 8601 (UTC where it has no zone).
+        now: aware UTC time, to find the day of a time of day.
+    """
+    of_day = _TIME_OF_DAY.fullmatch(text)
+    if of_day is not None:
+        then = now.replace(hour=int(of_day.group(1)), minute=int(of_day.group(2)), second=0, microsecond=0)
+        return {"until": as_utc_text(then if then > now else then + timedelta(days=1))}
+    time = parse_time(text)
+    if time is not None:
+        return {"until": as_utc_text(time)}
+    try:
+        seconds = parse_seconds(text)
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise ValueError("expected a time such as 30m, 2h, 18:00 (UTC) or 2026-11-21T18:00:00Z, not %r" % text)
+    return {"seconds": seconds}
+
+
+def _end(question: Mapping[str, Any], now: datetime) -> Optional[datetime]:
+    until, seconds = question.get("until"), question.get("seconds")
+    if isinstance(until, str):
+        return parse_time(until) or now
+    if isinstance(seconds, (int, float)):
+        try:
+            return now + timedelta(seconds=seconds)
+        except (OverflowError, ValueError):
+            return datetime.max.replace(tzinfo=now.tzinfo)
+    return None
+
+
+def _pause(text: str) -> Optional[Pause]:
+    """The pause of a note; None where there is none, or none that can be read."""
+    try:
+        data = json.loads(text) if text else {}
+        since = parse_time(data["since"])
+        until = None if data["until"] is None else parse_time(data["until"])
+        if since is None or (until is None and data["until"] is not None):
+            return None
+        return Pause(since, until, str(data["by"]), str(data["reason"] or ""))
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Runs the hooks of one event's stage one after the other, within their time, and notes how each ended."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from typing import Callable, Optional, Sequence
+
+from azure_scheduled_events.document import ScheduledEvent
+
+from hook_runner.lifecycle.claims import Claim, Claims, end_of_claim
+from hook_runner.config.settings import Settings
+from hook_runner.lifecycle.deadlines import hook_ends
+from hook_runner.hooks.discovery import Hook
+from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Record, Step
+from hook_runner.hooks.run_identity import RunIdentity, usable
+from hook_runner.hooks.runs import Result, Runs
+from hook_runner.clock import ServerClock
+from hook_runner.hooks.spawning import HostEnds
+from hook_runner.lifecycle.stage_plan import (
+    Hooks,
+    Times,
+    applicable,
+    companions,
+    held_back_by,
+    is_done,
+    is_finished,
+    is_late,
+    next_hook,
+    prepare_budget,
+    prepare_ends,
+    undone_by,
+    urgency,
+)
+from hook_runner.permissions import trusted_owners, untrusted
+from hook_runner.hooks.inputs import hook_input, hook_variables
+
+# the keeper's own limit counts only where no daemon lives to keep the time
+BACKSTOP = 5.0
+
+# how the keeper's words begin
+NOT_STARTED = "it could not be started"
+TIME_LIMIT = "its time limit"
+
+# how the reasons begin that another NotBefore can remove
+NO_TIME = "too little time is left"
+NEAR = "the event may start"
+AGAIN = "; NotBefore has moved, so that it is run again"
+
+
+class Work:
+    """The hook runs of all events.
+
+    Args:
+        settings, hooks: as configured; replace the attributes to change them.
+        runs: starts and ends the processes.
+        clock: the server's clock.
+        next_id: numbers for steps.
+        keep: notes (record, word, sentence, level) in the timeline and saves the record.
+        ended: called with each step that has ended.
+        boot: identifies this boot of the host.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        hooks: Hooks,
+        runs: Runs,
+        clock: ServerClock,
+        next_id: Callable[[], int],
+        keep: Callable[[Record, str, str, str], bool],
+        ended: Callable[[Record, Step], None],
+        boot: str,
+    ) -> None:
+        self.settings = settings
+        self.hooks = hooks
+        self.own_name = ""
+        self._runs = runs
+        self._clock = clock
+        self._next_id = next_id
+        self._keep = keep
+        self._ended = ended
+        self._boot = boot
+        self._active: dict[int, tuple[Record, Step, Optional[float]]] = {}
+        self._stopping: dict[int, tuple[str, str]] = {}
+        self._claims = Claims()
+        self._collected: set[int] = set()
+        self.waiting: dict[int, str] = {}
+        # whether all that was saved is on disk: until then a run's result has to stay where the next daemon finds it
+        self.is_durable: Callable[[], bool] = lambda: True
+
+    def is_busy(self) -> bool:
+        """Whether any hook runs."""
+        return bool(self._active) or self._runs.has_strays()
+
+    def recovers(self) -> bool:
+        """Whether a recover hook runs that may undo any preparation: those with a namesake undo that one only."""
+        partners = {hook.name for hook in self.hooks.get(PREPARE, ())}
+        return any(step.stage == RECOVER and step.hook not in partners for _owner, step, _limit in self._active.values())
+
+    def is_being_undone(self, record: Record) -> bool:
+        """Return True if a recover hook runs that undoes what was prepared for this event, which has come back since it began."""
+        running = (step for _owner, step, _limit in self._active.values() if step.stage == RECOVER)
+        return any(list(undone_by(step, self.hooks, [record])) for step in running)
+
+    def runs_for(self, record: Record, *stages: str) -> bool:
+        """Whether a hook of one of these stages runs for the event."""
+        return any(owner is record and step.stage in stages for owner, step, _limit in self._active.values())
+
+    def take_over(self, record: Record) -> None:
+        """After a start of the daemon: go on with the runs that outlived it, and note those that did not."""
+        for step in record.steps:
+            if step.state == RUNNING:
+                if self._runs.adopt(step.id):
+                    # how long it has run is known when the server's time is; the host's own clock may be wrong
+                    self._active[step.id] = (record, step, None)
+                    self._keep(record, "hook-adopted", "%s/%s runs on from before the daemon's start" % (step.stage, step.hook), "notice")
+                else:
+                    self._close(record, step, INTERRUPTED, "the host went down while it ran, or it had not begun")
+        if record.gone_at is None and not record.seen_started:
+            self._void_after_reboot(record)
+
+    def take_in(self, record: Record) -> None:
+        """Go on with the event's runs that a journal had lost, once a document has shown what has become of the event."""
+        for step_id, found in usable(self._runs.lost(record.key), record.life, record.gone_at is not None):
+            if record.concerned and self._runs.claim(step_id):
+                latest = record.latest(found.stage, found.hook)
+                step = Step(step_id, found.stage, found.hook, latest.attempt + 1 if latest else 1, RUNNING, found.started_at)
+                step.boot = self._boot
+                record.steps.append(step)
+                self._active[step_id] = (record, step, None)
+                self._keep(record, "hook-adopted", "%s/%s ran before the daemon's start; the journal had lost it" % (step.stage, step.hook), "warning")
+
+    def next_deadline(self) -> Optional[float]:
+        """Return the monotonic seconds at which `keep_time` or `collect` has something to do though nothing happens; None for never."""
+        found = [self._runs.next_look()]
+        for record, step, limit in self._active.values():
+            if step.id not in self._stopping:
+                ends = [self._own_end(record, step), *(claim.end for claim in self._claims.of(step.id))]
+                end = min((at for at in ends if at is not None), default=None)
+                found.append(hook_ends(limit, end, self._clock.now(), self._clock.monotonic()))
+        return min((at for at in found if at is not None), default=None)
+
+    def collect(self, others: Sequence[Record]) -> None:
+        """Note the runs that have ended since, also for the other events that they serve.
+
+        A recover hook's end counts for all events that were over when it began, the success of a prepare hook for the more urgent events
+        that wait for it.
+        """
+        for step_id, result in self._runs.poll():
+            if step_id in self._active:
+                record, step, _limit = self._active.pop(step_id)
+                claims = self._claims.take(step_id)
+                self._note(record, step, result)
+                if step.stage == RECOVER:
+                    served = companions(record, step, self.hooks, others) if step.state != INTERRUPTED else ()
+                    undone = (other for other in undone_by(step, self.hooks, others) if other is not record)
+                    for other in (*served, *undone):
+                        self._share(record, step, other)
+                elif step.stage == PREPARE and step.state == OK:
+                    for claim in claims:
+                        if claim.inherits and claim.record.gone_at is None:
+                            self._share(record, step, claim.record)
+            self._collected.add(step_id)
+        while self._collected and self.is_durable():
+            self._runs.forget(self._collected.pop())
+
+    def go_on(self, record: Record, stage: str, others: Sequence[Record]) -> bool:
+        """Begin the stage's next hook if none runs; True when the stage is finished. others: the events that may hold a hook back."""
+        self.waiting.pop(record.id, None)
+        if self.runs_for(record, stage):
+            self.keep_time(record, stage)
+            return False
+        while True:
+            hook = next_hook(self.hooks, record, stage, self._clock.now())
+            if hook is None:
+                return is_finished(self.hooks, record, stage)
+            if not self._begin(record, hook, others):
+                return False
+
+    def forget(self, record: Record) -> None:
+        """Drop what is only needed while the event is open."""
+        self.waiting.pop(record.id, None)
+        self._claims.drop(record)
+
+    def is_claimed(self, record: Record) -> bool:
+        """Return True if another event inherits from a prepare hook that runs for this one, so that the hook has to go on."""
+        steps = (step for owner, step, _limit in self._active.values() if owner is record and step.stage == PREPARE)
+        return any(claim.inherits for step in steps for claim in self._claims.of(step.id))
+
+    def void(self, record: Record, stages: Sequence[str], reason: str) -> None:
+        """Let the hooks of these stages count as not run for the event, because what they did does not hold any more."""
+        steps = [step for stage in stages for step in record.of_stage(stage) if step.state != RUNNING]
+        for step in steps:
+            step.void = reason
+        if steps:
+            self._keep(record, "void", "%s: %s" % (", ".join(dict.fromkeys("%s/%s" % (step.stage, step.hook) for step in steps)), reason), "notice")
+
+    def give_up(self, record: Record, who: str) -> None:
+        """Let the recover hooks that have not succeeded count as left out."""
+        for hook in applicable(self.hooks, record, RECOVER):
+            if not is_done(hook, record.latest(RECOVER, hook.name)):
+                self._without_run(record, hook, SKIPPED, "given up by %s" % who, self._clock.now())
+
+    def reopen_late(self, record: Record) -> None:
+        """NotBefore has passed and the event is still Scheduled: hooks that were left out for lack of time get their minimum."""
+        not_before = record.event.not_before
+        for hook in self.hooks.get(PREPARE, ()):
+            step = record.latest(PREPARE, hook.name)
+            too_early = step is not None and step.started_at is not None and not_before is not None and step.started_at < not_before
+            if step is not None and too_early and step.state == SKIPPED and hook.settings.needs <= self.settings.minimum_budget:
+                step.void = "NotBefore has passed and the event has not started; the hook runs after all"
+
+    def put_off(self, record: Record, reason: str) -> None:
+        """Begin no prepare hook of the event now; one that runs keeps its time."""
+        self.waiting.pop(record.id, None)
+        if self.runs_for(record, PREPARE):
+            self.keep_time(record, PREPARE)
+        elif next_hook(self.hooks, record, PREPARE, self._clock.now()) is not None:
+            self.waiting[record.id] = "no prepare hook begins: %s" % reason
+
+    def stop(self, record: Record, reason: str, *stages: str) -> None:
+        """End the event's hooks of these stages."""
+        for owner, step, _limit in list(self._active.values()):
+            if owner is record and step.stage in stages:
+                self._stop(step, STOPPED, reason, self.settings.kill_after)
+
+    def rescheduled(self, record: Record, before: ScheduledEvent) -> None:
+        """NotBefore has moved: what only lacked time may have it now; what runs may have less."""
+        earlier, later = _order(before.not_before), _order(record.event.not_before)
+        if later > earlier:
+            for step in record.of_stage(PREPARE):
+                if step.state in (SKIPPED, TIMEOUT) and step.reason.startswith((NO_TIME, NEAR)) and step is record.latest(PREPARE, step.hook):
+                    step.state, step.reason = STOPPED, step.reason + AGAIN
+                elif step.id in self._stopping and self._stopping[step.id][1].startswith(NEAR):
+                    self._stopping[step.id] = (STOPPED, self._stopping[step.id][1] + AGAIN)
+        elif self.runs_for(record, PREPARE):
+            for owner, step, limit in list(self._active.values()):
+                if owner is record and limit is not None and step.started_at is not None and is_late(record, step.started_at):
+                    self._active[step.id] = (owner, step, min(limit, self._clock.monotonic() + self.settings.minimum_budget))
+            left = record.event.seconds_left(self._clock.now())
+            self._keep(record, "shortened", "NotBefore has come nearer: %.0f s are left" % left, "warning")
+
+    def _begin(self, record: Record, hook: Hook, others: Sequence[Record]) -> bool:
+        """Deal with one hook: True when the next one may follow at once, False when something runs or must be waited for."""
+        awaited = self._awaited(record, hook, others)
+        if awaited is not None:
+            self.waiting[record.id] = "%s/%s waits for %s" % (hook.stage, hook.name, awaited)
+            return False
+        self._claims.drop(record)
+        now = self._clock.now()
+        budget = self._budget(record, hook, now)
+        if hook.stage == PREPARE and budget < max(hook.settings.needs, min(1.0, hook.settings.timeout)):
+            reason = "%s (%.0f s)" % (NO_TIME, max(0.0, budget))
+            if hook.settings.needs:
+                reason += ", and it needs %g s" % hook.settings.needs
+            self._without_run(record, hook, SKIPPED, reason, now)
+            return True
+        # looked at again: hours may have passed since the hooks were found
+        refusal = hook.refusal or untrusted(hook.path, self.settings.hooks_directory, trusted_owners())
+        if refusal is not None:
+            self._without_run(record, hook, FAILED, refusal, now)
+            return True
+        return self._start(record, hook, budget, now)
+
+    def _awaited(self, record: Record, hook: Hook, others: Sequence[Record]) -> Optional[str]:
+        """What a hook has to wait for, so that no two undo each other's work; None where it may run."""
+        if self._runs.is_held():
+            return "the host, which goes down"
+        if self._runs.has_strays():
+            return "the end of hooks that the journal does not know"
+        same = [(owner, step) for owner, step, _limit in self._active.values() if step.hook == hook.name]
+        self._claim(record, hook, same)
+        if same or self._runs.is_lost(hook.name):
+            return "the hook of the same name that runs for another event"
+        if hook.stage == PREPARE and self.recovers():
+            self._claim(record, hook, [(owner, step) for owner, step, _limit in self._active.values() if step.stage == RECOVER])
+            return "the end of what recovers from another event"
+        if hook.stage != RECOVER:
+            return None
+        if any(step.stage != RECOVER and owner.gone_at is not None for owner, step, _limit in self._active.values()):
+            return "the hooks of another event that is over, which are being ended"
+        holder = held_back_by(hook, record, self.hooks, others)
+        return None if holder is None else "the end of event %s, for which this VM is prepared as well" % holder.event.event_id
+
+    def _claim(self, record: Record, hook: Hook, running: Sequence[tuple[Record, Step]]) -> None:
+        """Limit hooks that run for less urgent events, or for ones that are over, to what this event leaves them."""
+        now = self._clock.now()
+        for owner, step in running:
+            if hook.stage != PREPARE or (owner.gone_at is None and urgency(record) >= urgency(owner)):
+                continue
+            before = self._claims.earlier(step.id, record)
+            inherits = step.stage == PREPARE
+            end = end_of_claim(record, hook, self._times(), now, inherits, before)
+            own_end = self._end_of(owner, step)
+            if inherits or end < own_end:
+                self._claims.put(step.id, Claim(record, end, inherits))
+            if before is None and end < own_end:
+                who = "event %s (%s), which is more urgent," % (record.event.event_id, record.event.event_type)
+                left = max(0.0, (end - now).total_seconds())
+                self._keep(owner, "shortened", "%s waits for %s/%s: %.0f s are left for it" % (who, step.stage, step.hook, left), "warning")
+
+    def _end_of(self, owner: Record, step: Step) -> datetime:
+        """When a hook that runs has to have ended for its own event."""
+        began = step.started_at or self._clock.now()
+        end = began + timedelta(seconds=self._timeout(owner, step))
+        own = self._own_end(owner, step)
+        return end if own is None else min(own, end)
+
+    def _own_end(self, record: Record, step: Step) -> Optional[datetime]:
+        """When a hook has to have ended because its own event may start; None where that does not limit it."""
+        is_over = record.gone_at is not None or (step.started_at is not None and is_late(record, step.started_at))
+        return None if step.stage != PREPARE or is_over else prepare_ends(record, self.settings.margin)
+
+    def _times(self) -> Times:
+        return Times(self.settings.margin, self.settings.minimum_budget)
+
+    def _timeout(self, record: Record, step: Step) -> float:
+        """Seconds that a run may take; less where it began after NotBefore had passed."""
+        timeout = self.settings.hook(step.stage, step.hook).timeout
+        late = step.stage == PREPARE and step.started_at is not None and is_late(record, step.started_at)
+        return min(timeout, self.settings.minimum_budget) if late else timeout
+
+    def _void_after_reboot(self, record: Record) -> None:
+        """A reboot undoes what was prepared, unless the configuration says that the effect persists."""
+        lost = [
+            step
+            for step in record.of_stage(PREPARE)
+            if step.state == OK and step.boot not in ("", self._boot) and not self.settings.hook(PREPARE, step.hook).persists
+        ]
+        for step in lost:
+            step.void = "the host was started anew after it ran"
+        if lost:
+            names = ", ".join(dict.fromkeys("%s/%s" % (step.stage, step.hook) for step in lost))
+            self._keep(record, "void", "%s: the host was started anew after it ran; it runs again" % names, "notice")
+
+    def _start(self, record: Record, hook: Hook, budget: float, now: datetime) -> bool:
+        """Run a hook; True when it could not be started, so that the next one may follow."""
+        step = self._add(record, hook, RUNNING, now)
+        limit = max(1, math.floor(budget))
+        self._keep(record, "hook-started", "%s/%s, for at most %d s" % (hook.stage, hook.name, limit), "info")
+        told = (record, hook.stage, self.own_name, now, limit)
+        try:
+            identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
+            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP, identity, hook.settings.unit)
+        except HostEnds as error:
+            step.attempt -= 1  # it has not run, and may after the boot
+            self._close(record, step, STOPPED, str(error))
+            return False
+        except OSError as error:
+            self._close(record, step, FAILED, "it could not be started: %s" % error)
+            return True
+        self._active[step.id] = (record, step, self._clock.monotonic() + self._timeout(record, step))
+        return False
+
+    def _budget(self, record: Record, hook: Hook, now: datetime) -> float:
+        """Seconds that a hook may take: its time-out, and for preparation no more than NotBefore leaves."""
+        budget = prepare_budget(record, self._times(), now) if hook.stage == PREPARE else None
+        return hook.settings.timeout if budget is None else min(hook.settings.timeout, budget)
+
+    def keep_time(self, record: Record, stage: str) -> None:
+        """End the event's hook whose time is up, evaluated anew each time since NotBefore and other events may change."""
+        for owner, step, limit in list(self._active.values()):
+            if owner is not record or step.stage != stage:
+                continue
+            timeout = self._timeout(record, step)
+            if limit is None:
+                if not self._clock.is_set():
+                    continue
+                passed = (self._clock.now() - step.started_at).total_seconds() if step.started_at else 0.0
+                limit = self._clock.monotonic() + max(0.0, timeout - max(0.0, passed))
+                self._active[step.id] = (owner, step, limit)
+            if self._clock.monotonic() >= limit:
+                self._stop(step, TIMEOUT, "it took longer than its %g s" % timeout, self.settings.kill_after)
+            now = self._clock.now()
+            end = self._own_end(record, step)
+            if end is not None and now >= end:
+                left = record.event.seconds_left(now)
+                self._stop(step, TIMEOUT, "%s in %.0f s" % (NEAR, left), min(self.settings.kill_after, left / 2))
+            claim = min(self._claims.of(step.id), key=lambda claim: claim.end, default=None)
+            if claim is not None and now >= claim.end:
+                left = claim.record.event.seconds_left(now)
+                why = "event %s (%s) needs the time that is left" % (claim.record.event.event_id, claim.record.event.event_type)
+                self._stop(step, STOPPED, why, min(self.settings.kill_after, left / 2))
+
+    def _stop(self, step: Step, state: str, reason: str, kill_after: float) -> None:
+        if step.id not in self._stopping:
+            self._stopping[step.id] = (state, reason)
+            self._runs.stop(step.id, kill_after)
+
+    def _note(self, record: Record, step: Step, result: Result) -> None:
+        state, reason = self._stopping.pop(step.id, ("", ""))
+        step.exit_status, step.output = result.exit_status, result.output
+        if result.exit_status == 0:
+            state, reason = OK, ""
+        elif not state:
+            state, reason = _judged(result)
+        record.forget_outputs(step.stage, step.hook)
+        self._close(record, step, state, reason)
+
+    def _share(self, record: Record, step: Step, other: Record) -> None:
+        """Note for another event what one run of a hook did for both."""
+        shared = Step(self._next_id(), step.stage, step.hook, step.attempt, step.state, step.started_at)
+        shared.exit_status, shared.boot = step.exit_status, self._boot
+        other.steps.append(shared)
+        state = SKIPPED if step.state == OK and step.stage == RECOVER else step.state
+        self._close(other, shared, state, "one run served this event and %s" % record.event.event_id)
+
+    def _without_run(self, record: Record, hook: Hook, state: str, reason: str, now: datetime) -> None:
+        self._close(record, self._add(record, hook, state, now), state, reason)
+
+    def _add(self, record: Record, hook: Hook, state: str, now: datetime) -> Step:
+        latest = record.latest(hook.stage, hook.name)
+        attempts = latest.attempt if latest is not None else 0
+        if state != SKIPPED:
+            attempts += 1  # what is only left out is no attempt: it may be left out as often as NotBefore moves
+        step = Step(self._next_id(), hook.stage, hook.name, attempts, state, now)
+        step.boot = self._boot
+        record.steps.append(step)
+        return step
+
+    def _close(self, record: Record, step: Step, state: str, reason: str) -> None:
+        step.state, step.reason, step.ended_at = state, reason, self._clock.now()
+        text = "%s/%s: %s%s" % (step.stage, step.hook, state, ", " + reason if reason else "")
+        self._keep(record, "hook-ended", text, "info" if state == OK else "warning")
+        self._ended(record, step)
+
+
+def _order(not_before: Optional[datetime]) -> float:
+    return 0.0 if not_before is None else not_before.timestamp()
+
+
+def _judged(result: Result) -> tuple[str, str]:
+    """State and reason of a run that failed, or that somebody else than this daemon ended."""
+    if result.exit_status is None:
+        return FAILED if result.error.startswith(NOT_STARTED) else INTERRUPTED, result.error
+    if result.error:
+        return TIMEOUT if result.error.startswith(TIME_LIMIT) else INTERRUPTED, result.error
+    if result.exit_status < 0:
+        return FAILED, "signal %d ended it" % -result.exit_status
+    return FAILED, "exit status %d" % result.exit_status

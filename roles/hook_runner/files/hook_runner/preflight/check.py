@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The verb `check`: is everything as it has to be, before an event comes? Changes nothing, also before the installation."""
+
+from __future__ import annotations
+
+import os
+from typing import Optional
+
+from azure_scheduled_events.errors import ImdsError, ImdsUnreachable
+from azure_scheduled_events.identity import own_name
+from azure_scheduled_events.imds import Imds
+from azure_scheduled_events.policy import AFTER_PREPARE, NOW
+
+from hook_runner.preflight.hooks import check_hooks
+from hook_runner.preflight.host import check_host
+from hook_runner.config.settings import DEFAULT_PATH, WAITING_RESTARTS, ConfigError, Settings, load_settings
+from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
+from hook_runner.hooks.discovery import Hook
+from hook_runner.preflight.other_handlers import check_other_handlers
+from hook_runner.records import PREPARE
+from hook_runner.permissions import trusted_owners
+
+# an answer that takes longer says that the service is being switched on, which may take two minutes: nobody waits for that here
+IMDS_MAY_TAKE = 10.0
+
+
+def check(
+    config_path: str,
+    hooks_directory: Optional[str] = None,
+    offline: bool = False,
+    owners: Optional[frozenset[int]] = None,
+    root: str = "/",
+) -> Report:
+    """Look at configuration, hooks, permissions and IMDS.
+
+    Args:
+        config_path: the configuration.
+        hooks_directory: hooks of another place than the configuration says.
+        offline: do not ask IMDS. Asking switches its Scheduled Events on for this VM, as any watching does.
+        owners: whose files are believed; by default root's and those of whoever runs this.
+        root: folder below which the files of other programs are.
+    """
+    report = Report()
+    owners = trusted_owners() if owners is None else owners
+    settings = _settings(config_path, owners, report)
+    if settings is None:
+        return report
+    hooks = check_hooks(hooks_directory or settings.hooks_directory, settings, owners, report)
+    _check_policy(settings, hooks, report)
+    check_host(settings, owners, report)
+    check_other_handlers(settings.endpoint, report, root)
+    if not offline:
+        _check_imds(settings, report)
+    return report
+
+
+def _settings(path: str, owners: frozenset[int], report: Report) -> Optional[Settings]:
+    if not os.path.lexists(path):
+        if path == DEFAULT_PATH:
+            report.add(INFO, "configuration", path, "there is no such file, so that the defaults hold")
+            return Settings()
+        report.add(ERROR, "configuration", path, "there is no such file")
+        return None
+    try:
+        return load_settings(path, owners)
+    except ConfigError as error:
+        report.add(ERROR, "configuration", path, str(error))
+    try:
+        # refused for its permissions only: then there may be more to say
+        return load_settings(path)
+    except ConfigError:
+        return None
+
+
+def _check_policy(settings: Settings, hooks: dict[str, tuple[Hook, ...]], report: Report) -> None:
+    name = settings.policy.name
+    if not settings.policy.may_approve():
+        report.add(WARNING, "policy", name, WAITING_RESTARTS % name)
+    elif settings.dry_run:
+        report.add(WARNING, "policy", name, "dry_run is set, so that nothing is approved")
+    if NOW in settings.policy.approval_times() and hooks[PREPARE]:
+        text = "the policy has `approve: now` and there are prepare hooks: the approval does not wait for them; use `approve: after_prepare`"
+        report.add(WARNING, "policy", name, text)
+    if AFTER_PREPARE in settings.policy.approval_times() and not settings.policy.is_preset and not hooks[PREPARE]:
+        report.add(WARNING, "policy", name, "the policy approves after preparation, but there is no prepare hook: it approves at once")
+
+
+def _check_imds(settings: Settings, report: Report) -> None:
+    imds = Imds(settings.endpoint, settings.api_version, settings.timeout, min(settings.first_timeout, IMDS_MAY_TAKE))
+    try:
+        name = own_name(imds.instance())
+        if name is None and not settings.resource_name:
+            report.add(ERROR, "imds", imds.endpoint, "it does not tell this VM's name (compute.name), and resource_name is not set")
+        elif name is not None and settings.resource_name not in ("", name):
+            report.add(WARNING, "imds", imds.endpoint, "it calls this VM %s, and resource_name says %s" % (name, settings.resource_name))
+        document = imds.events()
+    except ImdsUnreachable as error:
+        if error.connected:
+            text = "no answer in time: events are unknown, and the service may just be switching on, which takes up to two minutes (%s)" % error
+            report.add(WARNING, "imds", imds.endpoint, text)
+        else:
+            report.add(ERROR, "imds", imds.endpoint, str(error))
+        return
+    except ImdsError as error:
+        report.add(WARNING if error.retryable else ERROR, "imds", imds.endpoint, str(error))
+        return
+    finally:
+        imds.close()
+    for warning in document.warnings:
+        report.add(WARNING, "imds", imds.endpoint, warning)
+    about = (settings.resource_name or name, len(document.events))
+    report.add(INFO, "imds", imds.endpoint, "it answers: this VM is %s; events now: %d" % about)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The part of `check` that looks at hooks: are they found, allowed, and can they be started?"""
+
+from __future__ import annotations
+
+import os
+from typing import Optional
+
+from azure_scheduled_events.predicates import nearest
+
+from hook_runner.config.settings import Settings
+from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
+from hook_runner.hooks.discovery import Hook, find_hooks
+from hook_runner.records import PREPARE, RECOVER, STAGES
+from hook_runner.hooks.runs import PATH
+
+# what the kernel reads of a first line
+_FIRST_LINE = 256
+
+
+def check_hooks(directory: str, settings: Settings, owners: frozenset[int], report: Report) -> dict[str, tuple[Hook, ...]]:
+    """Look at all hooks, and return them by stage."""
+    hooks, notes = find_hooks(directory, settings, owners)
+    everywhere = [hook for stage in STAGES for hook in hooks[stage]]
+    if not everywhere:
+        report.add(INFO, "hooks", directory, "there are no hooks")
+    else:
+        counts = ", ".join("%s %d" % (stage, len(hooks[stage])) for stage in STAGES)
+        report.add(INFO, "hooks", directory, "hooks by stage: %s" % counts)
+    for note in notes:
+        # what its name excludes is hardly a mistake; the rest may well be
+        severity = WARNING if note.endswith("it is not executable") or "characters other than" in note else INFO
+        report.add(severity, "hooks", directory, note)
+    for hook in everywhere:
+        reason = hook.refusal or _cannot_start(hook.path, settings)
+        if reason is not None:
+            report.add(ERROR, "hooks", hook.path, "it will not be run, and counts as failed: %s" % reason)
+    _check_stages(directory, report)
+    _check_keys(everywhere, settings, report)
+    recover = {hook.name for hook in hooks[RECOVER]}
+    for hook in hooks[PREPARE]:
+        if hook.refusal is None and hook.name not in recover:
+            report.add(INFO, "hooks", hook.path, "there is no recover/%s that takes back what it does" % hook.name)
+    return hooks
+
+
+def _check_stages(directory: str, report: Report) -> None:
+    """Folders whose names are nearly those of stages hold hooks that never run."""
+    try:
+        names = sorted(os.listdir(directory), key=os.fsencode)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        report.add(ERROR, "hooks", directory, "it cannot be listed: %s" % error.strerror)
+        return
+    for name in names:
+        path = os.path.join(directory, name)
+        if name not in STAGES and not name.startswith(".") and os.path.isdir(path):
+            report.add(WARNING, "hooks", path, "it is no stage, so that nothing in it is run%s" % nearest(name, STAGES))
+
+
+def _check_keys(hooks: list[Hook], settings: Settings, report: Report) -> None:
+    """Settings for a hook that is not there are a hook without its settings."""
+    known = tuple(dict.fromkeys(key for hook in hooks for key in (hook.name, "%s/%s" % (hook.stage, hook.name))))
+    for key in settings.hooks:
+        if key not in known:
+            hint = nearest(key, known) if known else ""
+            # the list of all there are helps nobody
+            text = "hooks.%s: there is no such hook%s" % (key, hint if "did you mean" in hint else "")
+            report.add(WARNING, "configuration", "hooks.%s" % key, text)
+
+
+def _cannot_start(path: str, settings: Settings) -> Optional[str]:
+    """Why the kernel would not start a file, as far as its first line shows."""
+    try:
+        if os.statvfs(path).f_flag & os.ST_NOEXEC:
+            return "its file system is mounted noexec"
+        with open(path, "rb") as file:
+            start = file.read(_FIRST_LINE)
+    except OSError as error:
+        return "it cannot be read: %s" % error.strerror
+    if not start.startswith(b"#!"):
+        return None if start.startswith(b"\x7fELF") else "it does not begin with #! and an interpreter, and is no program"
+    line = start[2:].split(b"\n")[0]
+    if line.endswith(b"\r"):
+        return "its lines end in carriage returns, which the kernel takes for a part of the interpreter's name"
+    words = [os.fsdecode(word) for word in line.split()]
+    if not words:
+        return "its first line names no interpreter"
+    if not _executable(words[0]):
+        return "its interpreter %s is missing, or is not executable" % words[0]
+    if os.path.basename(words[0]) == "env":
+        return _env_finds(words[1:], settings)
+    return None
+
+
+def _env_finds(words: list[str], settings: Settings) -> Optional[str]:
+    """Whether `env` will find its command on the hooks' PATH."""
+    command = next((word for word in words if not word.startswith("-") and "=" not in word), None)
+    folders = settings.environment.get("PATH", PATH).split(":")
+    if command is None or any(_executable(os.path.join(folder or ".", command)) for folder in folders):
+        return None
+    return "env will not find %s on the hooks' PATH (%s)" % (command, ":".join(folders))
+
+
+def _executable(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)

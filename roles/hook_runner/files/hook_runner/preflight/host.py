@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The part of `check` that looks at the host: folders, group, libraries."""
+
+from __future__ import annotations
+
+import grp
+import importlib.util
+import os
+import sys
+
+from hook_runner.config.settings import Settings
+from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
+from hook_runner.config.directories import metrics_obstacle
+from hook_runner.gates import distrusted
+from hook_runner.permissions import nearest_existing, untrusted, untrusted_place
+
+# bytes: less than this is too little for journal or runs; less than the second will not do for long
+TOO_LITTLE, LITTLE = 1 << 20, 16 << 20
+
+
+def check_host(settings: Settings, owners: frozenset[int], report: Report) -> None:
+    """Look at what the settings need of the host."""
+    _check_folder("journal", os.path.dirname(settings.journal), owners, report)
+    _check_folder("run_directory", settings.run_directory, owners, report)
+    reason = untrusted_place(settings.hooks_directory, owners)
+    if reason is not None:
+        report.add(ERROR, "hooks", settings.hooks_directory, reason)
+    for key, group in (("control_group", settings.control_group), ("status_group", settings.status_group)):
+        try:
+            if group:
+                grp.getgrnam(group)
+        except KeyError:
+            report.add(ERROR, key, group, "there is no group %s" % group)
+    for name, path in settings.gates.items():
+        reason = distrusted(path, owners)
+        if reason is not None:
+            report.add(ERROR, "gates", path, "the gate %s stays closed, since others could open it: %s" % (name, reason))
+    if settings.metrics_file:
+        _check_metrics(settings.metrics_file, owners, report)
+    versions = ["Python " + sys.version.split()[0], _version("requests", "requests"), _version("PyYAML", "yaml")]
+    report.add(INFO, "libraries", sys.executable, ", ".join(versions))
+
+
+def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report) -> None:
+    there = nearest_existing(folder)
+    reason = untrusted_place(folder, owners)
+    if reason is not None:
+        report.add(ERROR, what, folder, reason)
+    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
+        root = os.geteuid() == 0
+        report.add(ERROR if root else WARNING, what, there, "it cannot be written%s" % ("" if root else " by this user"))
+        return
+    room = os.statvfs(there)
+    free = room.f_bavail * room.f_frsize
+    if free < LITTLE:
+        text = "only %.1f MiB are free on its file system" % (free / 1048576)
+        report.add(ERROR if free < TOO_LITTLE else WARNING, what, there, text)
+    if room.f_files and not room.f_favail:
+        report.add(ERROR, what, there, "its file system has no room for another file (no inodes)")
+
+
+def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        report.add(ERROR, "metrics", folder, "there is no such folder, which metrics_file needs")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        report.add(ERROR if os.geteuid() == 0 else WARNING, "metrics", folder, "it cannot be written")
+    else:
+        obstacle = metrics_obstacle(path, owners)
+        reason = untrusted(folder, folder, owners)
+        if obstacle:
+            report.add(ERROR, "metrics", folder, "nothing is written there: %s" % obstacle)
+        elif reason is not None:
+            report.add(WARNING, "metrics", folder, "others can write the metrics, or replace them: %s" % reason)
+    if importlib.util.find_spec("prometheus_client") is None:
+        report.add(ERROR, "metrics", path, "metrics_file is set, but the Python library prometheus_client is not installed")
+
+
+def _version(library: str, module: str) -> str:
+    try:
+        return "%s %s" % (library, getattr(__import__(module), "__version__", "of unknown version"))
+    except ImportError:
+        return "%s is not installed" % library

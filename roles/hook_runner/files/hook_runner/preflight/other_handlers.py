@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The part of `check` that looks for other programs that prepare this host for events, or approve them."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import time
+
+from azure_scheduled_events.receipts import DEFAULT_FOLDER
+
+from hook_runner.preflight.report import WARNING, Report
+
+SALT_CONFIGURATION = ("/etc/salt/minion", "/etc/salt/minion.d/*.conf")
+# a beacon in a minion's configuration, as a key of `beacons` or as an item of a list
+_BEACON = re.compile(r"^\s+(?:-\s+)?azure_events\s*:", re.MULTILINE)
+# seconds; an approval of that age was not given once, by hand, during the installation
+RECENT = 7 * 86400.0
+_ADVICE = "one component has to own a host, see \"One owner for each host\" in docs/hook-runner.md"
+
+
+def check_other_handlers(endpoint: str, report: Report, root: str = "/") -> None:
+    """Look for a Salt beacon and for approvals by playbooks.
+
+    Args:
+        endpoint: base URL of IMDS; approvals that another one took do not count.
+        report: gets a warning for each.
+        root: folder below which the files of the host are.
+    """
+    for pattern in SALT_CONFIGURATION:
+        for path in sorted(glob.glob(os.path.join(root, pattern.lstrip("/")))):
+            if _BEACON.search(_text(path)):
+                text = "Salt's beacon azure_events is configured here, and its reactions may prepare or approve as well; %s" % _ADVICE
+                report.add(WARNING, "other handlers", path, text)
+    folder = os.path.join(root, DEFAULT_FOLDER.lstrip("/"))
+    recent = [path for path in glob.glob(os.path.join(folder, "*.json")) if time.time() - _changed_at(path) < RECENT]
+    receipts = [path for path in recent if '"%s"' % endpoint in _text(path)]
+    if receipts:
+        text = "%d approvals of event_approve or of Salt were given on this host within a week; %s" % (len(receipts), _ADVICE)
+        report.add(WARNING, "other handlers", folder, text)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return _without_comments(file.read(1 << 20))
+    except OSError:
+        return ""  # what this user cannot read says nothing
+
+
+def _without_comments(text: str) -> str:
+    """The text without its comments."""
+    return "\n".join(line.split("#", 1)[0] for line in text.splitlines())
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What `check` finds, for people and as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from azure_scheduled_events.named_tuple import NamedTuple
+
+from hook_runner.log import harmless
+
+ERROR = "error"
+WARNING = "warning"
+INFO = "info"
+SEVERITIES = (ERROR, WARNING, INFO)
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong, doubtful or worth knowing.
+
+    Attributes:
+        severity: "error" (it will not work, or is not safe), "warning" (it may not be what was meant) or "info".
+        what: what was looked at: configuration, policy, hooks, journal, run_directory,
+            control_group, status_group, metrics, libraries, imds or imds-users.
+        where: a path, an address, or "".
+        text: one sentence.
+    """
+
+    severity: str
+    what: str
+    where: str
+    text: str
+
+
+class Report:
+    """Findings in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    def add(self, severity: str, what: str, where: str, text: str) -> None:
+        """Note a finding."""
+        self.findings.append(Finding(severity, what, harmless(where), harmless(text)))
+
+    def has_errors(self) -> bool:
+        """Whether anything is wrong."""
+        return any(finding.severity == ERROR for finding in self.findings)
+
+    def as_data(self) -> dict[str, Any]:
+        """``ok`` and ``findings``, each with severity, what, where and text."""
+        return {"ok": not self.has_errors(), "findings": [finding._asdict() for finding in self.findings]}
+
+    def as_text(self) -> str:
+        """A line for each finding, the worst last, and a summary."""
+        found = sorted(self.findings, key=lambda finding: -SEVERITIES.index(finding.severity))
+        lines = ["%-8s %s: %s" % (each.severity, each.what, each.text if each.where in each.text else "%s: %s" % (each.where, each.text)) for each in found]
+        counts = [sum(each.severity == severity for each in found) for severity in (ERROR, WARNING)]
+        summary = "%d error%s, %d warning%s" % (counts[0], "" if counts[0] == 1 else "s", counts[1], "" if counts[1] == 1 else "s")
+        return "\n".join([*lines, "all is well" if counts == [0, 0] else summary])

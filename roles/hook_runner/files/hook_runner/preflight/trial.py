@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The verb `try`: really run one hook by hand, with a made-up event, as the daemon would run it."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import tempfile
+import time
+import uuid
+from datetime import datetime, timedelta, timezone
+from typing import Optional
+
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.named_tuple import NamedTuple
+
+from hook_runner.config.settings import Settings
+from hook_runner.hooks.discovery import WHOLE_FOLDER, Hook, find_hooks
+from hook_runner.records import COMPLETED, PREPARE, RECOVER, STAGES, Record
+from hook_runner.hooks.runs import Result, Runs
+from hook_runner.hooks.spawning import has_units
+from hook_runner.lifecycle.stage_plan import prepare_ends
+from hook_runner.hooks.inputs import hook_input, hook_variables
+
+# seconds between two looks while nothing announces an end
+LOOK = 1.0
+
+
+class NoSuchHook(LookupError):
+    """There is no hook of that stage and name; the text says which there are."""
+
+
+class Tried(NamedTuple):
+    """How it went.
+
+    Attributes:
+        event_id: of the made-up event.
+        limit: seconds that the hook could take.
+        result: how it ended; None where it was refused.
+        refusal: why it was not run, or "".
+    """
+
+    event_id: str
+    limit: int
+    result: Optional[Result]
+    refusal: str
+
+
+def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
+    """Return the hook STAGE/NAME; NAME alone is one of stage prepare. Raises NoSuchHook."""
+    stage, slash, name = name.rpartition("/")
+    stage = stage if slash else PREPARE
+    hooks = find_hooks(settings.hooks_directory, settings, owners)[0]
+    for hook in hooks.get(stage, ()):
+        if hook.name in (name, WHOLE_FOLDER):
+            return hook
+    known = ", ".join("%s/%s" % (each, hook.name) for each in STAGES for hook in hooks[each])
+    raise NoSuchHook("there is no hook %s/%s in %s; there are: %s" % (stage, name, settings.hooks_directory, known or "none"))
+
+
+def made_up(stage: str, kind: str, notice: float, now: datetime) -> Record:
+    """Return an event in which the hooks of a stage run. notice: seconds until it may start, for stage prepare."""
+    scheduled = stage == PREPARE
+    name = socket.gethostname()
+    event = ScheduledEvent(
+        str(uuid.uuid4()).upper(), kind, "Scheduled" if scheduled else "Started", (name,), "VirtualMachine",
+        now + timedelta(seconds=notice) if scheduled else None, "Made up by azure-scheduled-events try.", "Platform", None,
+    )  # fmt: skip
+    record = Record(0, 1, event, now)
+    record.concerned = True
+    if stage == RECOVER:
+        record.gone_at, record.outcome = now, COMPLETED
+    return record
+
+
+def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) -> Tried:
+    """Run the hook, and wait for its end; SIGINT and SIGTERM end it. Raises OSError where it cannot be tried at all.
+
+    Args:
+        settings: of the daemon.
+        hook: what to run; one that the daemon refuses is refused here too.
+        kind: type of the made-up event.
+        notice: seconds until that event may start.
+        log: descriptor that gets the hook's output, line by line.
+    """
+    now = datetime.now(timezone.utc)
+    record = made_up(hook.stage, kind, notice, now)
+    end = prepare_ends(record, settings.margin) if hook.stage == PREPARE else None
+    limit = hook.settings.timeout if end is None else min(hook.settings.timeout, (end - now).total_seconds())
+    limit = max(1, int(limit))
+    if hook.refusal is not None:
+        return Tried(record.event.event_id, limit, None, hook.refusal)
+    folder = _folder(settings.run_directory)
+    try:
+        runs = Runs(
+            folder, settings.environment, settings.output_tail, settings.kill_after, in_units=has_units(), log=log
+        )
+        told = (record, hook.stage, settings.resource_name or record.event.resources[0], now, float(limit))
+        # numbers of the daemon's own runs are milliseconds too
+        number = int(time.time() * 1000)
+        runs.start(number, hook.path, hook_input(*told), hook_variables(*told), limit, None, hook.settings.unit)
+        return Tried(record.event.event_id, limit, _wait(runs, number), "")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder(run_directory: str) -> str:
+    """Return a new folder: beside the daemon's runs where that can be had, since a hook's unit may allow no other place."""
+    usual = run_directory if os.access(run_directory, os.W_OK | os.X_OK) else None
+    return tempfile.mkdtemp(prefix="try-", dir=usual)
+
+
+def _wait(runs: Runs, number: int) -> Result:
+    woken, waker = os.pipe()
+    for end in (woken, waker):
+        os.set_blocking(end, False)
+    asked: list[int] = []
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda received, _frame: asked.append(received))
+    waiting = select.poll()
+    waiting.register(woken, select.POLLIN)
+    waiting.register(runs, select.POLLIN)
+    while True:
+        if asked:
+            runs.stop(number)
+        for ended, result in runs.poll():
+            if ended == number:
+                return result
+        look = runs.next_look()
+        pause = LOOK if look is None else min(LOOK, max(0.01, look - time.monotonic()))
+        for descriptor, _event in waiting.poll(pause * 1000):
+            if descriptor == woken:
+                os.read(woken, 4096)
+
+
+def as_data(hook: Hook, tried: Tried) -> dict[str, object]:
+    """Return what happened as JSON values."""
+    result = tried.result
+    return {
+        "stage": hook.stage,
+        "hook": hook.name,
+        "event_id": tried.event_id,
+        "ok": result is not None and result.exit_status == 0,
+        "exit_status": None if result is None else result.exit_status,
+        "seconds": None if result is None else result.seconds,
+        "limit": tried.limit,
+        "output": "" if result is None else result.output,
+        "error": tried.refusal if result is None else result.error,
+    }
+
+
+def as_text(hook: Hook, tried: Tried) -> str:
+    """Return what happened as one line."""
+    name = "%s/%s" % (hook.stage, hook.name)
+    if tried.result is None:
+        return "%s: it is not run, and would count as failed: %s" % (name, tried.refusal)
+    status, error = tried.result.exit_status, tried.result.error
+    words = "ok" if status == 0 else "failed"
+    if error:
+        words += ", " + error
+    if status is not None:
+        words += ", exit status %d" % status if status >= 0 else ", signal %d ended it" % -status
+    return "%s: %s, after %.1f s of at most %d s" % (name, words, tried.result.seconds, tried.limit)

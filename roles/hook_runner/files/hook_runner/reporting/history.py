@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What happened to events: as a timeline for people, and as plain data.
+
+What IMDS and hooks say is not trusted: nothing of it reaches a terminal that could steer it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any, Optional, Sequence
+
+from azure_scheduled_events.document import ScheduledEvent, displayable
+
+from hook_runner.log import harmless
+from hook_runner.records import ACCEPTED, REFUSED, SENT, STAGES, Record, Step
+
+# what is longer is cut in the text for people; the data has all of it
+LONGEST_TEXT = 2000
+MOST_NAMES = 20
+
+
+def as_data(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """The records as plain JSON values, in the same order. Times are ISO 8601 in UTC with milliseconds; what is not known is null.
+
+    Of each record::
+
+        event          the event as it was seen last, in the shape of the Ansible modules and Salt functions
+        life           1, or more where the same event id came back after its end
+        first_seen     when it was seen first; first_type, first_status: what it was then
+        concerned      whether it ever concerned this VM
+        seen_started   whether it was ever seen Started
+        gone_at        when it was over, or null
+        outcome        "completed", "cancelled-or-missed", or null before the end
+        closed_at      when all was done for it, or null
+        approval       state ("sent", "accepted", "refused" or null), reason, attempts, asked_by (who asked by hand, or null),
+                       error (how the last request failed, or null)
+        stages         for "prepare", "emergency", "started" and "recover" the list of runs, each with
+                       id, hook, attempt, state, reason, started_at, ended_at, seconds, exit_status (negative: the signal), output (its end),
+                       void (why what it did does not hold any more, or null)
+        timeline       the list of what happened, each with at, what, detail
+
+    Texts are as they came, control characters included: write them with json.dumps, which escapes those.
+    """
+    return [_record_data(record) for record in records]
+
+
+def as_text(records: Sequence[Record]) -> str:
+    """The records for people, in the same order, with an empty line between them; no line break at the end."""
+    if not records:
+        return "no events"
+    return "\n\n".join("\n".join(_record_lines(record)) for record in records)
+
+
+def _record_data(record: Record) -> dict[str, Any]:
+    return {
+        "event": record.event.as_dict(),
+        "life": record.life,
+        "first_seen": _iso(record.first_seen),
+        "first_type": displayable(record.first_type),
+        "first_status": displayable(record.first_status),
+        "concerned": record.concerned,
+        "seen_started": record.seen_started,
+        "gone_at": _iso(record.gone_at),
+        "outcome": record.outcome or None,
+        "closed_at": _iso(record.closed_at),
+        "approval": {
+            "state": record.approval or None,
+            "reason": displayable(record.approval_reason) or None,
+            "attempts": record.approval_attempts,
+            "asked_by": displayable(record.approval_asked_by) or None,
+            "error": displayable(record.approval_error) or None,
+        },
+        "stages": {stage: [_step_data(step) for step in record.steps if step.stage == stage] for stage in STAGES},
+        "timeline": [{"at": _iso(at), "what": displayable(what), "detail": displayable(detail)} for at, what, detail in record.timeline],
+    }
+
+
+def _step_data(step: Step) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "hook": displayable(step.hook),
+        "attempt": step.attempt,
+        "state": step.state,
+        "reason": displayable(step.reason) or None,
+        "started_at": _iso(step.started_at),
+        "ended_at": _iso(step.ended_at),
+        "seconds": _seconds(step),
+        "exit_status": step.exit_status,
+        "output": displayable(step.output),
+        "void": displayable(step.void) or None,
+    }
+
+
+def _record_lines(record: Record) -> list[str]:
+    event = record.event
+    lines = ["event %s%s" % (_short(event.event_id), ", life %d" % record.life if record.life > 1 else "")]
+    lines.append("  what       %s" % _what(event))
+    lines.append("  hits       %s%s" % (_names(event.resources), "" if record.concerned else " (not this VM)"))
+    if event.description:
+        lines.append("  says       %s" % _short(event.description))
+    lines.append("  approval   %s" % _approval(record))
+    lines.append("  outcome    %s" % _outcome(record))
+    lines.append("  timeline   (UTC)")
+    lines.extend(_timeline_lines(record))
+    for stage in STAGES:
+        steps = [step for step in record.steps if step.stage == stage]
+        if steps:
+            lines.append("  %s" % stage)
+            for step in steps:
+                lines.extend(_step_lines(step))
+    return lines
+
+
+def _what(event: ScheduledEvent) -> str:
+    parts = ["%s by %s, %s" % (_short(event.event_type) or "unknown type", _short(event.source or "") or "somebody", _short(event.status) or "no status")]
+    if event.not_before is not None:
+        parts.append("not before %s UTC" % _clock(event.not_before)[:19])
+    if event.duration is not None:
+        parts.append("expected to take %s" % _span(event.duration.total_seconds()))
+    return ", ".join(parts)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    shown = ", ".join(_short(name) for name in names[:MOST_NAMES]) or "no VM by name"
+    return shown if len(names) <= MOST_NAMES else "%s and %d more" % (shown, len(names) - MOST_NAMES)
+
+
+def _approval(record: Record) -> str:
+    times = "%d request%s" % (record.approval_attempts, "" if record.approval_attempts == 1 else "s")
+    states = {ACCEPTED: "accepted after %s", SENT: "sent, not known to have arrived, after %s", REFUSED: "refused, after %s"}
+    state = states[record.approval] % times if record.approval in states else "none"
+    if record.approval_error:
+        state += " (%s)" % _short(record.approval_error)
+    if record.approval_reason:
+        state += ": %s" % _short(record.approval_reason)
+    if record.approval_asked_by:
+        state += " (asked for by %s)" % _short(record.approval_asked_by)
+    return state
+
+
+def _outcome(record: Record) -> str:
+    if record.gone_at is None:
+        return "not over"
+    text = "%s, over since %s UTC" % (_short(record.outcome), _clock(record.gone_at)[:19])
+    return text if record.closed_at is not None else text + ", recovery not done"
+
+
+def _timeline_lines(record: Record) -> list[str]:
+    width = max((len(_short(entry.what)) for entry in record.timeline), default=0)
+    return [("    %s  %-*s  %s" % (_clock(at), width, _short(what), _short(detail))).rstrip() for at, what, detail in record.timeline]
+
+
+def _step_lines(step: Step) -> list[str]:
+    parts = [_short(step.hook), _short(step.state)]
+    seconds = _seconds(step)
+    if seconds is not None and step.state != "skipped":
+        parts.append("after %s" % _span(seconds))
+    if step.exit_status is not None:
+        parts.append("exit status %d" % step.exit_status if step.exit_status >= 0 else "signal %d" % -step.exit_status)
+    if step.attempt > 1:
+        parts.append("attempt %d" % step.attempt)
+    if step.void:
+        parts.append("void (%s)" % _short(step.void))
+    line = "    %s" % "  ".join(parts)
+    if step.reason:
+        line += ": %s" % _short(step.reason)
+    return [line] + [("      | %s" % harmless(text.expandtabs())).rstrip() for text in step.output.splitlines()]
+
+
+def _seconds(step: Step) -> Optional[float]:
+    if step.started_at is None or step.ended_at is None:
+        return None
+    return round((step.ended_at - step.started_at).total_seconds(), 3)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 60:
+        return "%g s" % round(seconds, 1)
+    if seconds < 3600:
+        return "%d min %d s" % divmod(round(seconds), 60)
+    return "%d h %d min" % divmod(round(seconds / 60), 60)
+
+
+def _short(text: str) -> str:
+    return harmless(text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "...")
+
+
+def _clock(time: datetime) -> str:
+    """2026-11-21 12:00:00.123, in UTC."""
+    return time.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ", "milliseconds")
+
+
+def _iso(time: Optional[datetime]) -> Optional[str]:
+    return None if time is None else time.astimezone(timezone.utc).replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"

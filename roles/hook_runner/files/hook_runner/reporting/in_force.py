@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Hashes of the configuration and the hooks that the daemon goes by, and whether the disk still has the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from datetime import datetime, timezone
+from typing import Any, Callable, Optional, Sequence
+
+from azure_scheduled_events.timestamps import as_utc_text
+from azure_scheduled_events.yaml_lines import Located, Reader
+
+from hook_runner.config.settings import Settings
+from hook_runner.hooks.discovery import find_hooks
+from hook_runner.lifecycle.stage_plan import Hooks
+
+# bytes: a larger hook is recognized by size and time of change, so that `status` never reads for long
+LARGEST_HASHED = 1 << 20
+
+
+class InForce:
+    """Reads the configuration, and remembers what it read.
+
+    Args:
+        path: the configuration.
+        load: takes a reader of YAML, and returns the settings; raises ConfigError.
+        read: the reader, as ``yaml_lines.locate``.
+    """
+
+    def __init__(self, path: str, load: Callable[[Reader], Settings], read: Reader) -> None:
+        self._path, self._load, self._read = path, load, read
+        self._files: dict[str, Optional[str]] = {}
+        self._loaded_at: Optional[datetime] = None
+        self._restart_needed: tuple[str, ...] = ()
+        self._refusal = ""
+        self._hooks_sha256 = ""
+        self._hooks_loaded_at: Optional[datetime] = None
+        self._hooks_directory = ""
+        self._find_hooks: Callable[[], Hooks] = dict
+
+    def load(self, accept: Callable[[Settings], None] = lambda settings: None) -> Settings:
+        """The settings as the disk has them now, unless `accept` raises ConfigError for them.
+
+        Raises ConfigError; what was read before then stays what is in force.
+        """
+        texts: dict[str, str] = {}
+
+        def read(text: str, name: str, kind: str) -> Optional[Located]:
+            texts[name] = text
+            return self._read(text, name, kind)
+
+        try:
+            settings = self._load(read)
+            accept(settings)
+        except ValueError as error:
+            self._refusal = str(error)
+            raise
+        self._files = {self._path: None, **{name: _sha256_of_text(name, text) for name, text in texts.items()}}
+        self._loaded_at, self._refusal = _now(), ""
+        return settings
+
+    def use(self, settings: Settings, owners: frozenset[int], hooks: Hooks, restart_needed: Sequence[str]) -> None:
+        """These hooks are in force from now on, and these keys of the configuration are not before a restart."""
+        self._restart_needed = tuple(restart_needed)
+        self._hooks_loaded_at, self._hooks_sha256 = _now(), hooks_sha256(hooks)
+        self._find_hooks = lambda: find_hooks(settings.hooks_directory, settings, owners)[0]
+        self._hooks_directory = settings.hooks_directory
+
+    def as_data(self) -> dict[str, Any]:
+        """For `status`: what is in force, and how the disk differs from it.
+
+        Keys: path, sha256 (null where there is no such file), policy_file, policy_sha256 (null without one), loaded_at,
+        hooks_directory, hooks_sha256, hooks_loaded_at, differs, changed (the paths that differ), restart_needed (keys whose
+        new value needs a restart), refusal (why the latest attempt to read the disk was refused, or null).
+        Hashes are hexadecimal SHA-256; those of files are what sha256sum prints.
+        """
+        changed = [path for path, sha256 in self._files.items() if _sha256_of_file(path) != sha256]
+        if hooks_sha256(self._find_hooks()) != self._hooks_sha256:
+            changed.append(self._hooks_directory)
+        policy_file = next((path for path in self._files if path != self._path), None)
+        differs = bool(changed or self._restart_needed)
+        return {
+            "path": self._path,
+            "sha256": self._files.get(self._path),
+            "policy_file": policy_file,
+            "policy_sha256": None if policy_file is None else self._files[policy_file],
+            "loaded_at": None if self._loaded_at is None else as_utc_text(self._loaded_at),
+            "hooks_directory": self._hooks_directory,
+            "hooks_sha256": self._hooks_sha256,
+            "hooks_loaded_at": None if self._hooks_loaded_at is None else as_utc_text(self._hooks_loaded_at),
+            "differs": differs,
+            "changed": changed,
+            "restart_needed": list(self._restart_needed),
+            "refusal": self._refusal or None if differs else None,
+        }
+
+
+def as_lines(data: dict[str, Any]) -> list[str]:
+    """What `as_data` returns, for people."""
+    lines = [
+        "config     %s, sha256 %s, read %s" % (data["path"], (data["sha256"] or "none: no such file")[:19], data["loaded_at"]),
+        "hooks      %s, sha256 %s, read %s" % (data["hooks_directory"], data["hooks_sha256"][:19], data["hooks_loaded_at"]),
+    ]
+    if data["changed"]:
+        lines.append("           the disk differs from what is in force: %s; reload the service" % ", ".join(data["changed"]))
+    if data["refusal"]:
+        lines.append("           the latest reload was refused: %s" % data["refusal"])
+    if data["restart_needed"]:
+        lines.append("           the new values of these keys need a restart: %s" % ", ".join(data["restart_needed"]))
+    return lines
+
+
+def hooks_sha256(hooks: Hooks) -> str:
+    """A hash of all hooks: stage, name, whether and why one is refused, and content."""
+    whole = hashlib.sha256()
+    for stage, of_stage in hooks.items():
+        for hook in of_stage:
+            whole.update(repr((stage, hook.name, hook.refusal, _content(hook.path))).encode("utf-8", "backslashreplace"))
+    return whole.hexdigest()
+
+
+def _content(path: str) -> str:
+    """A word for what a hook's file holds, which another content changes."""
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_HASHED:
+            return "%d bytes, changed at %d ns" % (found.st_size, found.st_mtime_ns)
+    except OSError as error:
+        return "error %s" % error.errno
+    return _sha256_of_file(path) or "unreadable"
+
+
+def _sha256_of_file(path: str) -> Optional[str]:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return None
+
+
+def _sha256_of_text(path: str, text: str) -> str:
+    """The hash of the file that this text was read from; another one where the file has changed since."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        data = b""
+    same = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n") == text
+    return hashlib.sha256(data if same else text.encode("utf-8")).hexdigest()
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

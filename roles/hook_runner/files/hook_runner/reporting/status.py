@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What the running daemon tells of itself: as data for `status --json`, as text, and in one line for systemd."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Optional
+
+from azure_scheduled_events.document import displayable
+from azure_scheduled_events.timestamps import as_utc_text
+
+from hook_runner.lifecycle.engine import Engine
+from hook_runner.reporting.imds_health import Health
+from hook_runner.reporting.in_force import as_lines
+from hook_runner.log import harmless
+from hook_runner.lifecycle.pause import described
+from hook_runner.records import RECOVER, STAGES, Record, Step
+from hook_runner.clock import ServerClock
+from hook_runner.lifecycle.stage_plan import NEVER, applicable, not_recovered, retry_at
+
+
+def as_data(
+    engine: Engine, health: Health, clock: ServerClock, degraded: Optional[str], degraded_since: Optional[datetime] = None
+) -> dict[str, Any]:
+    """The state of the daemon as plain JSON values.
+
+    Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error, incomplete_since, errors), journal (ok, error, since),
+    events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared, approval,
+    approval_error, not_recovered (names of recover hooks), next_attempt (seconds, or null), reason, outcome, waiting and
+    hooks (the latest run of each hook).
+    The service adds version, configuration (see InForce.as_data) and paused (since, until, by, reason; null where no
+    operator has paused the daemon).
+    """
+    return {
+        "resource_name": engine.own_name,
+        "policy": engine.settings.policy.name,
+        "leader": engine.settings.leader,
+        "dry_run": engine.settings.dry_run,
+        "imds": health.as_data(),
+        "journal": {"ok": degraded is None, "error": degraded, "since": None if degraded_since is None else as_utc_text(degraded_since)},
+        "events": [_event(engine, record, clock) for record in engine.records],
+    }
+
+
+def is_good(data: dict[str, Any]) -> bool:
+    """Whether there is nothing that somebody should look at."""
+    imds = data["imds"]
+    sound = imds["ok"] and imds["incomplete_since"] is None and data["journal"]["ok"] and bool(data["resource_name"])
+    sound = sound and not data.get("paused")
+    # who changed the disk believes that the change holds
+    sound = sound and not data.get("configuration", {}).get("differs")
+    return sound and all(map(_is_good_event, data["events"]))
+
+
+def _is_good_event(event: dict[str, Any]) -> bool:
+    is_refused = event.get("approval_error") is not None
+    return event["prepared"] != "failed" and not is_refused and not event.get("not_recovered")
+
+
+def stage_of(engine: Engine, record: Record) -> str:
+    """In which stage an event is for this VM: "watched" where nothing is done about it."""
+    if record.gone_at is not None:
+        return "recover"
+    if not record.concerned:
+        return "watched"
+    if record.seen_started:
+        return "emergency" if record.first_status == "Started" else "started"
+    return "prepare"
+
+
+def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]:
+    latest = {(step.stage, step.hook): step for step in record.steps if not step.void}
+    failed = not_recovered(engine.work.hooks, record)
+    return {
+        **record.event.as_dict(),
+        "concerns_me": record.concerned,
+        "first_seen": as_utc_text(record.first_seen),
+        "seconds_left": int(record.event.seconds_left(clock.now())),
+        "stage": stage_of(engine, record),
+        "prepared": engine.prepared(record),
+        "approval": record.approval or None,
+        "approval_error": displayable(record.approval_error) or None,
+        "not_recovered": [step.hook for step in failed],
+        "next_attempt": _next_attempt(engine, record, failed, clock),
+        "reason": displayable(engine.approvals.explained.get(record.id, "")) or None,
+        "outcome": record.outcome or None,
+        "waiting": displayable(engine.work.waiting.get(record.id, "")) or None,
+        "hooks": [
+            {"stage": stage, "name": name, "state": step.state, "attempt": step.attempt, "reason": displayable(step.reason) or None}
+            for (stage, name), step in sorted(latest.items(), key=lambda item: (STAGES.index(item[0][0]), item[0][1]))
+        ],
+    }
+
+
+def _next_attempt(engine: Engine, record: Record, failed: list[Step], clock: ServerClock) -> Optional[int]:
+    """Seconds until the next run of a recover hook that has not succeeded; None where no run is planned."""
+    names = {step.hook: step for step in failed}
+    times = [retry_at(hook, names[hook.name]) for hook in applicable(engine.work.hooks, record, RECOVER) if hook.name in names]
+    seconds = [max(0.0, (at - clock.now()).total_seconds()) for at in times if at is not None and at != NEVER]
+    return int(min(seconds)) if seconds else None
+
+
+def as_text(data: dict[str, Any]) -> str:
+    """The same for people."""
+    imds = data["imds"]
+    lines = [
+        "this VM    %s" % (data["resource_name"] or "not known yet: IMDS has not told its name"),
+        "policy     %s, leader %s%s" % (data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""),
+        "IMDS       %s" % ("good, last answer %s" % imds["last_good_poll"] if imds["ok"] else _trouble(imds)),
+    ]
+    if data.get("paused"):
+        lines.insert(0, "PAUSED     %s" % described(data["paused"]))
+    if "configuration" in data:
+        lines[-1:-1] = as_lines(data["configuration"])
+    if imds["incomplete_since"]:
+        lines.append("           some entries cannot be read since %s, so that no event is taken for over" % imds["incomplete_since"])
+    if not data["journal"]["ok"]:
+        lines.append("journal    %s; since %s" % (data["journal"]["error"], data["journal"]["since"]))
+    for event in data["events"]:
+        lines += _lines(event)
+    if not data["events"]:
+        lines.append("events     none")
+    return "\n".join(harmless(line) for line in lines)
+
+
+def _trouble(imds: dict[str, Any]) -> str:
+    if imds["stale_since"] is None:
+        return "no answer yet; the first one may take two minutes"
+    return "stale since %s: %s" % (imds["stale_since"], imds["error"])
+
+
+def _lines(event: dict[str, Any]) -> list[str]:
+    about = "%s %s, %s" % (event["event_type"], event["status"], "hits this VM" if event["concerns_me"] else "hits others")
+    lines = ["event      %s" % event["event_id"], "           %s (%s)" % (about, ", ".join(event["resources"]))]
+    if event["status"] == "Scheduled" and event["not_before"]:
+        lines.append("           not before %s, in %d s" % (event["not_before"], event["seconds_left"]))
+    if event["concerns_me"]:
+        lines.append("           stage %s, prepared: %s, approval: %s" % (event["stage"], event["prepared"], event["approval"] or "none"))
+    if event.get("approval_error"):
+        lines.append("           the approval failed: %s" % event["approval_error"])
+    if event.get("not_recovered"):
+        again = "next attempt in %d s" % event["next_attempt"] if event["next_attempt"] is not None else "no further attempt"
+        failed = ", ".join("recover/" + name for name in event["not_recovered"])
+        lines.append("           NOT RECOVERED: %s; %s; see `azure-scheduled-events recover`" % (failed, again))
+    lines += ["           " + event[word] for word in ("reason", "waiting") if event[word]]
+    for hook in event["hooks"]:
+        why = " (%s)" % hook["reason"] if hook["reason"] else ""
+        lines.append("           %s/%s %s%s" % (hook["stage"], hook["name"], hook["state"], why))
+    return lines
+
+
+def one_line(engine: Engine, health: Health) -> str:
+    """For systemd's status line; it changes only when something has happened."""
+    if engine.pausing.current() is not None:
+        return "paused; " + _one_line(engine, health)
+    return _one_line(engine, health)
+
+
+def _one_line(engine: Engine, health: Health) -> str:
+    if health.last_good is None:
+        return "waiting for the first answer of IMDS" if not health.error else "no answer of IMDS yet: " + harmless(health.error)
+    if health.error:
+        return "IMDS gives no good answer: " + harmless(health.error)
+    if not engine.records:
+        return "watching as %s: no events" % harmless(engine.own_name or "?")
+    stages = {record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else stage_of(engine, record) for record in engine.records[:3]}
+    told = ["%s %s, %s" % (record.event.event_type, record.event.status, stages[record.id]) for record in engine.records[:3]]
+    more = ", and %d more" % (len(engine.records) - 3) if len(engine.records) > 3 else ""
+    return "watching as %s: %s%s" % (harmless(engine.own_name or "?"), harmless("; ".join(told)), more)

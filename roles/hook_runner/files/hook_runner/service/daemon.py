@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The running daemon: one loop that hears from IMDS, hooks, people and systemd, and lets the engine act."""
+
+from __future__ import annotations
+
+import collections
+import os
+import select
+import signal
+import socket
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence
+
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.imds import Imds
+
+from hook_runner import __version__
+
+from hook_runner import event_ids
+
+from hook_runner.reporting import status
+from hook_runner.config.settings import DEFAULTS, WAITING_RESTARTS, ConfigError, Settings
+from hook_runner.service.control_socket import STATUS_NAME, Control, remove_stale
+from hook_runner.lifecycle.engine import Engine
+from hook_runner.config.directories import metrics_obstacle, refuse_foreign
+from hook_runner.reporting.imds_health import Health
+from hook_runner.hooks.discovery import find_hooks
+from hook_runner.reporting.in_force import InForce
+from hook_runner.service.instance import claim, is_held
+from hook_runner.journal.journal import Journal
+from hook_runner.log import Log
+from hook_runner.service.systemd import Notifier
+from hook_runner.service.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
+from hook_runner.records import Record, Step
+from hook_runner.hooks.runs import Runs
+from hook_runner.clock import ServerClock, boot_id
+from hook_runner.hooks.spawning import has_units
+from hook_runner.lifecycle.stage_plan import Hooks
+from hook_runner.permissions import make_folder
+
+if TYPE_CHECKING:
+    from hook_runner.reporting.metrics import Metrics
+
+# a tick follows so soon upon one after the end of a hook: what it did may allow something else
+AFTERWARDS = 0.1
+# poll(2) takes whole milliseconds, and must not end before a deadline
+GRAIN = 0.002
+WHILE_IDLE = 15.0
+METRICS_EVERY = 15.0
+CLOCK_EVERY = 10.0
+CONNECT_TIMEOUT = 3.0
+# how long the start waits for a journal that cannot be read, and how often it tries: without it hooks run a second time
+JOURNAL_MAY_TAKE = 30.0
+JOURNAL_PAUSE = 1.0
+
+# settings that a reload cannot change
+FIXED = (
+    "endpoint", "api_version", "resource_name", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "status_group",
+    "metrics_file",
+)  # fmt: skip
+
+
+
+class Service:
+    """Makes the parts, connects them, and runs until it is told to stop.
+
+    Raises ConfigError, AlreadyRunning, and OSError where it cannot work at all.
+
+    Args:
+        in_force: reads the settings, and knows which are in force.
+        owners: uids that may own hooks.
+        log: where lines go.
+        dry_run: approve nothing, whatever the settings say.
+    """
+
+    def __init__(self, in_force: InForce, owners: frozenset[int], log: Log, dry_run: bool = False) -> None:
+        self._in_force, self._owners, self._log, self._dry_run = in_force, owners, log, dry_run
+        self._notifier = Notifier()
+        self._settings = self._loaded()
+        log.threshold = self._settings.log_level
+        self._clock = ServerClock()
+        self._clock_kept_at = float("-inf")
+        self._health = Health(log)
+        self._metrics = self._make_metrics()
+        self._metrics_at = 0.0
+        self._metrics_error = ""
+        self._inbox: collections.deque[News] = collections.deque()
+        self._waker, self._woken = socket.socketpair()
+        for end in (self._waker, self._woken):
+            end.setblocking(False)
+        self._signals: collections.deque[int] = collections.deque()
+        refuse_foreign(self._settings, owners)
+        make_folder(self._settings.run_directory, 0o755, owners)
+        self._claim = claim(self._settings.run_directory)
+        self._clock.recall(self._clock_file())
+        self._journal = Journal.open(self._settings.journal, lambda text: log.say("warning", text))
+        self._await_journal()
+        self._run_directory_error = ""
+        self._runs = runs = Runs(
+            self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after,
+            # a process that systemd did not start as a service is a test, or in a container
+            in_units="INVOCATION_ID" in os.environ and has_units(),
+        )  # fmt: skip
+        self._engine = Engine(
+            self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended, boot_id().decode("ascii")
+        )
+        self._controls = self._make_controls()
+        self._poller = self._make_poller()
+
+    def run(self) -> None:
+        """Work until SIGTERM or SIGINT."""
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda number, _frame: self._signals.append(number))
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        self._say_hello()
+        self._poller.start()
+        waiting = select.poll()
+        waiting.register(self._woken, select.POLLIN)
+        for control in self._controls:
+            waiting.register(control, select.POLLIN)
+        # whatever IMDS does: what waits for this service at boot must not wait for IMDS
+        self._notifier.tell("READY=1")
+        waiting.register(self._runs, select.POLLIN)
+        has_ended = True
+        try:
+            while not self._stops():
+                pause, due = self._pause(has_ended)
+                ready = {descriptor for descriptor, _event in waiting.poll(pause * 1000)}
+                has_ended = due or self._runs.fileno() in ready
+                self._drain()
+                self._hear()
+                for control in self._controls:
+                    if control.fileno() in ready:
+                        control.serve()
+                self._look_after_files()
+                self._take_up_late()
+                self._engine.tick()
+                self._poller.attentive = self._engine.awaits_observation() or self._clock.is_doubtful
+                self._tell()
+        finally:
+            self._notifier.tell("STOPPING=1")
+            for control in self._controls:
+                control.close()
+            self._journal.close()
+        self._log.say("info", "stopped%s" % ("; hooks that run go on, and are taken over at the next start" if self._engine.work.is_busy() else ""))
+
+    def _await_journal(self) -> None:
+        """Wait a while for a journal that cannot be read. Nothing has begun yet, so that a signal may simply end the process."""
+        until = time.monotonic() + JOURNAL_MAY_TAKE
+        while not self._journal.is_known and time.monotonic() < until:
+            self._notifier.tell("EXTEND_TIMEOUT_USEC=%d" % (2 * WHILE_IDLE * 1e6), "STATUS=waiting for the journal, which cannot be read")
+            time.sleep(JOURNAL_PAUSE)
+            self._journal.retry()
+        if not self._journal.is_known:
+            self._log.say("error", "the journal %s cannot be read, so that hooks may run again for events that were known before" % self._settings.journal)
+
+    def _look_after_files(self) -> None:
+        """Make anew what was removed under the running service: the journal, the lock, the control socket.
+
+        Raises AlreadyRunning where another process took the lock: two would prepare and approve the same events.
+        """
+        self._journal.maintain()
+        error = ""
+        try:
+            self._restore_run_directory()
+        except (OSError, ConfigError) as reason:
+            error = "the run directory %s cannot be made anew: %s" % (self._settings.run_directory, reason)
+        if error and error != self._run_directory_error:
+            self._log.say("error", error)
+        self._run_directory_error = error
+
+    def _restore_run_directory(self) -> None:
+        """Raises AlreadyRunning, ConfigError, OSError."""
+        directory = self._settings.run_directory
+        if not is_held(directory, self._claim):
+            refuse_foreign(self._settings, self._owners)
+            make_folder(directory, 0o755, self._owners)
+            lost, self._claim = self._claim, claim(directory)
+            os.close(lost)
+            self._clock_kept_at = float("-inf")
+            self._log.say("warning", "the lock in %s was removed: it is made anew" % directory)
+        for control in self._controls:
+            if control.renew():
+                self._log.say("warning", "the control socket %s was removed: it is made anew" % control.path)
+
+    def _take_up_late(self) -> None:
+        """Go on with events that a journal tells of which could not be read when the service started."""
+        for record in self._journal.late_records():
+            self._log.say("warning", "the journal can be read again: event %s is taken up" % record.event.event_id)
+            self._engine.take_over(record)
+
+    def _loaded(self, accept: Callable[[Settings], None] = lambda settings: None) -> Settings:
+        settings = self._in_force.load(accept)
+        return settings._replace(dry_run=True) if self._dry_run else settings
+
+    def _refuse_defaults(self, settings: Settings) -> None:
+        """A file that somebody has just emptied is no decision to prepare and approve by the defaults. Raises ConfigError."""
+        if settings is DEFAULTS and self._engine.records:
+            raise ConfigError("it is empty or missing, and an event is in progress; write it again, or restart the service to use the defaults")
+
+    def _hooks(self, restart_needed: Sequence[str] = ()) -> Hooks:
+        found, notes = find_hooks(self._settings.hooks_directory, self._settings, self._owners)
+        for note in notes:
+            self._log.say("info", note)
+        for hooks in found.values():
+            for hook in hooks:
+                if hook.refusal is not None:
+                    self._log.say("error", "hook %s/%s will not be run, and counts as failed: %s" % (hook.stage, hook.name, hook.refusal))
+        self._in_force.use(self._settings, self._owners, found, restart_needed)
+        return found
+
+    def _make_metrics(self) -> Optional[Metrics]:
+        if not self._settings.metrics_file:
+            return None
+        obstacle = metrics_obstacle(self._settings.metrics_file, self._owners)
+        if obstacle:
+            self._log.say("error", "metrics_file: nothing is written there: %s" % obstacle)
+            return None
+        from hook_runner.reporting.metrics import Metrics  # only in memory where it is used
+
+        try:
+            return Metrics(self._settings.metrics_file)
+        except ImportError:
+            self._log.say("error", "metrics_file is set, but the Python library prometheus_client is not installed, so that nothing is written there")
+            return None
+
+    def _make_poller(self) -> Poller:
+        settings = self._settings
+        imds = Imds(settings.endpoint, settings.api_version, settings.timeout, settings.first_timeout)
+        # a call may be repeated once, on a connection that the server had closed
+        longest = 2 * (CONNECT_TIMEOUT + settings.timeout)
+        longest_first = longest + 2 * settings.first_timeout
+        return Poller(imds, settings.interval, longest_first, longest, self._deliver, not settings.resource_name, self._clock.doubts)
+
+    def _make_controls(self) -> list[Control]:
+        """The socket for those who may do all, and if a group may only look, one for that."""
+        settings = self._settings
+        made = [Control(settings.run_directory, self._gid("control_group", settings.control_group), self._answer)]
+        status_group = self._gid("status_group", settings.status_group)
+        if status_group is not None:
+            made.append(Control(settings.run_directory, status_group, self._answer, STATUS_NAME))
+        else:
+            remove_stale(settings.run_directory, STATUS_NAME)
+        return made
+
+    def _gid(self, key: str, name: str) -> Optional[int]:
+        if not name:
+            return None
+        import grp  # a library that is only in memory where a group is configured
+
+        try:
+            return grp.getgrnam(name).gr_gid
+        except KeyError:
+            self._log.say("error", "%s: there is no group %r; only root has its rights" % (key, name))
+            return None
+
+    def _deliver(self, news: News) -> None:
+        """In the poller's thread: hand something to the loop."""
+        self._inbox.append(news)
+        try:
+            self._waker.send(b"\0")
+        except BlockingIOError:
+            pass  # it is awake already
+
+    def _send_approval(self, record: Record, event: ScheduledEvent) -> None:
+        self._poller.approve(record.id, event)
+
+    def _step_ended(self, record: Record, step: Step) -> None:
+        if self._metrics is not None:
+            try:
+                self._metrics.step_ended(record, step, self._clock)
+            except Exception as reason:
+                self._log.say("warning", "a hook run is missing in the metrics: %r" % reason)
+            self._metrics_at = 0.0
+
+    def _stops(self) -> bool:
+        while self._signals:
+            number = self._signals.popleft()
+            if number != signal.SIGHUP:
+                return True
+            self._reload()
+        return False
+
+    def _pause(self, has_ended: bool) -> tuple[float, bool]:
+        """Return for how many seconds to wait if nothing happens, and whether a deadline is due then.
+
+        has_ended: whether a hook may have ended before the last tick.
+        """
+        pauses = [WHILE_IDLE, self._journal.due(), max(AFTERWARDS, self._engine.pausing.seconds_left() or WHILE_IDLE)]
+        due_in = self._engine.due_in()
+        if due_in is not None:
+            pauses.append(max(AFTERWARDS, due_in))
+        if self._notifier.watchdog is not None:
+            pauses.append(self._notifier.watchdog / 4)
+        if has_ended:
+            pauses.append(AFTERWARDS)
+        idle = min(pauses)
+        deadline = self._engine.work.next_deadline()
+        if deadline is None:
+            return idle, False
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return AFTERWARDS, False  # what is to be done about it has to wait for something else
+        return (left + GRAIN, True) if left < idle else (idle, False)
+
+    def _drain(self) -> None:
+        try:
+            while self._woken.recv(4096):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _hear(self) -> None:
+        while self._inbox:
+            news = self._inbox.popleft()
+            if isinstance(news, Looked):
+                self._take_dates(news)
+                self._health.good(news.document, self._clock.now())
+                self._engine.observe(news.document)
+                self._remember_clock(news.at)
+            elif isinstance(news, Missed):
+                self._health.bad(news.error, news.outage, self._clock.now())
+                self._engine.missed()
+            elif isinstance(news, Named):
+                self._engine.identified(news.name, news.vm_id)
+                self._log.say("info", "this VM is %s" % self._engine.own_name)
+            elif isinstance(news, Nameless):
+                self._engine.unidentified()
+                if self._engine.own_name is None:
+                    self._health.nameless(news.reason)
+            elif isinstance(news, Answered):
+                self._engine.approval_answered(news.record_id, news.error)
+                if self._metrics is not None:
+                    self._metrics.approval_answered(news.error)
+                    self._metrics_at = 0.0
+            elif isinstance(news, Withheld):
+                self._engine.approval_withheld(news.record_id)
+
+    def _take_dates(self, news: Looked) -> None:
+        for date, at in news.dates:
+            odd = self._clock.heard(date, at)
+            if odd is not None:
+                self._log.say("warning", odd)
+
+    def _clock_file(self) -> str:
+        return os.path.join(self._settings.run_directory, "clock")
+
+    def _remember_clock(self, now: float) -> None:
+        """While there is something to keep time for: so a process that follows this one knows it before IMDS answers."""
+        if self._engine.records and now - self._clock_kept_at >= CLOCK_EVERY:
+            self._clock_kept_at = now
+            try:
+                self._clock.remember(self._clock_file())
+            except OSError:
+                pass  # then the next process waits for an answer
+
+    def _tell(self) -> None:
+        """Tell systemd and the metrics file how things are."""
+        now = time.monotonic()
+        if not self._poller.is_stuck():
+            self._notifier.feed(now)
+        self._notifier.status(status.one_line(self._engine, self._health))
+        if self._metrics is not None and now - self._metrics_at >= METRICS_EVERY:
+            self._metrics_at = now
+            self._write_metrics(self._metrics)
+
+    def _write_metrics(self, metrics: Metrics) -> None:
+        error = ""
+        try:
+            self._catch_up()
+            metrics.write(self._engine, self._health, self._journal.degraded is not None, self._degraded_since())
+        except Exception as reason:  # the library is not ours, and what it thinks of a name must not end the service
+            error = "metrics cannot be written: %s" % (reason if isinstance(reason, OSError) else repr(reason))
+        if error and error != self._metrics_error:
+            self._log.say("warning", error)
+        self._metrics_error = error
+
+    def _catch_up(self) -> None:
+        """The poller does not wake this loop for what is not new: ask it when it last saw a good document."""
+        at = self._poller.last_good
+        if at is not None and not self._health.error:
+            self._health.seen(self._clock, at)
+
+    def _degraded_since(self) -> Optional[datetime]:
+        since = self._journal.degraded_since
+        return None if since is None else self._clock.at(since)
+
+    def _answer(self, question: Mapping[str, Any], who: str) -> Mapping[str, Any]:
+        """A line from the control socket."""
+        if question.get("ask") == "status":
+            self._catch_up()
+            told = status.as_data(self._engine, self._health, self._clock, self._journal.degraded, self._degraded_since())
+            pause = self._engine.pausing.current()
+            paused = None if pause is None else pause.as_data()
+            return {**told, "version": __version__, "configuration": self._in_force.as_data(), "paused": paused}
+        if question.get("ask") in ("pause", "resume"):
+            answer = self._engine.pausing.asked(question, who)
+            self._engine.tick()
+            return answer
+        if question.get("ask") == "history":
+            try:
+                from hook_runner.service import history_source  # not in memory before the first question
+            except ImportError as error:  # another version is being installed; the client reads the journal itself
+                return {"error": str(error)}
+            return history_source.page(self._journal, question)
+        if question.get("ask") == "approve":
+            self._journal.maintain(urgent=True)  # an approval is refused while the journal cannot be written
+            asked = None
+            found = self._meant(question.get("event_id"))
+            if len(found) > 1:
+                return {"found": False, "candidates": found}
+            if found:
+                force, others = question.get("force") is True, question.get("release_others") is True
+                asked = self._engine.approve_by_hand(found[0], who, force, others)
+            if asked is None:
+                return {"found": False}
+            return {"found": True, "accepted": asked.accepted, "text": asked.text}
+        if question.get("ask") == "recover":
+            found = self._meant(question.get("event_id"), is_over=True) or self._meant(question.get("event_id"))
+            if len(found) > 1:
+                return {"found": False, "candidates": found}
+            asked = self._engine.recover_by_hand(found[0], who, question.get("give_up") is True) if found else None
+            return {"found": False} if asked is None else {"found": True, "accepted": asked.accepted, "text": asked.text}
+        return {"error": "unknown question"}
+
+    def _meant(self, event_id: object, is_over: bool = False) -> list[str]:
+        """The ids of the events that a question may mean: of the present ones, or of those that are over and not recovered from."""
+        known = [record.event.event_id for record in self._engine.records if (record.gone_at is not None) == is_over]
+        return event_ids.meant(event_id, known) if isinstance(event_id, str) else []
+
+    def _reload(self) -> None:
+        self._notifier.tell("RELOADING=1")
+        try:
+            settings = self._loaded(self._refuse_defaults)
+        except ConfigError as error:
+            self._log.say("error", "the configuration stays as it was: %s" % error)
+        else:
+            changed = [name for name in FIXED if getattr(settings, name) != getattr(self._settings, name)]
+            if changed:
+                self._log.say("warning", "these settings take effect with the next restart only: %s" % ", ".join(changed))
+            self._settings = settings._replace(**{name: getattr(self._settings, name) for name in FIXED})
+            self._log.threshold = settings.log_level
+            self._engine.reconfigure(self._settings, self._hooks(changed))
+            self._log.say("info", "configuration and hooks are read again; what runs goes on")
+        self._notifier.tell("READY=1")
+
+    def _say_hello(self) -> None:
+        settings = self._settings
+        self._log.say("info", "version %s watches %s, policy %s" % (__version__, settings.endpoint, settings.policy.name))
+        pause = self._engine.pausing.current()
+        if pause is not None:
+            self._log.say("warning", "%s; no prepare hook begins, and nothing is approved" % pause.text())
+        if not settings.policy.may_approve():
+            self._log.say("warning", WAITING_RESTARTS % settings.policy.name)
+        if settings.dry_run:
+            self._log.say("warning", "dry run: hooks run, but nothing is approved")
