@@ -112,12 +112,12 @@ def test_verbs_and_options_are_documented() -> None:
 
 
 def test_fields_of_the_log_are_documented() -> None:
-    used = {name.upper() for path in DAEMON.glob("*.py") for name in re.findall(r"\bazure_(?!scheduled|imds\.|events)\w+", path.read_text())}
+    used = {name.upper() for path in DAEMON.rglob("*.py") for name in re.findall(r"\bazure_(?!scheduled|imds\.|events)\w+", path.read_text())}
     assert set(first_words(GUIDE, "Logs")) - {"status-503", "unreachable", "unreadable"} == used
 
 
 def test_metrics_are_documented() -> None:
-    source = (DAEMON / "metrics.py").read_text()
+    source = (DAEMON / "reporting" / "metrics.py").read_text()
     made = re.findall(r'client\.(\w+)\(\s*PREFIX \+ "(\w+)", "[^"]+"(?:, \[([^]]*)\])?', source)
     names = {"azure_scheduled_events_" + name + ("_total" if kind == "Counter" else ""): labels.replace('"', "") for kind, name, labels in made}
     assert {quoted(cells[0])[0]: cells[1] for cells in rows(GUIDE, "Metrics")} == names

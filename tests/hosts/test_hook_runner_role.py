@@ -79,7 +79,7 @@ def test_package_is_what_the_collection_has_and_no_more(site: Site) -> None:
     laid = site.host.run(["find", LIBRARY, "-type", "f", "-not", "-path", "*/__pycache__/*", "-printf", "%P %m %u\n"]).stdout.splitlines()
     repository = README.parents[2]
     folders = (repository / "roles/hook_runner/files/hook_runner", repository / "plugins/module_utils/azure_scheduled_events")
-    assert sorted(laid) == sorted(f"{file.parent.name}/{file.name} 644 root" for folder in folders for file in folder.glob("*.py"))
+    assert sorted(laid) == sorted(f"{file.relative_to(folder.parent)} 644 root" for folder in folders for file in folder.rglob("*.py"))
 
 
 def test_unit_is_understood_by_systemd(site: Site) -> None:

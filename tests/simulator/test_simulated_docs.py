@@ -60,7 +60,7 @@ def test_every_scenario_every_verb_and_every_key_is_named():
 
 def test_every_statement_that_the_code_cites_is_listed():
     listed = {row[0] for row in table("## What is simulated")}
-    source = "\n".join(file.read_text() for file in PACKAGE.glob("*.py"))
+    source = "\n".join(file.read_text() for file in PACKAGE.rglob("*.py"))
     cited = set(re.findall(r"\d(?:\.\d+)+", " ".join(re.findall(r"\(?spec ([\d., and]+)", source))))
     cited |= {knob.metadata["spec"].split(" ")[0] for knob in knob_fields().values()}
     sections = {number.rpartition(".")[0] for number in listed}
