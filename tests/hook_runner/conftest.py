@@ -80,7 +80,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path)
     others = set(zombies())
     yield bench
-    until(lambda: not [pid for pid in marked(bench.mark) if not bench.may_leave or pid in marked("keeper.py")], "the end of all processes", 3)
+    until(lambda: not [pid for pid in marked(bench.mark) if not bench.may_leave or pid in marked("supervisor.py")], "the end of all processes", 3)
     for pid in marked(bench.mark):
         os.kill(pid, signal.SIGKILL)
     for daemon in bench.daemons:

@@ -67,7 +67,7 @@ def test_hook_that_ends_while_no_daemon_runs_is_counted(site: Site, azure: Azure
     site.host.run(["systemctl", "stop", SERVICE])
     site.let_go("prepare")
     site.wait_for("ended", "prepare")
-    until(lambda: site.host.run(["pgrep", "--full", "keeper.py"], check=False).returncode == 1, "its keeper has ended too")
+    until(lambda: site.host.run(["pgrep", "--full", "supervisor.py"], check=False).returncode == 1, "its keeper has ended too")
     site.host.run(["systemctl", "start", SERVICE])
     goes_on_to_its_end(site, azure, event)
 

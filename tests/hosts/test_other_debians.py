@@ -70,6 +70,6 @@ def test_absent_leaves_nothing_but_the_journal_and_ends_hooks_that_run(site: Sit
     azure.advance(START)
     site.wait_for("began", "started")
     site.must_apply(state="absent")
-    until(lambda: site.host.run(["pgrep", "--full", "keeper.py|hooks.d"], check=False).returncode == 1, "no hook runs")
+    until(lambda: site.host.run(["pgrep", "--full", "supervisor.py|hooks.d"], check=False).returncode == 1, "no hook runs")
     found = site.host.run(["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]).stdout.split()
     assert found == ["/var/lib/azure-scheduled-events"]

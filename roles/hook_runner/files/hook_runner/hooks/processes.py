@@ -14,6 +14,8 @@ from hook_runner.clock import boot_id
 
 # how the names of units for hooks begin
 UNITS = "azure-scheduled-events-hook-"
+# file names of the program that runs a hook: today's, and that of 0.1.0, which may run through an upgrade
+KEEPERS = (b"supervisor.py", b"keeper.py")
 
 
 def is_locked(folder: str) -> bool:
@@ -50,7 +52,7 @@ def keeper_without_folder(folder: str) -> Optional[int]:
         try:
             with open("/proc/%s/cmdline" % name, "rb") as file:
                 words = file.read().split(b"\0")
-            if os.path.basename(words[3]) == b"keeper.py" and words[4] == os.fsencode(folder) and os.stat("/proc/" + name).st_uid == os.geteuid():
+            if os.path.basename(words[3]) in KEEPERS and words[4] == os.fsencode(folder) and os.stat("/proc/" + name).st_uid == os.geteuid():
                 return int(name)
         except (OSError, IndexError):
             continue

@@ -3,7 +3,7 @@
 
 """Hook runs as the daemon sees them: starts, finds again after its own restart, ends and collects them.
 
-Each run has a folder and a keeper (keeper.py). A lock that only the living keeper holds shows that it lives; its process id
+Each run has a folder and a keeper (supervisor.py). A lock that only the living keeper holds shows that it lives; its process id
 serves for nothing but ending what it left behind. A pipe that only the keeper holds open wakes the daemon when it ends.
 """
 
@@ -41,7 +41,7 @@ WRITING_MAY_TAKE = 600.0
 LOOK_SOON, LOOK = 0.1, 1.0
 # seconds without another start after systemd has said that the host goes down; the daemon's own end usually comes before
 HOLD = 30.0
-# bytes that are reserved for a result with little output (keeper.LITTLE_OUTPUT), so that a full file system does not lose it
+# bytes that are reserved for a result with little output (supervisor.LITTLE_OUTPUT), so that a full file system does not lose it
 RESERVED = 4096
 
 

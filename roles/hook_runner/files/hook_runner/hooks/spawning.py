@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from hook_runner.clock import boot_id
 
-KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
+KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervisor.py")
 # sd_booted(3)
 BOOTED = "/run/systemd/system"
 SYSTEMD = "/run/systemd/private"

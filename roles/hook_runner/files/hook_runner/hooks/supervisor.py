@@ -3,7 +3,7 @@
 
 """A program of its own that runs one hook to its end, so that the hook outlives the daemon and is accounted for.
 
-Started by `runs` as ``python -I -S keeper.py FOLDER`` with two descriptors: 3 is the run's lock, which shows every process that
+Started by `runs` as ``python -I -S supervisor.py FOLDER`` with two descriptors: 3 is the run's lock, which shows every process that
 finds the folder that this one lives; 4 is a pipe by which the hook is ended early. In a unit of its own it is started with the word
 ``unit``, and they are 0 and 1; then all processes of its control group belong to the hook and end with it. It imports as little as it can before the hook
 runs, and nothing of this package: a hook often has seconds, and an upgrade may replace the package at that moment.
