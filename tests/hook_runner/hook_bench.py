@@ -18,7 +18,7 @@ from hook_runner.hooks.spawning import KEEPER
 T = TypeVar("T")
 
 LONG = 30.0
-SOURCES = [str(Path(KEEPER).parents[1]), str(Path(KEEPER).parents[4] / "plugins" / "module_utils")]
+SOURCES = [str(Path(KEEPER).parents[2]), str(Path(KEEPER).parents[5] / "plugins" / "module_utils")]
 
 
 def until(condition: Callable[[], T], what: str = "it", seconds: float = 20.0) -> T:
