@@ -14,7 +14,7 @@ from typing import Any, Iterator
 
 import pytest
 from hook_runner.journal.journal import Journal, JournalUnreadable
-from hook_runner.records import SKIPPED, Entry
+from hook_runner.records import SKIPPED, Cause, Entry
 from journal_values import NOON, add_step, after, close_record, end_step, everything, make_record
 
 
@@ -48,7 +48,7 @@ def test_everything_of_a_record_comes_back(journal: Journal, path: str) -> None:
     assert journal.save(record)
     end_step(record, step)
     skipped = add_step(record, journal.next_id(), hook="20-late", state=SKIPPED)
-    skipped.reason = "too little time is left"
+    skipped.cause, skipped.reason = Cause.NO_TIME, "too little time is left"
     assert journal.save(record)
     journal.close()
     again = Journal.open(path, print)

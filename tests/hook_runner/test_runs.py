@@ -18,6 +18,7 @@ import pytest
 from hook_bench import Bench, marked, until
 from hook_runner.hooks.runs import Result
 from hook_runner.hooks.spawning import KEEPER
+from hook_runner.records import Cause
 
 
 def test_a_hook_gets_the_event_and_variables_and_its_output_and_status_are_kept(bench: Bench) -> None:
@@ -104,7 +105,7 @@ def test_a_shell_sees_nothing_of_values(bench: Bench) -> None:
 def test_a_hook_that_cannot_be_started_has_a_result_that_says_why(bench: Bench, script: str, says: str) -> None:
     result = bench.run(bench.hook(script))
     assert result.exit_status is None
-    assert result.error.startswith("it could not be started: ")
+    assert result.cause is Cause.NOT_STARTED
     assert says in result.error
     assert "keeper" not in result.error
 
@@ -230,7 +231,7 @@ def test_a_folder_that_is_removed_under_a_run_is_an_error_and_not_a_crash(bench:
 
 
 def test_a_variable_with_a_nul_is_an_error_of_that_hook(bench: Bench) -> None:
-    assert "it could not be started" in bench.run(bench.hook("exit 0\n"), variables={"EVENT_ID": "a\0b"}).error
+    assert bench.run(bench.hook("exit 0\n"), variables={"EVENT_ID": "a\0b"}).cause is Cause.NOT_STARTED
 
 
 def test_hooks_run_beside_each_other(bench: Bench) -> None:

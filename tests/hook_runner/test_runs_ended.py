@@ -16,14 +16,14 @@ from types import SimpleNamespace
 import pytest
 from hook_bench import LONG, Bench, marked, until
 from hook_runner.hooks import supervisor
-from hook_runner.hooks.runs import KEEPER_GONE
 from hook_runner.hooks.processes import is_locked
+from hook_runner.records import Cause
 
 
 def test_a_hook_is_ended_when_its_time_is_up(bench: Bench) -> None:
     result = bench.run(bench.hook("sleep 60\n"), limit=0.3)
     assert result.exit_status == -signal.SIGTERM
-    assert result.error == "its time limit of 0.3 s was up"
+    assert (result.cause, result.error) == (Cause.TIME_LIMIT, "its time limit of 0.3 s was up")
     assert 0.3 <= result.seconds < 5
 
 
@@ -42,7 +42,7 @@ def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> 
     bench.runs.stop(1, 0.4)
     bench.runs.stop(1, 60)
     result = bench.result()
-    assert (result.exit_status, result.error) == (-signal.SIGKILL, "it was ended early")
+    assert (result.exit_status, result.cause) == (-signal.SIGKILL, Cause.ENDED_EARLY)
     assert "got it" in result.output
     assert 0.3 <= time.monotonic() - began < 20
     bench.runs.stop(1)
@@ -61,7 +61,7 @@ def test_a_hook_may_tidy_up_on_term(bench: Bench) -> None:
 def test_a_stop_that_comes_before_the_hook_has_begun_is_not_lost(bench: Bench) -> None:
     bench.start(bench.hook("sleep 60\n"))
     bench.runs.stop(1)
-    assert bench.result().error == "it was ended early"
+    assert bench.result().cause is Cause.ENDED_EARLY
 
 
 def test_a_later_stop_can_only_be_more_urgent(bench: Bench) -> None:
@@ -137,7 +137,7 @@ def test_a_keeper_that_is_killed_takes_its_hook_with_it(bench: Bench) -> None:
     bench.wait_for("up")
     os.kill(bench.keeper(), signal.SIGKILL)
     result = bench.result()
-    assert (result.exit_status, result.error) == (None, KEEPER_GONE)
+    assert (result.exit_status, result.cause) == (None, Cause.SUPERVISOR_LOST)
     until(lambda: not marked(bench.mark), "the hook's end")
 
 
@@ -150,7 +150,7 @@ def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(bench: Bench) -> None:
     runs.stop(1, 2)
     assert runs.poll() == []
     now[0] = 60.0
-    assert bench.result(runs=runs).error == KEEPER_GONE
+    assert bench.result(runs=runs).cause is Cause.SUPERVISOR_LOST
 
 
 def test_keeper_that_gets_term_ends_its_hook_also_in_its_first_moment(bench: Bench) -> None:
@@ -158,7 +158,8 @@ def test_keeper_that_gets_term_ends_its_hook_also_in_its_first_moment(bench: Ben
     bench.start(bench.hook("sleep 60\n"))
     (process,) = children() - before
     os.kill(process, signal.SIGTERM)
-    assert bench.result()[::3] == (-signal.SIGTERM, "the host's services were told to end")
+    result = bench.result()
+    assert (result.exit_status, result.cause) == (-signal.SIGTERM, Cause.HOST_SHUTDOWN)
 
 
 def children() -> set[int]:

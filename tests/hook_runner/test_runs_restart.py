@@ -14,9 +14,9 @@ from typing import Callable
 
 import pytest
 from hook_bench import LONG, SOURCES, Bench, marked, until
-from hook_runner.hooks.runs import KEEPER_GONE
 from hook_runner.clock import boot_id
 from hook_runner.hooks.processes import is_locked
+from hook_runner.records import Cause
 
 Earlier = Callable[..., None]
 
@@ -74,7 +74,7 @@ def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(bench: Bench, earlier: 
     earlier(bench.hook("sleep 60\n"), limit=0.3)
     until((bench.folder / "run/runs/1/result").exists, "the result")
     assert bench.runs.adopt(1)
-    assert bench.result().error == "its time limit of 0.3 s was up"
+    assert bench.result().cause is Cause.TIME_LIMIT
 
 
 def test_an_adopted_hook_can_be_ended(bench: Bench, earlier: Earlier) -> None:
@@ -89,7 +89,7 @@ def test_an_adopted_hook_whose_keeper_was_killed_is_ended(bench: Bench, earlier:
     os.kill(bench.keeper(), signal.SIGKILL)
     until(lambda: not is_locked(str(bench.folder / "run/runs/1")), "the keeper's end")
     assert bench.runs.adopt(1)
-    assert bench.result().error == KEEPER_GONE
+    assert bench.result().cause is Cause.SUPERVISOR_LOST
 
 
 def test_nothing_is_adopted_after_a_reboot_or_where_nothing_began(bench: Bench) -> None:
@@ -117,7 +117,7 @@ def test_a_number_that_was_given_away_since_is_not_killed(bench: Bench) -> None:
     try:
         (folder / "lock").write_bytes(boot_id() + b"\n%d\n" % innocent.pid)
         assert bench.runs.adopt(7)
-        assert bench.result(7).error == KEEPER_GONE
+        assert bench.result(7).cause is Cause.SUPERVISOR_LOST
         assert innocent.poll() is None
     finally:
         innocent.kill()

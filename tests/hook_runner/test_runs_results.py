@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 
 import pytest
 from hook_bench import Bench, Daemon, until
-from hook_runner.hooks.runs import KEEPER_GONE, Runs
+from hook_runner.hooks.runs import Runs
+from hook_runner.records import Cause
 from journal_children import fill_up, on_small_disk
 
 WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\nseq 1 20000\n"
@@ -74,7 +76,7 @@ def test_keeper_that_can_never_write_is_ended_at_last(bench: Bench) -> None:
     until(lambda: not (bench.folder / "run/runs/1/input").exists(), "an attempt")
     runs.stop(1, 1)
     now[0] = 3600.0
-    assert bench.result(runs=runs).error == KEEPER_GONE
+    assert bench.result(runs=runs).cause is Cause.SUPERVISOR_LOST
 
 
 def is_readable(runs: Daemon, seconds: float) -> bool:
@@ -129,3 +131,22 @@ def test_descriptors_of_runs_are_closed(bench: Bench) -> None:
         bench.result(number)
         bench.runs.forget(number)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    "error, cause",
+    [
+        ("", Cause.NONE),
+        ("it could not be started: No such file or directory", Cause.NOT_STARTED),
+        ("its time limit of 3 s was up", Cause.TIME_LIMIT),
+        ("the host's services were told to end", Cause.HOST_SHUTDOWN),
+        ("it was ended early", Cause.ENDED_EARLY),
+    ],
+)
+def test_result_of_a_supervisor_of_0_1_0_has_a_cause(bench: Bench, error: str, cause: Cause) -> None:
+    folder = bench.folder / "run/runs/1"
+    folder.mkdir(parents=True)
+    status = None if cause is Cause.NOT_STARTED else -15 if error else 0
+    (folder / "result").write_text(json.dumps({"exit_status": status, "output": "", "seconds": 3.0, "error": error}))
+    assert bench.runs.adopt(1)
+    assert bench.result().cause is cause

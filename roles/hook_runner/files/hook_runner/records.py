@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import Enum
 from typing import Optional
 
 from azure_scheduled_events.document import ScheduledEvent
@@ -26,6 +27,29 @@ STOPPED = "stopped"  # ended by the daemon, because the event had gone on meanwh
 INTERRUPTED = "interrupted"  # the host or its keeper went away, so that nobody knows how it ended
 SKIPPED = "skipped"  # not run, for the reason that stands beside it
 STEP_STATES = (RUNNING, OK, FAILED, TIMEOUT, STOPPED, INTERRUPTED, SKIPPED)
+
+
+class Cause(str, Enum):
+    """Why a step has its state; a text, as the journal and a run's result keep it. supervisor.py writes the first four without this class."""
+
+    NOT_STARTED = "not-started"  # the program could not be started
+    TIME_LIMIT = "time-limit"  # it took longer than its time-out
+    HOST_SHUTDOWN = "host-shutdown"  # the host goes down
+    ENDED_EARLY = "ended-early"  # something asked the supervisor to end it
+    NONE = ""  # it runs, or it has succeeded
+    EXIT = "exit"  # it ended with an exit status other than 0
+    SIGNAL = "signal"  # a signal of its own ended it
+    REFUSED = "refused"  # others than trusted users could change it
+    SUPERVISOR_LOST = "supervisor-lost"  # its supervisor left no result
+    JOURNAL_LOST = "journal-lost"  # the journal could not be read when it ended
+    NO_TIME = "no-time"  # too little time was left before NotBefore
+    DEADLINE = "deadline"  # the event was about to start
+    MORE_URGENT = "more-urgent"  # another event needed the time
+    EVENT_STARTED = "event-started"
+    EVENT_OVER = "event-over"
+    GIVEN_UP = "given-up"  # an operator gave up the recovery
+    SHARED = "shared"  # one run served several events
+
 
 # outcomes of an event
 COMPLETED = "completed"
@@ -49,7 +73,8 @@ class Step:
         hook: file name of the hook.
         attempt: 1 for the first run for this event, and so on; a skipped one does not count.
         state: one of STEP_STATES.
-        reason: one sentence, where the state needs one.
+        cause: why it has this state.
+        reason: the same as one sentence, where the state needs one.
         started_at, ended_at: aware UTC times, or None.
         exit_status: exit status, minus the signal number where a signal ended it, or None.
         output: the last part of what the hook printed.
@@ -58,7 +83,7 @@ class Step:
             counts as one that has not run.
     """
 
-    __slots__ = ("id", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output", "boot", "void")
+    __slots__ = ("id", "stage", "hook", "attempt", "state", "cause", "reason", "started_at", "ended_at", "exit_status", "output", "boot", "void")
 
     def __init__(self, id: int, stage: str, hook: str, attempt: int, state: str, started_at: Optional[datetime]) -> None:
         self.id = id
@@ -66,6 +91,7 @@ class Step:
         self.hook = hook
         self.attempt = attempt
         self.state = state
+        self.cause = Cause.NONE
         self.reason = ""
         self.started_at = started_at
         self.ended_at: Optional[datetime] = None

@@ -27,6 +27,7 @@ from hook_runner.hooks import run_identity
 from hook_runner.hooks import processes
 from hook_runner.hooks.run_identity import RunIdentity
 from hook_runner.hooks.spawning import HostEnds, spawn_keeper
+from hook_runner.records import Cause
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -52,12 +53,14 @@ class Result(NamedTuple):
         exit_status: exit status, minus the signal number where a signal ended it; None where it was never started, or nobody knows.
         output: the last part of what it printed, without control characters other than newline and tab.
         seconds: how long it took.
-        error: why it could not be started, or was ended early, or is not known; else "".
+        cause: NOT_STARTED, TIME_LIMIT, HOST_SHUTDOWN, ENDED_EARLY or SUPERVISOR_LOST; NONE where it came to its own end.
+        error: the same as a text; "" for NONE.
     """
 
     exit_status: Optional[int]
     output: str
     seconds: float
+    cause: Cause
     error: str
 
 
@@ -366,7 +369,7 @@ class Runs:
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            return Result(None, "", 0.0, "its keeper left a result that cannot be read: %s" % error)
+            return Result(None, "", 0.0, Cause.SUPERVISOR_LOST, "its keeper left a result that cannot be read: %s" % error)
         if lives and (run.end_by is None or self._clock() < run.end_by):
             return None
         if lives and not run.stray and self._is_written_soon(folder, run):
@@ -374,7 +377,7 @@ class Runs:
         run.attempts += 1
         if processes.kill_all(folder) and run.attempts < ATTEMPTS:
             return None
-        return Result(None, "", 0.0, KEEPER_GONE)
+        return Result(None, "", 0.0, Cause.SUPERVISOR_LOST, KEEPER_GONE)
 
     def _is_written_soon(self, folder: str, run: _Run) -> bool:
         """Return True if the hook has ended, and its keeper may still find room for the result."""
@@ -395,7 +398,16 @@ def _as_result(data: object) -> Result:
     status, output, seconds, error = (data.get(name) for name in ("exit_status", "output", "seconds", "error"))
     if not isinstance(status, (int, type(None))) or not isinstance(seconds, (int, float)) or (status is None and not error):
         raise ValueError("it lacks what a result has")
-    return Result(status, str(output), float(seconds), str(error))
+    cause = Cause(data["cause"]) if "cause" in data else _cause_of_0_1_0(str(error))
+    return Result(status, str(output), float(seconds), cause, str(error))
+
+
+def _cause_of_0_1_0(error: str) -> Cause:
+    """The cause of a result that a supervisor of 0.1.0 left, which wrote none: a run may last through an upgrade."""
+    if not error:
+        return Cause.NONE
+    texts = {"it could not be started": Cause.NOT_STARTED, "its time limit": Cause.TIME_LIMIT, "the host's services": Cause.HOST_SHUTDOWN}
+    return next((cause for text, cause in texts.items() if error.startswith(text)), Cause.ENDED_EARLY)
 
 
 def _write(path: str, data: bytes) -> None:

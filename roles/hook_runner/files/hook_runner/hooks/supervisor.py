@@ -64,14 +64,14 @@ def main(folder: str, is_unit: bool) -> None:
         path, environment, limit, kill_after, tail = marshal.load(file)
     began = time.monotonic()
     output = Output(path, tail, environment.get(b"EVENT_ID", b""))
-    status, error = None, ""
+    status, cause, error = None, "", ""
     try:
         hook, output.descriptor = start(path, environment, home)
     except (OSError, ValueError) as problem:
-        error = why(path, problem)
+        cause, error = "not-started", why(path, problem)
     else:
-        status, error = Watch(hook, output, began, limit, kill_after, cgroup).until_it_ends()
-    keep_result(folder, home, status, output.text(), time.monotonic() - began, error)
+        status, cause, error = Watch(hook, output, began, limit, kill_after, cgroup).until_it_ends()
+    keep_result(folder, home, status, output.text(), time.monotonic() - began, cause, error)
 
 
 def own_cgroup() -> str:
@@ -157,10 +157,10 @@ class Watch:
         self.term_at = began + limit
         self.limit, self.kill_after = limit, kill_after
         self.kill_at: float | None = None
-        self.error = ""
+        self.cause = self.error = ""
 
-    def until_it_ends(self) -> tuple[int, str]:
-        """Its exit status (minus the number of the signal that ended it), and why it was ended early or ""."""
+    def until_it_ends(self) -> tuple[int, str, str]:
+        """Its exit status (minus the number of the signal that ended it), and why it was ended early or "", as a word and as a text."""
         import select
         import signal
 
@@ -182,15 +182,15 @@ class Watch:
                         waiting.unregister(descriptor)
                 elif descriptor == woken:
                     if TERM in os.read(woken, CHUNK):
-                        self.end("the host's services were told to end", self.kill_after)
+                        self.end("host-shutdown", "the host's services were told to end", self.kill_after)
                 else:
                     request = os.read(REQUESTS, CHUNK).split()
-                    self.end("it was ended early", float(request[-1]) if request else self.kill_after)
+                    self.end("ended-early", "it was ended early", float(request[-1]) if request else self.kill_after)
             self.keep_time()
         self.end_leftovers()
         self.output.finish()
         _pid, status = os.waitpid(self.hook, 0)
-        return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status), self.error
+        return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status), self.cause, self.error
 
     def pause(self) -> float:
         """Seconds until something has to be done even if nothing happens."""
@@ -199,16 +199,16 @@ class Watch:
     def keep_time(self) -> None:
         now = time.monotonic()
         if self.kill_at is None and now >= self.term_at:
-            self.end("its time limit of %g s was up" % self.limit, self.kill_after)
+            self.end("time-limit", "its time limit of %g s was up" % self.limit, self.kill_after)
         if self.kill_at is not None and now >= self.kill_at:
             self.send(KILL)
             self.kill_at = now + 3600
 
-    def end(self, error: str, kill_after: float) -> None:
+    def end(self, cause: str, error: str, kill_after: float) -> None:
         """Ask the hook's whole group to end, and see to it that it does. May come twice: the earlier end holds."""
         kill_at = time.monotonic() + kill_after
         if self.kill_at is None:
-            self.error = error
+            self.cause, self.error = cause, error
             self.send(TERM)
             self.send(CONT)  # what is stopped would not hear
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
@@ -380,7 +380,7 @@ def clean(text: str) -> str:
     return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
 
 
-def keep_result(folder: str, home: int, status: int | None, output: str, seconds: float, error: str) -> None:
+def keep_result(folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str) -> None:
     """Leave the result; where the file system does not take it, keep it and try again until it does."""
     import signal
 
@@ -388,7 +388,7 @@ def keep_result(folder: str, home: int, status: int | None, output: str, seconds
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     while True:
         try:
-            return leave_result(folder, home, status, output, seconds, error)
+            return leave_result(folder, home, status, output, seconds, cause, error)
         except FileNotFoundError:
             return  # nothing of the run directory is left, nor of the folder above it
         except OSError:
@@ -396,14 +396,14 @@ def keep_result(folder: str, home: int, status: int | None, output: str, seconds
             pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def leave_result(folder: str, home: int, status: int | None, output: str, seconds: float, error: str) -> None:
+def leave_result(folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str) -> None:
     """Write the result into the run's folder, which is made anew where something removed it."""
     try:
         was_removed = not os.path.samestat(os.stat(folder), os.fstat(home))
     except FileNotFoundError:
         was_removed = True
     if not was_removed:
-        write_result(home, status, output, seconds, error)
+        write_result(home, status, output, seconds, cause, error)
         return
     # under another name until the result is in it: a folder without lock and result would be one of a keeper that was killed
     draft, runs = folder + ".new", os.path.dirname(folder)
@@ -415,7 +415,7 @@ def leave_result(folder: str, home: int, status: int | None, output: str, second
             os.mkdir(path, 0o700)
         except FileExistsError:
             pass
-    write_result(os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), status, output, seconds, error)
+    write_result(os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), status, output, seconds, cause, error)
     os.rename(draft, folder)
 
 
@@ -425,7 +425,7 @@ def is_trusted(folder: str) -> bool:
     return found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o022
 
 
-def write_result(home: int, status: int | None, output: str, seconds: float, error: str) -> None:
+def write_result(home: int, status: int | None, output: str, seconds: float, cause: str, error: str) -> None:
     """Leave the result under its final name in one step, so that there is never half of it. Raises OSError.
 
     The daemon made ``result.new`` with room for a result with little output before the hook began: a full file system costs output only.
@@ -439,7 +439,7 @@ def write_result(home: int, status: int | None, output: str, seconds: float, err
             pass
     for most in (len(output), LITTLE_OUTPUT):
         kept = output[len(output) - min(most, len(output)) :]
-        result = {"exit_status": status, "output": kept, "seconds": round(seconds, 3), "error": error}
+        result = {"exit_status": status, "output": kept, "seconds": round(seconds, 3), "cause": cause, "error": error}
         try:
             write_in_place(home, json.dumps(result).encode("ascii"))
         except OSError:

@@ -15,7 +15,7 @@ from hook_runner.journal import database
 
 from hook_runner.journal import rows
 from hook_runner.journal.record_index import RecordIndex
-from hook_runner.records import INTERRUPTED, RUNNING, Entry, Record
+from hook_runner.records import INTERRUPTED, RUNNING, Cause, Entry, Record
 from hook_runner.journal.schema import Unusable, is_corruption
 
 # seconds between two attempts to open, or to write, a file that could not be opened or written
@@ -553,7 +553,8 @@ class Journal:
         now = datetime.fromtimestamp(self._wall(), timezone.utc)
         for step in record.steps:
             if step.state == RUNNING:
-                step.state, step.ended_at, step.reason = INTERRUPTED, now, "the journal could not be read, so that nobody knows how it ended"
+                step.state, step.cause, step.ended_at = INTERRUPTED, Cause.JOURNAL_LOST, now
+                step.reason = "the journal could not be read, so that nobody knows how it ended"
         record.closed_at = now
         record.timeline.append(Entry(now, "superseded", "the journal could not be read for a while, and the service began another record of this event"))
         self._pending.add(record)

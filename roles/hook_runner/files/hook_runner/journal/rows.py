@@ -15,13 +15,13 @@ from typing import Any, Optional, Union
 
 from azure_scheduled_events.document import ScheduledEvent
 
-from hook_runner.records import Entry, Record, Step
+from hook_runner.records import Cause, Entry, Record, Step
 
 _RECORD_COLUMNS = (
     "id", "key", "life", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
     "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced", "closed_at", "event", "approval_error",
 )  # fmt: skip
-_STEP_COLUMNS = ("id", "record", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output", "boot", "void")
+_STEP_COLUMNS = ("id", "record", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output", "boot", "void", "cause")
 
 
 def _upsert(table: str, columns: tuple[str, ...]) -> str:
@@ -56,6 +56,7 @@ def step_row(record: Record, step: Step) -> tuple[Value, ...]:
     return (
         step.id, record.id, _text(step.stage), _text(step.hook), step.attempt, _text(step.state), _text(step.reason),
         _time(step.started_at), _time(step.ended_at), step.exit_status, _text(step.output), step.boot, _text(step.void),
+        step.cause.value,
     )  # fmt: skip
 
 
@@ -149,7 +150,7 @@ def _step(row: dict[str, Any]) -> Step:
     step = Step(row["id"], _restored(row["stage"]), _restored(row["hook"]), int(row["attempt"]), _restored(row["state"]), _restored_time(row["started_at"]))
     step.reason, step.output = _restored(row["reason"]), _restored(row["output"])
     step.ended_at, step.exit_status = _restored_time(row["ended_at"]), row["exit_status"]
-    step.boot, step.void = _restored(row["boot"]), _restored(row["void"])
+    step.boot, step.void, step.cause = _restored(row["boot"]), _restored(row["void"]), Cause(row["cause"])
     return step
 
 

@@ -72,6 +72,12 @@ ADDED_COLUMNS = (
     ("records", "approval_error", "TEXT NOT NULL DEFAULT ''"),
     ("steps", "boot", "TEXT NOT NULL DEFAULT ''"),
     ("steps", "void", "TEXT NOT NULL DEFAULT ''"),
+    ("steps", "cause", "TEXT NOT NULL DEFAULT ''"),
+)
+# 0.1.0 had no causes, and decided by how a reason begins which of these steps another NotBefore runs again: (cause, state, beginning).
+CAUSES_OF_0_1_0 = (
+    ("no-time", "skipped", "too little time is left"),
+    ("deadline", "timeout", "the event may start"),
 )
 # Likewise whole tables and indexes; an older program does not look at them.
 ADDITIONS = (
@@ -83,7 +89,7 @@ ADDITIONS = (
 EXPECTED = (
     "SELECT id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval,"
     " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event, approval_error FROM records LIMIT 0",
-    "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output, boot, void FROM steps LIMIT 0",
+    "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output, boot, void, cause FROM steps LIMIT 0",
     "SELECT record, position, at, what, detail FROM timeline LIMIT 0",
     "SELECT content FROM reserve LIMIT 0",
     "SELECT name, value FROM notes LIMIT 0",
@@ -143,6 +149,8 @@ def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
                     connection.execute("ALTER TABLE %s ADD COLUMN %s %s" % (table, column, declaration))
             for statement in ADDITIONS:
                 connection.execute(statement)
+            for values in CAUSES_OF_0_1_0:
+                connection.execute("UPDATE steps SET cause = ? WHERE cause = '' AND state = ? AND reason LIKE ? || '%'", values)
             connection.execute("PRAGMA user_version = %d" % len(MIGRATIONS))
             commit()
         except BaseException:
@@ -162,6 +170,9 @@ def is_current(connection: sqlite3.Connection) -> bool:
     """Return True if the file has everything that this program adds to the tables of its version."""
     if any(column not in _columns(connection, table) for table, column, _declaration in ADDED_COLUMNS):
         return False
+    for _cause, *values in CAUSES_OF_0_1_0:
+        if connection.execute("SELECT 1 FROM steps WHERE cause = '' AND state = ? AND reason LIKE ? || '%' LIMIT 1", values).fetchone():
+            return False
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master").fetchall()}
     return {"notes", "records_by_key"} <= names
 

@@ -36,6 +36,7 @@ from hook_runner.records import (
     SKIPPED,
     STARTED,
     Entry,
+    Cause,
     Record,
     Step,
 )
@@ -450,7 +451,7 @@ class Engine:
             return
         if self.work.runs_for(record, PREPARE):
             if self.settings.when_started == "stop":
-                self.work.stop(record, "the event has started", PREPARE)
+                self.work.stop(record, Cause.EVENT_STARTED, "the event has started", PREPARE)
             elif self.pausing.current() is None:
                 self.work.go_on(record, PREPARE, holders)
             else:
@@ -466,8 +467,8 @@ class Engine:
             if self.work.is_claimed(record):
                 self.work.keep_time(record, PREPARE)  # its success counts for the event that waits for it
             else:
-                self.work.stop(record, "the event is over", PREPARE)
-            self.work.stop(record, "the event is over", EMERGENCY, STARTED)
+                self.work.stop(record, Cause.EVENT_OVER, "the event is over", PREPARE)
+            self.work.stop(record, Cause.EVENT_OVER, "the event is over", EMERGENCY, STARTED)
             return False
         return self.work.go_on(record, RECOVER, holders)
 

@@ -15,7 +15,7 @@ from hook_runner.lifecycle.claims import Claim, Claims, end_of_claim
 from hook_runner.config.settings import Settings
 from hook_runner.lifecycle.deadlines import hook_ends
 from hook_runner.hooks.discovery import Hook
-from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Record, Step
+from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Cause, Record, Step
 from hook_runner.hooks.run_identity import RunIdentity, usable
 from hook_runner.hooks.runs import Result, Runs
 from hook_runner.clock import ServerClock
@@ -41,13 +41,14 @@ from hook_runner.hooks.inputs import hook_input, hook_variables
 # the keeper's own limit counts only where no daemon lives to keep the time
 BACKSTOP = 5.0
 
-# how the keeper's words begin
-NOT_STARTED = "it could not be started"
-TIME_LIMIT = "its time limit"
-
-# how the reasons begin that another NotBefore can remove
-NO_TIME = "too little time is left"
-NEAR = "the event may start"
+# the state of a run that did not come to its own end, unless this daemon ended it
+STATE_OF = {
+    Cause.NOT_STARTED: FAILED,
+    Cause.TIME_LIMIT: TIMEOUT,
+    Cause.HOST_SHUTDOWN: INTERRUPTED,
+    Cause.ENDED_EARLY: INTERRUPTED,
+    Cause.SUPERVISOR_LOST: INTERRUPTED,
+}
 AGAIN = "; NotBefore has moved, so that it is run again"
 
 
@@ -85,7 +86,7 @@ class Work:
         self._ended = ended
         self._boot = boot
         self._active: dict[int, tuple[Record, Step, Optional[float]]] = {}
-        self._stopping: dict[int, tuple[str, str]] = {}
+        self._stopping: dict[int, tuple[str, Cause, str]] = {}
         self._claims = Claims()
         self._collected: set[int] = set()
         self.waiting: dict[int, str] = {}
@@ -119,7 +120,7 @@ class Work:
                     self._active[step.id] = (record, step, None)
                     self._keep(record, "hook-adopted", "%s/%s runs on from before the daemon's start" % (step.stage, step.hook), "notice")
                 else:
-                    self._close(record, step, INTERRUPTED, "the host went down while it ran, or it had not begun")
+                    self._close(record, step, INTERRUPTED, Cause.HOST_SHUTDOWN, "the host went down while it ran, or it had not begun")
         if record.gone_at is None and not record.seen_started:
             self._void_after_reboot(record)
 
@@ -203,7 +204,7 @@ class Work:
         """Let the recover hooks that have not succeeded count as left out."""
         for hook in applicable(self.hooks, record, RECOVER):
             if not is_done(hook, record.latest(RECOVER, hook.name)):
-                self._without_run(record, hook, SKIPPED, "given up by %s" % who, self._clock.now())
+                self._without_run(record, hook, SKIPPED, Cause.GIVEN_UP, "given up by %s" % who, self._clock.now())
 
     def reopen_late(self, record: Record) -> None:
         """NotBefore has passed and the event is still Scheduled: hooks that were left out for lack of time get their minimum."""
@@ -222,21 +223,22 @@ class Work:
         elif next_hook(self.hooks, record, PREPARE, self._clock.now()) is not None:
             self.waiting[record.id] = "no prepare hook begins: %s" % reason
 
-    def stop(self, record: Record, reason: str, *stages: str) -> None:
+    def stop(self, record: Record, cause: Cause, reason: str, *stages: str) -> None:
         """End the event's hooks of these stages."""
         for owner, step, _limit in list(self._active.values()):
             if owner is record and step.stage in stages:
-                self._stop(step, STOPPED, reason, self.settings.kill_after)
+                self._stop(step, STOPPED, cause, reason, self.settings.kill_after)
 
     def rescheduled(self, record: Record, before: ScheduledEvent) -> None:
         """NotBefore has moved: what only lacked time may have it now; what runs may have less."""
         earlier, later = _order(before.not_before), _order(record.event.not_before)
         if later > earlier:
             for step in record.of_stage(PREPARE):
-                if step.state in (SKIPPED, TIMEOUT) and step.reason.startswith((NO_TIME, NEAR)) and step is record.latest(PREPARE, step.hook):
+                _state, stopped_for, why = self._stopping.get(step.id, ("", Cause.NONE, ""))
+                if step.cause in (Cause.NO_TIME, Cause.DEADLINE) and step.state != STOPPED and step is record.latest(PREPARE, step.hook):
                     step.state, step.reason = STOPPED, step.reason + AGAIN
-                elif step.id in self._stopping and self._stopping[step.id][1].startswith(NEAR):
-                    self._stopping[step.id] = (STOPPED, self._stopping[step.id][1] + AGAIN)
+                elif stopped_for is Cause.DEADLINE:
+                    self._stopping[step.id] = (STOPPED, stopped_for, why + AGAIN)
         elif self.runs_for(record, PREPARE):
             for owner, step, limit in list(self._active.values()):
                 if owner is record and limit is not None and step.started_at is not None and is_late(record, step.started_at):
@@ -254,15 +256,15 @@ class Work:
         now = self._clock.now()
         budget = self._budget(record, hook, now)
         if hook.stage == PREPARE and budget < max(hook.settings.needs, min(1.0, hook.settings.timeout)):
-            reason = "%s (%.0f s)" % (NO_TIME, max(0.0, budget))
+            reason = "too little time is left (%.0f s)" % max(0.0, budget)
             if hook.settings.needs:
                 reason += ", and it needs %g s" % hook.settings.needs
-            self._without_run(record, hook, SKIPPED, reason, now)
+            self._without_run(record, hook, SKIPPED, Cause.NO_TIME, reason, now)
             return True
         # looked at again: hours may have passed since the hooks were found
         refusal = hook.refusal or untrusted(hook.path, self.settings.hooks_directory, trusted_owners())
         if refusal is not None:
-            self._without_run(record, hook, FAILED, refusal, now)
+            self._without_run(record, hook, FAILED, Cause.REFUSED, refusal, now)
             return True
         return self._start(record, hook, budget, now)
 
@@ -348,10 +350,10 @@ class Work:
             self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP, identity, hook.settings.unit)
         except HostEnds as error:
             step.attempt -= 1  # it has not run, and may after the boot
-            self._close(record, step, STOPPED, str(error))
+            self._close(record, step, STOPPED, Cause.HOST_SHUTDOWN, str(error))
             return False
         except OSError as error:
-            self._close(record, step, FAILED, "it could not be started: %s" % error)
+            self._close(record, step, FAILED, Cause.NOT_STARTED, "it could not be started: %s" % error)
             return True
         self._active[step.id] = (record, step, self._clock.monotonic() + self._timeout(record, step))
         return False
@@ -374,32 +376,32 @@ class Work:
                 limit = self._clock.monotonic() + max(0.0, timeout - max(0.0, passed))
                 self._active[step.id] = (owner, step, limit)
             if self._clock.monotonic() >= limit:
-                self._stop(step, TIMEOUT, "it took longer than its %g s" % timeout, self.settings.kill_after)
+                self._stop(step, TIMEOUT, Cause.TIME_LIMIT, "it took longer than its %g s" % timeout, self.settings.kill_after)
             now = self._clock.now()
             end = self._own_end(record, step)
             if end is not None and now >= end:
                 left = record.event.seconds_left(now)
-                self._stop(step, TIMEOUT, "%s in %.0f s" % (NEAR, left), min(self.settings.kill_after, left / 2))
+                self._stop(step, TIMEOUT, Cause.DEADLINE, "the event may start in %.0f s" % left, min(self.settings.kill_after, left / 2))
             claim = min(self._claims.of(step.id), key=lambda claim: claim.end, default=None)
             if claim is not None and now >= claim.end:
                 left = claim.record.event.seconds_left(now)
                 why = "event %s (%s) needs the time that is left" % (claim.record.event.event_id, claim.record.event.event_type)
-                self._stop(step, STOPPED, why, min(self.settings.kill_after, left / 2))
+                self._stop(step, STOPPED, Cause.MORE_URGENT, why, min(self.settings.kill_after, left / 2))
 
-    def _stop(self, step: Step, state: str, reason: str, kill_after: float) -> None:
+    def _stop(self, step: Step, state: str, cause: Cause, reason: str, kill_after: float) -> None:
         if step.id not in self._stopping:
-            self._stopping[step.id] = (state, reason)
+            self._stopping[step.id] = (state, cause, reason)
             self._runs.stop(step.id, kill_after)
 
     def _note(self, record: Record, step: Step, result: Result) -> None:
-        state, reason = self._stopping.pop(step.id, ("", ""))
+        state, cause, reason = self._stopping.pop(step.id, ("", Cause.NONE, ""))
         step.exit_status, step.output = result.exit_status, result.output
         if result.exit_status == 0:
-            state, reason = OK, ""
+            state, cause, reason = OK, Cause.NONE, ""
         elif not state:
-            state, reason = _judged(result)
+            state, cause, reason = _judged(result)
         record.forget_outputs(step.stage, step.hook)
-        self._close(record, step, state, reason)
+        self._close(record, step, state, cause, reason)
 
     def _share(self, record: Record, step: Step, other: Record) -> None:
         """Note for another event what one run of a hook did for both."""
@@ -407,10 +409,10 @@ class Work:
         shared.exit_status, shared.boot = step.exit_status, self._boot
         other.steps.append(shared)
         state = SKIPPED if step.state == OK and step.stage == RECOVER else step.state
-        self._close(other, shared, state, "one run served this event and %s" % record.event.event_id)
+        self._close(other, shared, state, Cause.SHARED, "one run served this event and %s" % record.event.event_id)
 
-    def _without_run(self, record: Record, hook: Hook, state: str, reason: str, now: datetime) -> None:
-        self._close(record, self._add(record, hook, state, now), state, reason)
+    def _without_run(self, record: Record, hook: Hook, state: str, cause: Cause, reason: str, now: datetime) -> None:
+        self._close(record, self._add(record, hook, state, now), state, cause, reason)
 
     def _add(self, record: Record, hook: Hook, state: str, now: datetime) -> Step:
         latest = record.latest(hook.stage, hook.name)
@@ -422,8 +424,8 @@ class Work:
         record.steps.append(step)
         return step
 
-    def _close(self, record: Record, step: Step, state: str, reason: str) -> None:
-        step.state, step.reason, step.ended_at = state, reason, self._clock.now()
+    def _close(self, record: Record, step: Step, state: str, cause: Cause, reason: str) -> None:
+        step.state, step.cause, step.reason, step.ended_at = state, cause, reason, self._clock.now()
         text = "%s/%s: %s%s" % (step.stage, step.hook, state, ", " + reason if reason else "")
         self._keep(record, "hook-ended", text, "info" if state == OK else "warning")
         self._ended(record, step)
@@ -433,12 +435,9 @@ def _order(not_before: Optional[datetime]) -> float:
     return 0.0 if not_before is None else not_before.timestamp()
 
 
-def _judged(result: Result) -> tuple[str, str]:
-    """State and reason of a run that failed, or that somebody else than this daemon ended."""
-    if result.exit_status is None:
-        return FAILED if result.error.startswith(NOT_STARTED) else INTERRUPTED, result.error
-    if result.error:
-        return TIMEOUT if result.error.startswith(TIME_LIMIT) else INTERRUPTED, result.error
-    if result.exit_status < 0:
-        return FAILED, "signal %d ended it" % -result.exit_status
-    return FAILED, "exit status %d" % result.exit_status
+def _judged(result: Result) -> tuple[str, Cause, str]:
+    """State, cause and reason of a run that failed, or that something else than this daemon ended."""
+    if result.cause is not Cause.NONE:
+        return STATE_OF[result.cause], result.cause, result.error
+    status = result.exit_status or 0
+    return (FAILED, Cause.SIGNAL, "signal %d ended it" % -status) if status < 0 else (FAILED, Cause.EXIT, "exit status %d" % status)
