@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The simulated service: groups, their scopes, their events, and the passing of time (spec 2 and 3).
+"""The simulated service: groups, their scopes, their events, and the passing of time (docs/reference/scheduled-events.md 2 and 3).
 
 Pure apart from its own state: every method is told what time it is (``now``, the simulator's clock), nothing
 sleeps, and ``settle(now)`` carries out whatever became due, in the order in which it was due.
@@ -27,7 +27,7 @@ _KEEP_GONE = 1000
 
 
 def new_event_id() -> str:
-    """An upper-case GUID, unique over restarts (spec 1.4.3, T73)."""
+    """An upper-case GUID, unique over restarts (reference 1.4.3, T73)."""
     return str(uuid.uuid4()).upper()
 
 
@@ -192,7 +192,7 @@ class World:
         return scope
 
     def scopes_seeing(self, event: LiveEvent) -> list[Scope]:
-        """Every scope in whose document the event is, or would be, listed (spec 3.1)."""
+        """Every scope in whose document the event is, or would be, listed (reference 3.1)."""
         group = self.groups[event.group]
         whole = not group.own_events_only and not self.knobs.zone_split
         vms = group.vms[:1] if whole else [self.vms[name] for name in event.content.resources]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The scheduled-events document as bytes, per scope and api-version (spec 1.3, 1.4)."""
+"""The scheduled-events document as bytes, per scope and api-version (docs/reference/scheduled-events.md 1.3, 1.4)."""
 from __future__ import annotations
 
 import hashlib
@@ -89,5 +89,5 @@ def _not_before(event: LiveEvent, knobs: Knobs) -> str:
 
 
 def http_date(moment: float) -> str:
-    """RFC 1123 in GMT with English names under any locale (spec 2.3.1)."""
+    """RFC 1123 in GMT with English names under any locale (reference 2.3.1)."""
     return formatdate(min(moment, _LAST_DATE), usegmt=True)
