@@ -73,7 +73,7 @@ STAGES = (
     Stage("readme", "the README's commands for a checkout, and its links as Galaxy renders them", partial(pytest_folder, folder="readme")),
     Stage("namespace", "the modules against 169.254.169.254 itself, in a network namespace", namespace),
     Stage("soak", "random lives of the daemon's process, by a few seeds; `make soak` runs any number", partial(pytest_folder, folder="soak")),
-    Stage("simulator", "the simulator against the description of the service", partial(pytest_folder, folder="simulator")),
+    Stage("simulator", "the simulator against docs/reference/scheduled-events.md", partial(pytest_folder, folder="simulator")),
     Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
     Stage("transport-oldest", "the same with the requests of Debian 11 and RHEL 9", old_requests.transport),
     Stage("salt-engine", "the logic of Salt's engine without Salt, and a simulated fleet", partial(pytest_folder, folder="salt/engine")),

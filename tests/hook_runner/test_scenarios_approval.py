@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Section 8.4: approvals that get lost, are refused, are led by somebody, or must not be sent."""
+"""docs/reference/scheduled-events.md 8.4: approvals that get lost, are refused, are led by somebody, or must not be sent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Section 8.2: odd documents, old versions and wrong clocks."""
+"""docs/reference/scheduled-events.md 8.2: odd documents, old versions and wrong clocks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Section 8.1 of the description of the service: lives of events, as the daemon deals with them."""
+"""docs/reference/scheduled-events.md 8.1: lives of events, as the daemon deals with them."""
 
 from __future__ import annotations
 

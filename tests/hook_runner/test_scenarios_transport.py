@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Section 8.3: a sick service never looks like the end of an event, and is told of once."""
+"""docs/reference/scheduled-events.md 8.3: a sick service never looks like the end of an event, and is told of once."""
 
 from __future__ import annotations
 

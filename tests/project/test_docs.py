@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What docs/ shows of the helper is true, and all links of docs/ lead somewhere."""
+"""What docs/ shows of the helper and of the service is true, and all links of the documents lead somewhere."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import simulator_process
 import yaml
+from azure_scheduled_events.document import parse_document
 from azure_scheduled_events.policy import ACTIONS, PRESETS
 from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.predicates import PREDICATES
@@ -58,7 +60,15 @@ def test_the_program_of_the_helper_runs() -> None:
     assert ran.stdout.splitlines() == ["appeared Freeze ('vm1',)"], ran.stderr
 
 
-@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_the_document_of_the_reference_is_read_as_it_says() -> None:
+    (shown,) = blocks((DOCS / "reference" / "scheduled-events.md").read_text(encoding="utf-8"), "json")
+    document = parse_document(shown)
+    (event,) = document.events
+    assert (document.incarnation, document.warnings, document.complete) == (7, (), True)
+    assert (event.event_type, event.status, event.resources, event.duration) == ("Freeze", "Scheduled", ("web_0", "web_3"), timedelta(seconds=5))
+
+
+@pytest.mark.parametrize("path", [DOCS.parent / "SECURITY.md", *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name)
 def test_links_lead_to_files_and_headings(path: Path) -> None:
     for link in links(path.read_text(encoding="utf-8")):
         target, _separator, anchor = link.partition("#")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from recipes.printed import REPOSITORY, Printed, printed_in
 
-DOCUMENTS = [path.relative_to(REPOSITORY).as_posix() for pattern in ("README.md", "docs/*.md", "roles/*/README.md") for path in REPOSITORY.glob(pattern)]
+DOCUMENTS = [path.relative_to(REPOSITORY).as_posix() for pattern in ("README.md", "docs/**/*.md", "roles/*/README.md") for path in REPOSITORY.glob(pattern)]
 
 # (document, language) -> the test that takes all blocks of this language from the document, and fails when it does not know one
 WHOLE = {
@@ -22,6 +22,7 @@ WHOLE = {
     ("docs/hook-runner.md", "yaml"): "tests/hook_runner/test_documentation.py",
     ("docs/policies.md", "text"): "tests/project/test_docs.py",
     ("docs/policies.md", "yaml"): "tests/project/test_docs.py",
+    ("docs/reference/scheduled-events.md", "json"): "tests/project/test_docs.py",
     ("docs/salt.md", "sh"): "tests/salt/live/test_guide.py",
     ("docs/salt.md", "yaml"): "tests/salt/live/test_guide.py",
     ("docs/simulator.md", "bash"): "tests/simulator/test_simulated_docs.py",

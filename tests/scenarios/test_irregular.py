@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Sections 8.2 and 8.3: odd documents and a sick service never look like the end of an event."""
+"""docs/reference/scheduled-events.md 8.2 and 8.3: odd documents and a sick service never look like the end of an event."""
 
 from __future__ import annotations
 

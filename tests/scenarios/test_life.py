@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Section 8.1 of the description of the service: lives of events, as a client of the helper sees them."""
+"""docs/reference/scheduled-events.md 8.1: lives of events, as a client of the helper sees them."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from imds_simulator.scenario.knobs import knob_fields
 from imds_simulator.scenario.files import names, parse
 from imds_simulator.scenario.schema_check import schema
 from imds_simulator.cli.control_commands import VERBS
+from tools.citations import cited_in
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "simulator.md").read_text()
@@ -38,7 +39,7 @@ def test_every_knob_stands_in_the_table_with_its_statement_and_meaning():
     rows = {row[0].strip("`"): row for row in table("## Knobs")}
     assert list(rows) == list(knob_fields())
     for name, knob in knob_fields().items():
-        assert rows[name][2] == knob.metadata["spec"]
+        assert rows[name][2] == knob.metadata["statement"]
         assert rows[name][3].startswith(knob.metadata["meaning"])
         assert all("`%s`" % choice in rows[name][3] for choice in knob.metadata["choices"])
 
@@ -61,10 +62,10 @@ def test_every_scenario_every_verb_and_every_key_is_named():
 def test_every_statement_that_the_code_cites_is_listed():
     listed = {row[0] for row in table("## What is simulated")}
     source = "\n".join(file.read_text() for file in PACKAGE.rglob("*.py"))
-    cited = set(re.findall(r"\d(?:\.\d+)+", " ".join(re.findall(r"\(?spec ([\d., and]+)", source))))
-    cited |= {knob.metadata["spec"].split(" ")[0] for knob in knob_fields().values()}
+    cited = {number for number in cited_in(source) if "." in number}
+    cited |= {knob.metadata["statement"].split(" ")[0] for knob in knob_fields().values()}
     sections = {number.rpartition(".")[0] for number in listed}
-    assert {number.rstrip(".") for number in cited} - listed - sections == set()
+    assert cited - listed - sections == set()
 
 
 def test_the_example_scenarios_are_good():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The HTTP contract over real sockets (spec 1; T72)."""
+"""The HTTP contract over real sockets (docs/reference/scheduled-events.md 1; T72)."""
 from __future__ import annotations
 
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Instance metadata (spec 3.2, 3.3)."""
+"""Instance metadata (docs/reference/scheduled-events.md 3.2, 3.3)."""
 from __future__ import annotations
 
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The life of an event (spec 2.1 to 2.4), with a clock that is a number: no second of these tests is real."""
+"""The life of an event (docs/reference/scheduled-events.md 2.1 to 2.4), with a clock that is a number: no second of these tests is real."""
 from __future__ import annotations
 
 import math

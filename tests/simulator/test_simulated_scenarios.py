@@ -68,7 +68,7 @@ def test_a_good_file_becomes_a_scenario():
     (("vm2: {zone: 1}", "vm2: {listen: 'a:1', source: 10.0.0.1}"),
      "f.yaml:7: groups.web.vms.vm2.source: a VM is known either by its own listen address or by its source address"),
     (("kind: availability_set", "kind: standalone\n    orchestration: flexible"), "f.yaml:5: groups.web.orchestration: only a scale_set has orchestration"),
-    (("kind: availability_set", "kind: scale_set"), "f.yaml:6: groups.web.vms.vm1: an instance of a uniform scale set is called web_NUMBER (spec 3.2)"),
+    (("kind: availability_set", "kind: scale_set"), "f.yaml:6: groups.web.vms.vm1: an instance of a uniform scale set is called web_NUMBER (reference 3.2)"),
     (("resources: [vm1]", "resources: [vm1]}\n  - {name: e, type: Freeze, resources: [vm2]"), "f.yaml:10: events[1].name: events[0] is called e already"),
     (("groups:", "knobs: {etagg: off}\ngroups:"), "f.yaml:2: knobs.etagg: there is no knob 'etagg' (did you mean etag?)"),
     (("groups:", "knobs: {etag: 7}\ngroups:"), "f.yaml:2: knobs.etag: knob etag: 7 is not on or off"),
@@ -116,7 +116,7 @@ def test_cross_references():
         "f.yaml:4: groups.b.vms.b1.listen: a1 has the address h:1 already",
         "f.yaml:4: groups.b.vms.b2.source: a2 has the address 10.0.0.1 already",
         "f.yaml:4: groups.b.vms.a1: a VM of this name is in group a already (use resource_name for equal Azure names)",
-        "f.yaml:8: events[1].resources: VMs of a standalone group share no event: one event each (spec 3.1.1)",
+        "f.yaml:8: events[1].resources: VMs of a standalone group share no event: one event each (reference 3.1.1)",
         "f.yaml:11: faults[0].vm: a2 shares its listening address with others (it is known by source address), and one cannot refuse "
         "one client of a shared listener: use reset"]
 
@@ -124,7 +124,7 @@ def test_cross_references():
 def test_events_stay_in_one_group():
     text = TWO_GROUPS.replace(", a1: }}", "}}").replace("listen: 'h:1'}, b2: {source: 10.0.0.1}", "listen: 'h:2'}")
     found = errors(text)
-    assert found[0] == "f.yaml:7: events[0].resources[1]: b1 is in group b, but a1 in group a: an event concerns one group (spec 3.1.1)"
+    assert found[0] == "f.yaml:7: events[0].resources[1]: b1 is in group b, but a1 in group a: an event concerns one group (reference 3.1.1)"
     assert "f.yaml:9: events[2].changes[0].resources: an event cannot move to another group" in found
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Who sees what, DocumentIncarnation, and enabling (spec 2.5, 3.1, 4.1; T74, T75)."""
+"""Who sees what, DocumentIncarnation, and enabling (docs/reference/scheduled-events.md 2.5, 3.1, 4.1; T74, T75)."""
 from __future__ import annotations
 
 import pytest

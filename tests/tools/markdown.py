@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Links and headings of a Markdown text."""
+"""Links, headings and anchors of a Markdown text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import re
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+ANCHOR = re.compile(r"<a id=\"([\w-]+)\"></a>")
 
 
 def links(text: str) -> list[str]:
@@ -18,5 +19,6 @@ def links(text: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """The names by which a link leads to a heading."""
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(FENCED.sub("", text))}
+    """The names by which a link leads to a heading or an anchor."""
+    shown = FENCED.sub("", text)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(shown)} | set(ANCHOR.findall(shown))

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What happened between two documents, told by EventId (spec 2.1, 2.5.7, 6.2.12).
+"""What happened between two documents, told by EventId (docs/reference/scheduled-events.md 2.1, 2.5.7, 6.2.12).
 
 Not by value (Scheduled and Started are one event) and not by DocumentIncarnation (it skips, repeats and goes back).
 """

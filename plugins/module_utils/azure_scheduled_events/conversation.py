@@ -14,7 +14,7 @@ from .imds import Imds
 from .named_tuple import NamedTuple
 from .pacing import Pacer
 
-# seconds for one answer, once IMDS has answered at all, and before it ever has (spec 1.8)
+# seconds for one answer, once IMDS has answered at all, and before it ever has (docs/reference/scheduled-events.md 1.8)
 ONE_ANSWER = 10.0
 FIRST_ANSWER = 130.0
 # for what a call can do without

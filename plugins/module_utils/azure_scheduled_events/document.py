@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The document of Scheduled Events as immutable values (spec 1.3, 1.4, 2.3).
+"""The document of Scheduled Events as immutable values (docs/reference/scheduled-events.md 1.3, 1.4, 2.3).
 
 The document is untrusted: fields are missing in old api-versions, new types and fields may come, dates are sometimes
 broken. One bad event never costs the others, and nothing that cannot be read is taken for "no events".
@@ -64,11 +64,11 @@ class ScheduledEvent(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The identity of the event: its id with letter case folded (spec 1.4.3)."""
+        """The identity of the event: its id with letter case folded (reference 1.4.3)."""
         return self.event_id.casefold()
 
     def seconds_left(self, now: datetime) -> float:
-        """Seconds until the event may start, never negative; an unknown time counts as "now" (spec 2.3.4).
+        """Seconds until the event may start, never negative; an unknown time counts as "now" (reference 2.3.4).
 
         now: the current time as an aware datetime, best by the server's own clock (EventDocument.server_time).
         """
@@ -95,7 +95,7 @@ class EventDocument(NamedTuple):
     """What one good answer said.
 
     Attributes:
-        incarnation: DocumentIncarnation, or None where missing; it may skip, repeat and go back (spec 2.5).
+        incarnation: DocumentIncarnation, or None where missing; it may skip, repeat and go back (reference 2.5).
         events: the readable events, one per id.
         warnings: one sentence for each oddity that was tolerated.
         complete: False when an entry had to be left out; then nobody may conclude that an event is gone.
@@ -121,7 +121,7 @@ def parse_document(text: Union[str, bytes]) -> EventDocument:
     """Read the body of a good answer of ``/metadata/scheduledevents``.
 
     Returns an EventDocument, possibly with warnings. Raises ImdsUnreadable for whatever is not an object with a list
-    of events (spec 1.4.13, T47): that is "unknown", never "no events".
+    of events (reference 1.4.13, T47): that is "unknown", never "no events".
     """
     raw = _load(text)
     entries = raw.get("Events")
@@ -228,7 +228,7 @@ def _joined(one: Optional[str], two: Optional[str]) -> Optional[str]:
 def _word(
     entry: dict[str, Any], name: str, known: tuple[str, ...], about: str, notes: _Notes, optional: bool = False
 ) -> Optional[str]:
-    """A member that should be one of a few words: in its usual spelling where known (spec 1.4.8), else as it came."""
+    """A member that should be one of a few words: in its usual spelling where known (reference 1.4.8), else as it came."""
     value = entry.get(name)
     if value is None or value == "":
         if not optional:

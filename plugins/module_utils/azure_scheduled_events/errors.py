@@ -16,7 +16,7 @@ class ImdsError(Exception):
     Attributes:
         endpoint: base URL that was asked, or None where the error arose before a request.
         status: HTTP status of the answer, or None where there was none.
-        retryable: whether the same request may succeed later without anybody changing anything (spec 1.6).
+        retryable: whether the same request may succeed later without anybody changing anything (docs/reference/scheduled-events.md 1.6).
         retry_after: seconds to wait as asked for by the server, or None.
     """
 

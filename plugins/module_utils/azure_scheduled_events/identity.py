@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which resource name is this VM, and which events concern it (spec 3.2).
+"""Which resource name is this VM, and which events concern it (docs/reference/scheduled-events.md 3.2).
 
 The name is ``compute.name`` of the instance metadata. It is never derived from the hostname, which differs for every
 scale set and most Windows VMs.
@@ -15,7 +15,7 @@ from .errors import OwnNameUnknown
 
 
 def own_name(instance: Mapping[str, Any]) -> Optional[str]:
-    """``compute.name`` of an instance document, or None where IMDS left it out (spec 3.3: partial data happen)."""
+    """``compute.name`` of an instance document, or None where IMDS left it out (reference 3.3: partial data happen)."""
     compute = instance.get("compute")
     name = compute.get("name") if isinstance(compute, Mapping) else None
     return name if isinstance(name, str) and name else None
@@ -51,7 +51,7 @@ def concerns_only(event: ScheduledEvent, name: Optional[str]) -> bool:
 
 
 def leader_rank(event: ScheduledEvent, name: Optional[str]) -> Optional[int]:
-    """Place of the VM of that name in ``Resources``, from 0, or None: the order in which VMs take the lead (spec 2.2.5).
+    """Place of the VM of that name in ``Resources``, from 0, or None: the order in which VMs take the lead (reference 2.2.5).
 
     Raises OwnNameUnknown where the name is not known.
     """

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The conversation with the Instance Metadata Service: what is asked, and what each answer means (spec 1)."""
+"""The conversation with the Instance Metadata Service: what is asked, and what each answer means (docs/reference/scheduled-events.md 1)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _HEADERS = {
     "User-Agent": "azure-scheduled-events",
 }
 _CONNECT_TIMEOUT = 3.0
-# without any call for a day the service is switched off, and the next answer is slow like the first (spec 4.1.3)
+# without any call for a day the service is switched off, and the next answer is slow like the first (reference 4.1.3)
 _SLEEPS_AFTER = 24 * 3600.0
-# 304 is used but not relied on: this often the whole document is asked for again (spec 1.2.7)
+# 304 is used but not relied on: this often the whole document is asked for again (reference 1.2.7)
 _CONFIRM_EVERY = 60.0
-# spec 1.6: asking again without a change cannot help
+# reference 1.6: asking again without a change cannot help
 _NOT_RETRYABLE = (400, 401, 403, 405)
 _NOT_IMDS = (401, 403, 407, 502, 504)
 
@@ -53,12 +53,12 @@ class Imds:
     """A client of one VM's IMDS. It makes one attempt per call, never sleeps, and is not for several threads at once.
 
     Args:
-        endpoint: base URL, or "auto": the usual address, else one that DHCP named (spec 4.5).
+        endpoint: base URL, or "auto": the usual address, else one that DHCP named (reference 4.5).
         api_version: of Scheduled Events; a list asks for fall-back in that order: after a version error the call
             raises as ever, and the next call uses the next version.
         timeout: wall-clock limit in seconds of one whole answer.
         first_timeout: seconds that the first good answer of scheduled events may take to begin, also after a day of
-            silence: the service is being switched on meanwhile, for up to two minutes (spec 1.8.1).
+            silence: the service is being switched on meanwhile, for up to two minutes (reference 1.8.1).
         max_bytes: longest answer that is read.
         clock: monotonic seconds.
 
@@ -108,7 +108,7 @@ class Imds:
         return self._sent_before + (0 if self._transport is None else self._transport.requests_sent)
 
     def events(self, within: Optional[float] = None) -> EventDocument:
-        """The present document of scheduled events. The first call on a VM switches the service on (spec 4.1).
+        """The present document of scheduled events. The first call on a VM switches the service on (reference 4.1).
 
         An answer with the same bytes as the one before gives the same events: ``events`` is the same object then.
         """
@@ -151,7 +151,7 @@ class Imds:
         return _Cached(etag, headers, document, self._clock())
 
     def approve(self, event_ids: Union[str, Iterable[str]], within: Optional[float] = None) -> None:
-        """Approve events, which releases every VM in their ``Resources``. Safe to repeat (spec 1.5).
+        """Approve events, which releases every VM in their ``Resources``. Safe to repeat (reference 1.5).
 
         After an error nobody knows whether the approval arrived: look at the events again before the next attempt.
         """
@@ -166,7 +166,7 @@ class Imds:
         self._answered = self._clock()
 
     def instance(self, within: Optional[float] = None) -> dict[str, Any]:
-        """The instance metadata document of this VM: an object with ``compute`` and ``network`` (spec 3.3)."""
+        """The instance metadata document of this VM: an object with ``compute`` and ``network`` (reference 3.3)."""
         path = _INSTANCE_PATH % INSTANCE_API_VERSION
         answer = self._exchange("GET", path, _HEADERS, None, self._timeout, within)
         try:
@@ -286,7 +286,7 @@ def checked_endpoint(endpoint: str) -> str:
 
 
 def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
-    """The message and the list of versions of an error answer, as far as it has the shape of IMDS errors (spec 1.6)."""
+    """The message and the list of versions of an error answer, as far as it has the shape of IMDS errors (reference 1.6)."""
     try:
         raw = json.loads(body.decode("utf-8"), strict=False)
     except (ValueError, RecursionError):

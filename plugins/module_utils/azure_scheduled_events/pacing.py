@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""When to ask IMDS again: the poll interval, the retry table of spec 1.6, and never more than 5 requests a second."""
+"""When to ask IMDS again: the poll interval, the retry table of docs/reference/scheduled-events.md 1.6, and never more than 5 requests a second."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Pacer:
         return min(grown * (1.0 + retries.jitter * self._jitter()), longest)
 
     def is_outage(self) -> bool:
-        """Whether the trouble is worth an alarm: a 410 is not before its window of 70 s has passed (spec 1.6)."""
+        """Whether the trouble is worth an alarm: a 410 is not before its window of 70 s has passed (reference 1.6)."""
         if self.error is None or self.failing_since is None:
             return False
         return self.error.status != 410 or self.clock() - self.failing_since >= _UPDATE_WINDOW

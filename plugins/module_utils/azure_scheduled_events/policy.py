@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rules that say what to do about an event, and why (spec 7). Pure: nothing is asked, sent or remembered here.
+"""Rules that say what to do about an event, and why (docs/reference/scheduled-events.md 7). Pure: nothing is asked, sent or remembered here.
 
 The first rule that matches decides. Where none does nothing is approved. An event with a type, status, source or
 resource type that this version does not know never matches a rule that approves.
@@ -23,7 +23,7 @@ ACTIONS = ("prepare", "approve", "recover", "notify", "hold", "emergency", "log"
 
 PRESETS: dict[str, list[dict[str, Any]]] = {
     "observe": [{"name": "only watch", "when": {}, "do": ["log"]}],
-    # the Python sample of Microsoft's documentation, limited to events that concern this VM (spec 7.2)
+    # the Python sample of Microsoft's documentation, limited to events that concern this VM (reference 7.2)
     "documented": [
         {"name": "running already", "when": {"status": "Started"}, "do": ["log"]},
         {"name": "asked for by a user", "when": {"concerns_me": True, "source": "User"}, "do": ["approve"]},

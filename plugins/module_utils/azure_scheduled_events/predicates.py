@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The words that a policy's ``when`` understands (spec 7.4): each makes a test out of its value.
+"""The words that a policy's ``when`` understands (docs/reference/scheduled-events.md 7.4): each makes a test out of its value.
 
 A maker takes the value as written and returns a function of (event, situation). It raises ValueError for a value that
 it cannot use; the policy adds the place where that stands.

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""One HTTP exchange with IMDS, within a wall-clock limit (spec 1.8.5, 4.4).
+"""One HTTP exchange with IMDS, within a wall-clock limit (docs/reference/scheduled-events.md 1.8.5, 4.4).
 
 The only file that knows ``requests``. No proxy, no redirect, no cookie, no content coding; a request is prepared once
 and goes through the session's adapter, which spares most of what ``Session.send`` adds for other kinds of servers.

@@ -2,8 +2,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """A local stand-in for Azure Scheduled Events and the parts of instance metadata that go with it.
 
-"spec" in docstrings means docs/simulator.md, whose statement numbers are those of the behaviour
-reference that this simulator follows.
+Docstrings and messages cite statements of docs/reference/scheduled-events.md as "reference NUMBER".
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Which api-versions exist, and what each adds (spec 1.3 and 3.3)."""
+"""Which api-versions exist, and what each adds (docs/reference/scheduled-events.md 1.3 and 3.3)."""
 from __future__ import annotations
 
 from typing import Mapping
@@ -8,7 +8,7 @@ from typing import Mapping
 SCHEDULED_EVENTS_VERSIONS = (
     "2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01",
 )
-# the only version that answers without the Metadata header, and puts "_" before IaaS names (spec 1.2.2, 3.2)
+# the only version that answers without the Metadata header, and puts "_" before IaaS names (reference 1.2.2, 3.2)
 PREVIEW_VERSION = "2017-03-01"
 LATEST_EVENTS_VERSION = SCHEDULED_EVENTS_VERSIONS[-1]
 
@@ -41,5 +41,5 @@ COMPUTE_FIELD_SINCE: Mapping[str, str] = {
 
 
 def newest(versions: tuple[str, ...]) -> list[str]:
-    """The three newest, newest first, as a version error lists them (spec 1.6)."""
+    """The three newest, newest first, as a version error lists them (reference 1.6)."""
     return sorted(versions, reverse=True)[:3]

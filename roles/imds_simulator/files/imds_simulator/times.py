@@ -47,5 +47,5 @@ def iso(moment: float) -> str:
 
 
 def http_date(moment: float) -> str:
-    """RFC 1123 in GMT with English names under any locale (spec 2.3.1)."""
+    """RFC 1123 in GMT with English names under any locale (docs/reference/scheduled-events.md 2.3.1)."""
     return formatdate(min(moment, _LAST_DATE), usegmt=True)

@@ -75,7 +75,7 @@ class Approvals:
         self._in_flight: set[int] = set()
         self._not_before: dict[int, float] = {}
         self._errors_in_a_row: dict[int, int] = {}
-        # those whose last request went wrong: nobody knows what became of it until the events are looked at again (spec 1.5)
+        # those whose last request went wrong: nobody knows what became of it until the events are looked at again (docs/reference/scheduled-events.md 1.5)
         self._unsure: set[int] = set()
         # whether the last look at the events brought nothing, so that they may not be any more what was judged
         self._blind = False

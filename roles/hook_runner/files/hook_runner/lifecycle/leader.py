@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Who of an event's VMs approves it, since one approval releases all of them (spec 2.2.4, 2.2.5)."""
+"""Who of an event's VMs approves it, since one approval releases all of them (docs/reference/scheduled-events.md 2.2.4, 2.2.5)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from hook_runner.clock import ANSWERS_NEEDED
 # one request may take so long beyond its own limit before the loop counts as stuck
 SLACK = 20.0
 _APPROVAL_TIMEOUT = 5.0
-# after so long without an answer the service may have been switched off, and is slow again (spec 4.1.3)
+# after so long without an answer the service may have been switched off, and is slow again (docs/reference/scheduled-events.md 4.1.3)
 _SILENCE = 23 * 3600.0
 _NAME_PAUSE = 5.0
 # the first look may have to wait for minutes, while the name is known at once

@@ -133,7 +133,7 @@ class _Doors:
         return web.json_response({"incarnation": happened[0].detail["incarnation"]})
 
     async def disable(self, request: web.Request) -> web.Response:
-        """Let a group forget that it ever enabled the service, as after 24 h of silence (spec 4.1.3)."""
+        """Let a group forget that it ever enabled the service, as after 24 h of silence (docs/reference/scheduled-events.md 4.1.3)."""
         engine, group = self._engine, await self._group(await fields(request, {"group"}, {"group"}))
         scopes = [scope for scope in engine.world.scopes() if scope.group == group and scope.enabled_at is not None]
         for scope in scopes:

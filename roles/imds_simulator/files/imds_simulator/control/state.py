@@ -33,7 +33,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
 
 
 def event_state(event: LiveEvent) -> dict[str, Any]:
-    """One event with what IMDS shows of it and what it hides (spec 2.6)."""
+    """One event with what IMDS shows of it and what it hides (docs/reference/scheduled-events.md 2.6)."""
     content = event.content
     return {
         "name": event.name, "id": event.id, "group": event.group, "status": event.status, "type": content.type,

@@ -25,13 +25,13 @@ _LIFE_DESCRIPTION = {
     ("Redeploy", "User"): "Virtual machine is going to be redeployed as requested by authorized user.",
 }
 _FAILURE_DESCRIPTION = "Virtual machine has encountered a failure."
-# medians of spec 2.4.6; every other type is -1, "unknown or not applicable"
+# medians of docs/reference/scheduled-events.md 2.4.6; every other type is -1, "unknown or not applicable"
 _LIFE_DURATION = {"Freeze": 9}
 
 
 @dataclass(frozen=True)
 class Content:
-    """The members of an event that clients see (spec 1.4), apart from its id, status and NotBefore."""
+    """The members of an event that clients see (reference 1.4), apart from its id, status and NotBefore."""
 
     type: str
     resources: tuple[str, ...]
@@ -93,7 +93,7 @@ class LiveEvent:
 
 
 def content_of(plan: EventPlan, knobs: Knobs) -> Content:
-    """What ``plan`` leaves open, filled in with the values that Azure typically shows (spec 1.4, 2.4.6)."""
+    """What ``plan`` leaves open, filled in with the values that Azure typically shows (reference 1.4, 2.4.6)."""
     failure = plan.starts == HARDWARE_FAILURE
     kind = plan.type or knobs.hardware_failure_type
     usual_source = knobs.terminate_source if kind == "Terminate" else (
@@ -112,17 +112,17 @@ def content_of(plan: EventPlan, knobs: Knobs) -> Content:
 
 
 def notice_of(plan: EventPlan, kind: str, knobs: Knobs) -> float:
-    """Simulated seconds from appearance to NotBefore (spec 2.4)."""
+    """Simulated seconds from appearance to NotBefore (reference 2.4)."""
     return knobs.notice_overrides[kind] if plan.notice is None else plan.notice
 
 
 def started_for(plan: EventPlan, kind: str, knobs: Knobs) -> float:
-    """Simulated seconds from Started to removal (spec 2.4.5, 2.4.6)."""
+    """Simulated seconds from Started to removal (reference 2.4.5, 2.4.6)."""
     return knobs.started_duration[kind] if plan.started_for is None else plan.started_for
 
 
 def whole_second(moment: float) -> int:
-    """NotBefore as a whole second that is never earlier than ``moment`` (spec 2.3.1)."""
+    """NotBefore as a whole second that is never earlier than ``moment`` (reference 2.3.1)."""
     # a microsecond of grace: 900 s after a whole second is that second, whatever binary fractions say
     return math.ceil(moment - 1e-6)
 
@@ -130,7 +130,7 @@ def whole_second(moment: float) -> int:
 def impact_of(event: LiveEvent) -> Optional[tuple[str, float]]:
     """(event type, simulated seconds) of the interruption that a start brings; None when there is none.
 
-    Infinity stands for "until the event is removed". A Reboot may turn out to be a freeze (spec 2.4.8).
+    Infinity stands for "until the event is removed". A Reboot may turn out to be a freeze (reference 2.4.8).
     """
     kind = event.plan.actual or event.content.type
     if event.plan.impact_for is not None:

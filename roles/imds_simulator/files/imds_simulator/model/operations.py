@@ -20,7 +20,7 @@ class Impossible(ValueError):
 
 
 def approvable(world: World, vm: Vm, ids: Sequence[str]) -> dict[str, list[LiveEvent]]:
-    """For each id the events that ``vm`` may approve under it: any of its scope (spec 1.5, 3.1.1)."""
+    """For each id the events that ``vm`` may approve under it: any of its scope (docs/reference/scheduled-events.md 1.5, 3.1.1)."""
     fold = str.upper if world.knobs.id_case == "fold" else str
     by_id: dict[str, list[LiveEvent]] = {}
     for event in world.seen_by(world.scope_for(vm)):
@@ -43,7 +43,7 @@ def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[LiveE
 
 
 def fail(simulation: Simulation, vms: Sequence[str], kind: Optional[str], name: str, now: float) -> tuple[LiveEvent, list[Happening]]:
-    """The hardware under ``vms`` fails: an event that is Started from its first moment (spec 2.1 transition 4)."""
+    """The hardware under ``vms`` fails: an event that is Started from its first moment (reference 2.1 transition 4)."""
     return schedule(simulation, EventPlan(name=name, resources=tuple(vms), type=kind, starts=HARDWARE_FAILURE), now)
 
 
@@ -52,7 +52,7 @@ def change(simulation: Simulation, event: LiveEvent, what: Change, now: float) -
     if event.status == GONE:
         raise Impossible("event %s is over" % event.name)
     if what.action == "cancel" and event.status == STARTED:
-        raise Impossible("event %s is Started; only a Scheduled event can be cancelled (spec 2.1), use complete" % event.name)
+        raise Impossible("event %s is Started; only a Scheduled event can be cancelled (reference 2.1), use complete" % event.name)
     if event.status == PLANNED and (what.action == "impact" or what.notice is not None or what.status is not None):
         raise Impossible("event %s has not appeared yet: it has no NotBefore, status or impact to change" % event.name)
     if what.action in ("approve", "release") and event.status != SCHEDULED:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What one group of clients shares: enabling, and DocumentIncarnation (spec 2.5, 4.1)."""
+"""What one group of clients shares: enabling, and DocumentIncarnation (docs/reference/scheduled-events.md 2.5, 4.1)."""
 from __future__ import annotations
 
 import math
@@ -26,13 +26,13 @@ class Scope:
     expired: bool = False
 
     def changed(self, step: int) -> None:
-        """Count one visible change (spec 2.5.1)."""
-        # a step may go back (spec 2.5.6), but not below 0
+        """Count one visible change (reference 2.5.1)."""
+        # a step may go back (reference 2.5.6), but not below 0
         self.incarnation = max(0, self.incarnation + step)
         self.revision += 1
 
     def idle(self, now: float, knobs: Knobs, speed: float) -> bool:
-        """Whether the silence before ``now`` was long enough to disable the service (spec 4.1.3)."""
+        """Whether the silence before ``now`` was long enough to disable the service (reference 4.1.3)."""
         if self.expired:
             return True
         if self.last_request is None or not knobs.idle_disable:
@@ -43,7 +43,7 @@ class Scope:
         return self.enabled_at is not None and self.enabled_at <= now and not self.idle(now, knobs, speed)
 
     def asked(self, now: float, knobs: Knobs, speed: float) -> bool:
-        """Note a request; True when it is the one that enables the service (spec 4.1.1)."""
+        """Note a request; True when it is the one that enables the service (reference 4.1.1)."""
         expired = self.idle(now, knobs, speed)
         self.last_request = now
         if self.enabled_at is not None and not expired:
@@ -58,6 +58,6 @@ class Scope:
         return True
 
     def unveil(self) -> None:
-        """Show the events that were withheld after enabling (spec 4.1.2)."""
+        """Show the events that were withheld after enabling (reference 4.1.2)."""
         self.veiled, self.veiled_until = False, math.inf
         self.revision += 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""When the next thing happens to an event: pure functions of its state (spec 2.2)."""
+"""When the next thing happens to an event: pure functions of its state (docs/reference/scheduled-events.md 2.2)."""
 from __future__ import annotations
 
 from itertools import chain
@@ -26,8 +26,8 @@ def next_of(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: f
 def start_moment(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: float) -> float:
     """NotBefore, or earlier once everybody concerned has agreed.
 
-    Everybody: the group itself, the other tenants on the hardware (spec 2.2.3), and for a delete operation the
-    other instances of the batch that are still waiting (spec 2.2.8).
+    Everybody: the group itself, the other tenants on the hardware (reference 2.2.3), and for a delete operation the
+    other instances of the batch that are still waiting (reference 2.2.8).
     """
     if not knobs.approval_shortens:
         return float(event.not_before)

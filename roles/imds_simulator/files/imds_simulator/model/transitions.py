@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What happens to an event at each step of its life (spec 2.1); each returns what there is to report."""
+"""What happens to an event at each step of its life (docs/reference/scheduled-events.md 2.1); each returns what there is to report."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ def carry_out(world: World, event: LiveEvent, due: Due, moment: float) -> list[H
 
 
 def appear(world: World, event: LiveEvent, moment: float) -> list[Happening]:
-    """Absent -> Scheduled, or straight to Started (spec 2.1 transitions 1 and 4)."""
+    """Absent -> Scheduled, or straight to Started (reference 2.1 transitions 1 and 4)."""
     plan, knobs = event.plan, world.knobs
     event.status = SCHEDULED
     event.not_before = whole_second(moment + world.wall(notice_of(plan, event.content.type, knobs)))
@@ -46,7 +46,7 @@ def appear(world: World, event: LiveEvent, moment: float) -> list[Happening]:
 
 
 def start(world: World, event: LiveEvent, moment: float, why: str) -> list[Happening]:
-    """Scheduled -> Started: same id, NotBefore blank (spec 2.1 transition 2)."""
+    """Scheduled -> Started: same id, NotBefore blank (reference 2.1 transition 2)."""
     first_time = event.started_at is None
     event.status, event.started_at = STARTED, moment
     event.ends_at = moment + world.wall(started_for(event.plan, event.content.type, world.knobs))
@@ -57,7 +57,7 @@ def start(world: World, event: LiveEvent, moment: float, why: str) -> list[Happe
 
 
 def remove(world: World, event: LiveEvent, moment: float, what: str) -> list[Happening]:
-    """The event is over or cancelled: gone from the document (spec 2.1 transitions 3 and 5)."""
+    """The event is over or cancelled: gone from the document (reference 2.1 transitions 3 and 5)."""
     scopes = world.scopes_seeing(event) if event.visible else []
     event.status, event.gone_at, event.cancelled = GONE, moment, what == "cancelled"
     event.pending = []
@@ -86,7 +86,7 @@ def change(world: World, event: LiveEvent, what: Change, moment: float) -> list[
 
 
 def approve(world: World, event: LiveEvent, by: str, moment: float) -> list[Happening]:
-    """Note an approval by a VM or the control plane; nothing visible happens yet (spec 1.5, 2.5.8)."""
+    """Note an approval by a VM or the control plane; nothing visible happens yet (reference 1.5, 2.5.8)."""
     if event.status != SCHEDULED or by in event.approvals:
         return []
     event.approvals[by] = moment
@@ -100,7 +100,7 @@ def approve(world: World, event: LiveEvent, by: str, moment: float) -> list[Happ
 
 
 def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list[Happening]:
-    """DocumentIncarnation jumps or goes back although no event changed (spec 2.5.3, 2.5.6)."""
+    """DocumentIncarnation jumps or goes back although no event changed (reference 2.5.3, 2.5.6)."""
     scopes = {id(scope): scope for scope in map(world.scope_for, world.groups[step.group].vms)}.values()
     for scope in scopes:
         scope.changed((scope.incarnation if step.to is None else step.to) + step.add - scope.incarnation)
@@ -124,7 +124,7 @@ def _edit(world: World, event: LiveEvent, what: Change, moment: float) -> list[H
     if what.status == STARTED and event.status == SCHEDULED:
         return start(world, event, moment, "changed")
     if what.status == SCHEDULED and event.status == STARTED:
-        # officially impossible (spec 2.1 "backward"), but clients must survive it (T31)
+        # officially impossible (reference 2.1 "backward"), but clients must survive it (T31)
         event.status, event.approvals, event.approved_at = SCHEDULED, {}, None
     if event.visible and before != _shown(world, event):
         scopes += [scope for scope in world.scopes_seeing(event) if scope not in scopes]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The state of the simulated service: groups, their scopes, their events (spec 2 and 3), and questions about it."""
+"""The state of the simulated service: groups, their scopes, their events (docs/reference/scheduled-events.md 2 and 3), and questions about it."""
 from __future__ import annotations
 
 import uuid
@@ -18,7 +18,7 @@ _KEEP_GONE = 1000
 
 
 def new_event_id() -> str:
-    """An upper-case GUID, unique over restarts (spec 1.4.3, T73)."""
+    """An upper-case GUID, unique over restarts (reference 1.4.3, T73)."""
     return str(uuid.uuid4()).upper()
 
 
@@ -118,7 +118,7 @@ class World:
         return scope
 
     def scopes_seeing(self, event: LiveEvent) -> list[Scope]:
-        """Every scope in whose document the event is, or would be, listed (spec 3.1)."""
+        """Every scope in whose document the event is, or would be, listed (reference 3.1)."""
         group = self.groups[event.group]
         whole = not group.own_events_only and not self.knobs.zone_split
         vms = group.vms[:1] if whole else [self.vms[name] for name in event.content.resources]

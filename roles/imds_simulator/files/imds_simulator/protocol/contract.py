@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The HTTP contract (spec 1): what is refused and how, and what is answered. Pure but for the world's state."""
+"""The HTTP contract (docs/reference/scheduled-events.md 1): what is refused and how, and what is answered. Pure but for the world's state."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Answer:
 
 
 def refusal(ask: Ask, knobs: Knobs) -> Optional[Reply]:
-    """The error for a request that breaks the rules of spec 1.1 to 1.3, None for a good one."""
+    """The error for a request that breaks the rules of reference 1.1 to 1.3, None for a good one."""
     target = ask.target
     if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
         return error(404, "Not found. The requested path does not exist")
@@ -98,7 +98,7 @@ class Service:
         return self._instances.answer(vm.group, vm.name, ask.target.version or "", ask.target.below, wanted)
 
     def events(self, ask: Ask, vm: Vm) -> Reply:
-        """Answer a GET of the document (spec 1.4), 304 when the client has it already (spec 1.2.7)."""
+        """Answer a GET of the document (reference 1.4), 304 when the client has it already (reference 1.2.7)."""
         document = self.documents.document(self.world.scope_for(vm), ask.target.version or "")
         if not self.world.knobs.etag:
             return Reply(200, document.body, JSON_TYPE)
@@ -109,7 +109,7 @@ class Service:
         return Reply(200, document.body, JSON_TYPE, headers)
 
     def approve(self, ask: Ask, vm: Vm, body: bytes, now: float) -> Answer:
-        """Answer a POST by the table of spec 1.5."""
+        """Answer a POST by the table of reference 1.5."""
         knobs = self.world.knobs
         if len(body) > knobs.max_body:
             return _refused(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Instance metadata of a VM (spec 3.3): built from its group, then whatever the scenario overrides."""
+"""Instance metadata of a VM (docs/reference/scheduled-events.md 3.3): built from its group, then whatever the scenario overrides."""
 from __future__ import annotations
 
 import uuid
@@ -80,7 +80,7 @@ def _network(group: Group, vm: Vm) -> dict[str, Any]:
 
 
 def _hostname(group: Group, number: str) -> str:
-    """The host name of a uniform instance: prefix and six base-36 digits (spec 3.2.1)."""
+    """The host name of a uniform instance: prefix and six base-36 digits (reference 3.2.1)."""
     value, digits = int(number) if number.isdigit() else 0, ""
     while value:
         value, rest = divmod(value, 36)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Answers to ``/metadata/instance`` and its subtrees (spec 3.3)."""
+"""Answers to ``/metadata/instance`` and its subtrees (docs/reference/scheduled-events.md 3.3)."""
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence
@@ -32,7 +32,7 @@ class InstanceMetadata:
 
 
 def element(document: Mapping[str, Any], path: Sequence[str], wanted: str) -> Reply:
-    """One element of ``document``; names match in any letter case, as the path does (spec 1.1.3)."""
+    """One element of ``document``; names match in any letter case, as the path does (reference 1.1.3)."""
     found: Any = document
     for name in path:
         found = _child(found, name)

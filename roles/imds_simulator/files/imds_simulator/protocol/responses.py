@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""An HTTP answer as a value, and the error bodies of spec 1.6."""
+"""An HTTP answer as a value, and the error bodies of docs/reference/scheduled-events.md 1.6."""
 from __future__ import annotations
 
 import json
@@ -32,7 +32,7 @@ class Reply:
 
 
 def compact(value: Any) -> bytes:
-    """JSON as IMDS writes it: no spaces, members in the order given (spec 1.4.2)."""
+    """JSON as IMDS writes it: no spaces, members in the order given (reference 1.4.2)."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
@@ -41,7 +41,7 @@ def json_reply(value: Any, status: int = 200, headers: tuple[tuple[str, str], ..
 
 
 def error(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
-    """The general error shape (spec 1.6)."""
+    """The general error shape (reference 1.6)."""
     return json_reply({"error": message}, status, headers)
 
 

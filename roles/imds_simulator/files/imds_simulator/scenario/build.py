@@ -45,7 +45,7 @@ def event_from(data: Mapping[str, Any], name: str) -> EventPlan:
         at=parse_duration(data.get("at", 0)),
         after=data.get("after"),
         starts=data.get("starts", "by_notice"),
-        # IMDS shows ids in upper case (spec 1.4.3)
+        # IMDS shows ids in upper case (docs/reference/scheduled-events.md 1.4.3)
         id=data["id"].upper() if "id" in data else None,
         source=data.get("source"),
         description=data.get("description"),

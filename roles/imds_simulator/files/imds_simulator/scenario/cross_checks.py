@@ -104,7 +104,7 @@ def _vms(data: Mapping[str, Any]) -> Found:
             homes.setdefault(name, group_name)
             stem, _mark, number = vm.get("resource_name", name).rpartition("_")
             if uniform and (stem != group_name or not number.isdigit()):
-                yield here, "an instance of a uniform scale set is called %s_NUMBER (spec 3.2)" % group_name
+                yield here, "an instance of a uniform scale set is called %s_NUMBER (reference 3.2)" % group_name
             yield from _addresses(vm, here, name, addresses)
 
 
@@ -130,12 +130,12 @@ def _resources(names: list[str], path: Path, groups: Mapping[str, Any], group_of
         if name not in group_of:
             yield path + (index,), _unknown("VM", name, group_of)
         elif group_of[name] != group_of[known[0]]:
-            yield path + (index,), "%s is in group %s, but %s in group %s: an event concerns one group (spec 3.1.1)" % (
+            yield path + (index,), "%s is in group %s, but %s in group %s: an event concerns one group (reference 3.1.1)" % (
                 name, group_of[name], known[0], group_of[known[0]])
     if len(names) > 1 and known:
         group = groups[group_of[known[0]]]
         if group.get("kind") == "standalone":
-            yield path, "VMs of a standalone group share no event: one event each (spec 3.1.1)"
+            yield path, "VMs of a standalone group share no event: one event each (reference 3.1.1)"
 
 
 def _names_of_events(events: Any, unsound: frozenset[Path]) -> Found:

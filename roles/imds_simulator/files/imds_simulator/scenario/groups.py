@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""VMs and the groups that share a document (spec 3.1)."""
+"""VMs and the groups that share a document (docs/reference/scheduled-events.md 3.1)."""
 from __future__ import annotations
 
 import ipaddress
@@ -37,7 +37,7 @@ def source_address(text: str) -> str:
 
 @dataclass(frozen=True)
 class Vm:
-    """One virtual machine. ``resource_name`` is its ``compute.name`` and its entry in Resources (spec 3.2.1)."""
+    """One virtual machine. ``resource_name`` is its ``compute.name`` and its entry in Resources (reference 3.2.1)."""
 
     name: str
     group: str
@@ -52,7 +52,7 @@ class Vm:
 
 @dataclass(frozen=True)
 class Group:
-    """A deployment whose members see one document: the scope of spec 3.1.1."""
+    """A deployment whose members see one document: the scope of reference 3.1.1."""
 
     name: str
     kind: str
@@ -64,7 +64,7 @@ class Group:
 
     @property
     def own_events_only(self) -> bool:
-        """Whether each VM is a scope of its own (spec 3.1.1, 3.1.3)."""
+        """Whether each VM is a scope of its own (reference 3.1.1, 3.1.3)."""
         return self.kind == "standalone" or self.gpu_single_fault_domain
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Every decision that Azure does not document, as one named value with the spec's default.
+"""Every decision that Azure does not document, as one named value with the reference's default.
 
-A field of ``Knobs`` is a knob: its metadata says what may be set and which statement of the spec leaves it open.
+A field of ``Knobs`` is a knob: its metadata says what may be set and which statement of docs/reference/scheduled-events.md leaves it open.
 """
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _NOTICE = MappingProxyType({"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0,
 _STARTED = MappingProxyType({"Freeze": 600.0, "Reboot": 600.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 60.0})
 
 
-def _about(kind: str, spec: str, meaning: str, choices: Sequence[Any] = ()) -> Mapping[str, Any]:
-    return {"kind": kind, "spec": spec, "meaning": meaning, "choices": tuple(choices)}
+def _about(kind: str, statement: str, meaning: str, choices: Sequence[Any] = ()) -> Mapping[str, Any]:
+    return {"kind": kind, "statement": statement, "meaning": meaning, "choices": tuple(choices)}
 
 
 @dataclass(frozen=True)
 class Knobs:
     """All knobs with their values. Durations are simulated seconds."""
 
-    # -- answers to an approval (spec 1.5)
+    # -- answers to an approval (reference 1.5)
     unknown_event_status: int = field(default=400, metadata=_about(
         "choice", "1.5", "status for a POST whose ids are all unknown, finished or cancelled", (400, 200, 404)))
     partial_batch: str = field(default="reject", metadata=_about(
@@ -57,7 +57,7 @@ class Knobs:
     approve_changes_incarnation: bool = field(default=False, metadata=_about(
         "switch", "2.5.8", "whether an approval by itself raises DocumentIncarnation"))
 
-    # -- the HTTP contract (spec 1.1 to 1.4, 1.6, 1.7)
+    # -- the HTTP contract (reference 1.1 to 1.4, 1.6, 1.7)
     trailing_slash: str = field(default="accept", metadata=_about(
         "choice", "1.1.5", "one trailing slash on the path: the same as without, or 404", ("accept", "reject")))
     metadata_value: str = field(default="any_case", metadata=_about(
@@ -84,7 +84,7 @@ class Knobs:
     rate_limit_scope: str = field(default="vm", metadata=_about(
         "choice", "1.7.3", "one budget for all routes of a VM, or one for each route", ("vm", "route")))
 
-    # -- the document (spec 2.3, 2.5, 3.1)
+    # -- the document (reference 2.3, 2.5, 3.1)
     not_before_format: str = field(default="rfc1123", metadata=_about(
         "choice", "2.3.3", "NotBefore as RFC 1123 (Mon, 19 Sep 2016 18:29:47 GMT) or ISO 8601", ("rfc1123", "iso")))
     started_not_before: str = field(default="blank", metadata=_about(
@@ -98,7 +98,7 @@ class Knobs:
     zone_split: bool = field(default=False, metadata=_about(
         "switch", "3.1.4", "members of a group in different zones see, and enable, only their own zone"))
 
-    # -- the life of an event (spec 2.1, 2.4, 5.8)
+    # -- the life of an event (reference 2.1, 2.4, 5.8)
     notice_overrides: Mapping[str, float] = field(default_factory=lambda: _NOTICE, metadata=_about(
         "by_type", "2.4", "time from appearance to NotBefore per event type; types not named keep their default"))
     started_duration: Mapping[str, float] = field(default_factory=lambda: _STARTED, metadata=_about(
@@ -108,7 +108,7 @@ class Knobs:
     terminate_source: str = field(default="User", metadata=_about(
         "choice", "5.8", "EventSource of a Terminate event", ("User", "Platform")))
 
-    # -- enabling (spec 4.1)
+    # -- enabling (reference 4.1)
     enable_delay: float = field(default=0.0, metadata=_about(
         "seconds", "4.1.2", "how long the very first answer takes (Azure: up to 2m)"))
     empty_body_until_enabled: bool = field(default=False, metadata=_about(

@@ -20,7 +20,7 @@ class Change:
     """Something that happens to an event ``after`` so long; None fields stay as they are.
 
     ``since`` is "appearing" or "start". ``action`` is "edit", "cancel", "complete", "approve" (by the control
-    plane), "release" (by the other tenants) or "impact" (a further short interruption, spec 2.1 case 4).
+    plane), "release" (by the other tenants) or "impact" (a further short interruption, docs/reference/scheduled-events.md 2.1 case 4).
     """
 
     after: float
@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True)
 class EventPlan:
-    """One event of a scenario, from its appearance to its removal (spec 2.1); None means "by knob or type"."""
+    """One event of a scenario, from its appearance to its removal (reference 2.1); None means "by knob or type"."""
 
     name: str
     resources: tuple[str, ...]
@@ -63,7 +63,7 @@ class EventPlan:
 
 @dataclass(frozen=True)
 class IncarnationStep:
-    """A jump or reset of a group's DocumentIncarnation without a change of its events (spec 2.5)."""
+    """A jump or reset of a group's DocumentIncarnation without a change of its events (reference 2.5)."""
 
     at: float
     group: str

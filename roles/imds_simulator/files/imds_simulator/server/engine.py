@@ -90,7 +90,7 @@ class Engine:
             self.poke()
 
     def request_for(self, vm: Vm, now: float) -> Scope:
-        """Note a good request for the document of ``vm``: the first one enables the service (spec 4.1)."""
+        """Note a good request for the document of ``vm``: the first one enables the service (docs/reference/scheduled-events.md 4.1)."""
         scope = self.world.scope_for(vm)
         if scope.asked(now, self.world.knobs, self.world.speed):
             self.simulation.replan()

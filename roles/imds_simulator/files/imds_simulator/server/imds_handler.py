@@ -167,7 +167,7 @@ class Imds:
             active.fault.kind if active else "", _source(request))
 
     def _headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
-        """The headers of spec 1.4.14."""
+        """The headers of docs/reference/scheduled-events.md 1.4.14."""
         moment = int(self._engine.clock.now() + skew)
         if moment != self._date[0]:
             self._date = (moment, http_date(moment))
