@@ -604,12 +604,12 @@ def _check_paths(**given):
 
 def _selection(event_ids, types, statuses, sources, affects):
     try:
-        chosen, doubts = settings.read_selection(
+        chosen, unknown = settings.read_selection(
             {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources, "affects": affects}
         )
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error
-    for text in doubts:
+    for text in (one.text for one in unknown):
         log.warning("azure_events: %s", text)
     return chosen
 

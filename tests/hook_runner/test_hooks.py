@@ -11,10 +11,10 @@ from typing import Optional
 
 import pytest
 from hook_runner.config.settings import Settings
-from hook_runner.hooks.discovery import WHOLE_FOLDER, Hook, find_hooks
+from hook_runner.hooks.discovery import WHOLE_FOLDER, Hook, Skipped, SkipReason, find_hooks
 from hook_runner.records import STAGES
 
-Found = tuple[dict[str, tuple[Hook, ...]], tuple[str, ...]]
+Found = tuple[dict[str, tuple[Hook, ...]], tuple[Skipped, ...]]
 OWNERS = frozenset({0, os.geteuid()})
 
 
@@ -58,9 +58,9 @@ def test_what_is_no_hook_is_left_out_and_told(tmp_path: Path, name: str) -> None
     put(tmp_path, "prepare/10-good")
     found = find(tmp_path)
     assert names(found) == ["10-good"]
-    (note,) = found[1]
-    assert "is no hook" in note
-    assert note.isascii() and note.isprintable()
+    (skipped,) = found[1]
+    assert skipped.path == str(tmp_path / "prepare" / name)
+    assert skipped.text.isascii() and skipped.text.isprintable()
 
 
 def test_a_file_without_x_bit_and_a_folder_are_told(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_file_without_x_bit_and_a_folder_are_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "prepare" / "30-pipe", 0o755)
     found = find(tmp_path)
     assert names(found) == []
-    assert [note.rpartition(": ")[2] for note in found[1]] == ["it is not executable", "it is not a file", "it is not a file"]
+    assert [skipped.reason for skipped in found[1]] == [SkipReason.NOT_EXECUTABLE, SkipReason.NOT_A_FILE, SkipReason.NOT_A_FILE]
 
 
 def test_a_hook_that_others_can_write_is_refused_and_the_others_are_not(tmp_path: Path) -> None:

@@ -79,13 +79,16 @@ def one_of(word: Any, known: Sequence[str], kind: str) -> str:
 
 def nearest(word: Any, known: Sequence[str]) -> str:
     """A closing "; did you mean ...?" or the list of what there is."""
+    found = suggestion(word, known)
+    return "; there are: %s" % ", ".join(known) if found is None else "; did you mean %s?" % found
+
+
+def suggestion(word: Any, known: Sequence[str]) -> Optional[str]:
+    """The known word that this one is most probably meant to be, or None."""
     import difflib  # only needed to word an error
 
     close = difflib.get_close_matches(str(word).casefold(), [item.casefold() for item in known], 1)
-    for item in known:
-        if close and item.casefold() == close[0]:
-            return "; did you mean %s?" % item
-    return "; there are: %s" % ", ".join(known)
+    return next((item for item in known if close and item.casefold() == close[0]), None)
 
 
 def _listed(value: Any) -> list[Any]:

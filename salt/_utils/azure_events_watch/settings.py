@@ -12,7 +12,7 @@ from typing import Any, Mapping, NamedTuple, Optional
 from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.imds import API_VERSION, AUTO, DEFAULT_ENDPOINT, checked_endpoint
-from azure_scheduled_events.predicates import nearest, one_of, parse_seconds
+from azure_scheduled_events.predicates import nearest, one_of, parse_seconds, suggestion
 from azure_scheduled_events.selection import Selection
 
 BEACON = "azure_events"
@@ -118,8 +118,16 @@ def is_from_salt(config: Any) -> bool:
     return isinstance(config, list) and any(isinstance(item, dict) and "_beacon_name" in item for item in config)
 
 
-def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[str]]:
-    """The selection of words as users write them, and doubts about it. Raises ValueError.
+class UnknownType(NamedTuple):
+    """An event type that is not known here, the known one that it may be a misspelling of, or None, and a text about it."""
+
+    given: object
+    suggestion: Optional[str]
+    text: str
+
+
+def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
+    """The selection of words as users write them, and its types that are not known. Raises ValueError.
 
     A misspelt word would select nothing, which looks like peace. But Azure may have types that are not known here.
     """
@@ -127,7 +135,7 @@ def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[str]]:
     # it comes from a question that found nothing, and must not be taken for the VM that asks
     if given.get("affects") == []:
         raise ValueError("affects: an empty list names no VM; leave it out for this one")
-    doubts = []
+    unknown = []
     for key, known in (("types", EVENT_TYPES), ("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES)):
         for word in given.get(key, ()):
             try:
@@ -135,8 +143,8 @@ def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[str]]:
             except ValueError as error:
                 if key != "types":
                     raise ValueError("%s: %s" % (key, error)) from None
-                doubts.append("types: %s" % error)
-    return Selection.of(**given), doubts
+                unknown.append(UnknownType(word, suggestion(word, known), "types: %s" % error))
+    return Selection.of(**given), unknown
 
 
 def sure_selection(words: Mapping[str, Any]) -> Selection:
@@ -144,10 +152,10 @@ def sure_selection(words: Mapping[str, Any]) -> Selection:
 
     Azure may have types that are not known here, but hardly any that differ from a known one by a letter or two.
     """
-    selection, doubts = read_selection(words)
-    misspelt = [text for text in doubts if "did you mean" in text]
-    if misspelt:
-        raise ValueError(misspelt[0])
+    selection, unknown = read_selection(words)
+    for one in unknown:
+        if one.suggestion is not None:
+            raise ValueError(one.text)
     return selection
 
 

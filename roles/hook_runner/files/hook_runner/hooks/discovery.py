@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from enum import Enum
 from typing import Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
@@ -42,15 +43,37 @@ class Hook(NamedTuple):
     refusal: Optional[str]
 
 
+class SkipReason(Enum):
+    """Why a file of a stage is not a hook."""
+
+    HIDDEN = "its name begins with a dot"
+    README = "it is there to be read"
+    LEFTOVER = "it is a leftover by its name"
+    NAME = "its name has characters other than letters, digits, dot, dash and underscore, or does not begin with a letter or digit"
+    NOT_A_FILE = "it is not a file"
+    NOT_EXECUTABLE = "it is not executable"
+
+
+class Skipped(NamedTuple):
+    """A file of a stage that is not a hook."""
+
+    path: str
+    reason: SkipReason
+
+    @property
+    def text(self) -> str:
+        return "%s is no hook: %s" % (shown(self.path), self.reason.value)
+
+
 def find_hooks(
     directory: str, settings: Settings, owners: frozenset[int]
-) -> tuple[dict[str, tuple[Hook, ...]], tuple[str, ...]]:
-    """The hooks of each stage in name order, and one sentence for each file that is none. A missing folder has no hooks."""
-    notes: list[str] = []
-    return {stage: tuple(_of_stage(directory, stage, settings, owners, notes)) for stage in STAGES}, tuple(notes)
+) -> tuple[dict[str, tuple[Hook, ...]], tuple[Skipped, ...]]:
+    """The hooks of each stage in name order, and the files that are none. A missing folder has no hooks."""
+    skipped: list[Skipped] = []
+    return {stage: tuple(_of_stage(directory, stage, settings, owners, skipped)) for stage in STAGES}, tuple(skipped)
 
 
-def _of_stage(directory: str, stage: str, settings: Settings, owners: frozenset[int], notes: list[str]) -> list[Hook]:
+def _of_stage(directory: str, stage: str, settings: Settings, owners: frozenset[int], skipped: list[Skipped]) -> list[Hook]:
     folder = os.path.join(directory, stage)
     if not os.path.lexists(folder):
         return []
@@ -70,24 +93,24 @@ def _of_stage(directory: str, stage: str, settings: Settings, owners: frozenset[
         if reason is None:
             found.append(Hook(stage, name, path, settings.hook(stage, name), untrusted(path, directory, owners)))
         else:
-            notes.append("%s is no hook: %s" % (shown(path), reason))
+            skipped.append(Skipped(path, reason))
     return found
 
 
-def _no_hook(name: str, path: str) -> Optional[str]:
+def _no_hook(name: str, path: str) -> Optional[SkipReason]:
     """Why a file is left out, None for a hook. What cannot be looked at counts as a hook, which is then refused."""
     if name.startswith("."):
-        return "its name begins with a dot"
+        return SkipReason.HIDDEN
     if name.startswith("README"):
-        return "it is there to be read"
+        return SkipReason.README
     if name.endswith(_LEFTOVERS) or any(part in name for part in _DPKG):
-        return "it is a leftover by its name"
+        return SkipReason.LEFTOVER
     if not HOOK_NAME.fullmatch(name):
-        return "its name has characters other than letters, digits, dot, dash and underscore, or does not begin with a letter or digit"
+        return SkipReason.NAME
     try:
         info = os.stat(path)
     except OSError:
         return None
     if not stat.S_ISREG(info.st_mode):
-        return "it is not a file"
-    return None if info.st_mode & 0o111 else "it is not executable"
+        return SkipReason.NOT_A_FILE
+    return None if info.st_mode & 0o111 else SkipReason.NOT_EXECUTABLE

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from typing import Optional
 
-from azure_scheduled_events.predicates import nearest
+from azure_scheduled_events.predicates import nearest, suggestion
 
 from hook_runner.config.settings import Settings
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
-from hook_runner.hooks.discovery import Hook, find_hooks
+from hook_runner.hooks.discovery import Hook, SkipReason, find_hooks
 from hook_runner.records import PREPARE, RECOVER, STAGES
 from hook_runner.hooks.runs import PATH
 
@@ -22,17 +22,17 @@ _FIRST_LINE = 256
 
 def check_hooks(directory: str, settings: Settings, owners: frozenset[int], report: Report) -> dict[str, tuple[Hook, ...]]:
     """Look at all hooks, and return them by stage."""
-    hooks, notes = find_hooks(directory, settings, owners)
+    hooks, skipped = find_hooks(directory, settings, owners)
     everywhere = [hook for stage in STAGES for hook in hooks[stage]]
     if not everywhere:
         report.add(INFO, "hooks", directory, "there are no hooks")
     else:
         counts = ", ".join("%s %d" % (stage, len(hooks[stage])) for stage in STAGES)
         report.add(INFO, "hooks", directory, "hooks by stage: %s" % counts)
-    for note in notes:
-        # what its name excludes is hardly a mistake; the rest may well be
-        severity = WARNING if note.endswith("it is not executable") or "characters other than" in note else INFO
-        report.add(severity, "hooks", directory, note)
+    for file in skipped:
+        # a file that its name excludes is hardly a mistake; these may well be
+        severity = WARNING if file.reason in (SkipReason.NOT_EXECUTABLE, SkipReason.NAME) else INFO
+        report.add(severity, "hooks", directory, file.text)
     for hook in everywhere:
         reason = hook.refusal or _cannot_start(hook.path, settings)
         if reason is not None:
@@ -66,9 +66,8 @@ def _check_keys(hooks: list[Hook], settings: Settings, report: Report) -> None:
     known = tuple(dict.fromkeys(key for hook in hooks for key in (hook.name, "%s/%s" % (hook.stage, hook.name))))
     for key in settings.hooks:
         if key not in known:
-            hint = nearest(key, known) if known else ""
-            # the list of all there are helps nobody
-            text = "hooks.%s: there is no such hook%s" % (key, hint if "did you mean" in hint else "")
+            similar = suggestion(key, known)
+            text = "hooks.%s: there is no such hook%s" % (key, "; did you mean %s?" % similar if similar else "")
             report.add(WARNING, "configuration", "hooks.%s" % key, text)
 
 

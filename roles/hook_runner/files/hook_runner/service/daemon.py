@@ -203,9 +203,9 @@ class Service:
             raise ConfigError("it is empty or missing, and an event is in progress; write it again, or restart the service to use the defaults")
 
     def _hooks(self, restart_needed: Sequence[str] = ()) -> Hooks:
-        found, notes = find_hooks(self._settings.hooks_directory, self._settings, self._owners)
-        for note in notes:
-            self._log.say("info", note)
+        found, skipped = find_hooks(self._settings.hooks_directory, self._settings, self._owners)
+        for file in skipped:
+            self._log.say("info", file.text)
         for hooks in found.values():
             for hook in hooks:
                 if hook.refusal is not None:
