@@ -18,6 +18,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     EventDocument,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import (
     API_VERSION,
     DEFAULT_ENDPOINT,

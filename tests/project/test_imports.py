@@ -1,41 +1,67 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Arrows between the rooms point one way: doors import the helper, the helper imports nobody, the simulator shares nothing."""
+"""Imports point one way: frontends import the helper, the helper imports no frontend, the simulator shares no code, and packages import downwards."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tools.imports import foreign, sources
+from tools.imports import foreign, internal_imports, sources
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SIMULATOR = REPOSITORY / "roles" / "imds_simulator" / "files" / "imds_simulator"
-DOORS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "module_utils"]
+HOOK_RUNNER = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
+FRONTENDS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "module_utils"]
 
 HELPER_MAY_IMPORT = {"requests", "urllib3", "yaml"}
 # multidict is what aiohttp keeps headers in
 SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "yaml", "imds_simulator"}
 
+# packages and modules from the lowest to the highest; docs/architecture.md shows them. Those in one set do not import each other.
+LAYERS: dict[Path, tuple[set[str], ...]] = {
+    HOOK_RUNNER: (
+        {""}, {"records", "clock", "permissions", "log", "event_ids"}, {"gates"}, {"journal"}, {"config"}, {"hooks"}, {"lifecycle"}, {"preflight"},
+        {"reporting"}, {"service"}, {"cli"}, {"__main__"},
+    ),
+    SIMULATOR: (
+        {""}, {"times", "api_versions", "suggestions"}, {"scenario"}, {"model"}, {"protocol"}, {"server"}, {"control"}, {"simulator"}, {"cli"}, {"__main__"},
+    ),
+}  # fmt: skip
 
-def relative_name(file: Path) -> str:
-    return file.relative_to(REPOSITORY).as_posix()
 
-
-@pytest.mark.parametrize("file", sources(HELPER), ids=relative_name)
-def test_helper_imports_itself_relatively_and_no_door(file: Path) -> None:
-    assert foreign(file) <= HELPER_MAY_IMPORT
+def test_helper_imports_no_frontend() -> None:
+    assert {file.name: found for file in sources(HELPER) if (found := foreign(file) - HELPER_MAY_IMPORT)} == {}
 
 
 def test_one_file_imports_requests() -> None:
     inside = [file for file in sources(HELPER) if "requests" in foreign(file)]
-    outside = [file for door in DOORS for file in sources(door) if HELPER not in file.parents and "requests" in foreign(file)]
+    outside = [file for folder in FRONTENDS for file in sources(folder) if HELPER not in file.parents and "requests" in foreign(file)]
     assert len(inside) == 1
     assert outside == []
 
 
-@pytest.mark.parametrize("file", sources(SIMULATOR), ids=relative_name)
-def test_simulator_shares_no_code_with_the_helper(file: Path) -> None:
-    assert foreign(file) <= SIMULATOR_MAY_IMPORT
+def test_simulator_shares_no_code_with_the_helper() -> None:
+    assert {file.name: found for file in sources(SIMULATOR) if (found := foreign(file) - SIMULATOR_MAY_IMPORT)} == {}
+
+
+@pytest.mark.parametrize("package", LAYERS, ids=lambda package: package.name)
+def test_package_imports_only_packages_below_it(package: Path) -> None:
+    floor = {name: number for number, names in enumerate(LAYERS[package]) for name in names}
+    upwards = [
+        (module, imported)
+        for module, found in internal_imports(package).items()
+        for imported in found
+        if module.partition(".")[0] != imported.partition(".")[0] and floor[imported.partition(".")[0]] >= floor[module.partition(".")[0]]
+    ]
+    assert upwards == []
+
+
+@pytest.mark.parametrize("package", [*LAYERS, HELPER], ids=lambda package: package.name)
+def test_package_has_no_import_cycle(package: Path) -> None:
+    left = {module: found - {""} for module, found in internal_imports(package).items()}
+    while free := [module for module, found in left.items() if not found & (left.keys() - {module})]:
+        left = {module: found for module, found in left.items() if module not in free}
+    assert left == {}

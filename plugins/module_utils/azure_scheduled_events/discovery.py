@@ -13,7 +13,7 @@ import socket
 from datetime import datetime, timezone
 from typing import Callable, Iterable, Optional
 
-from .imds import DEFAULT_ENDPOINT
+from .endpoint import DEFAULT_ENDPOINT
 
 # dhclient (Debian and Ubuntu, RHEL), NetworkManager with dhclient and with its own client, systemd-networkd
 LEASE_FILES = (

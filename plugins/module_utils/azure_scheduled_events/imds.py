@@ -7,16 +7,14 @@ from __future__ import annotations
 import json
 import time
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
-from urllib.parse import urlsplit
 
 from .document import EventDocument, displayable, parse_document
+from .endpoint import AUTO, DEFAULT_ENDPOINT, checked_endpoint
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .named_tuple import NamedTuple
 from .timestamps import parse_time
 from .transport import Answer, Transport
 
-DEFAULT_ENDPOINT = "http://169.254.169.254"
-AUTO = "auto"
 API_VERSION = "2020-07-01"
 INSTANCE_API_VERSION = "2021-02-01"
 
@@ -266,23 +264,6 @@ class Imds:
             retry_after=_retry_after(answer),
             supported_versions=versions,
         )
-
-
-def checked_endpoint(endpoint: str) -> str:
-    """The base URL without a closing slash; raises ImdsError for what is no plain ``http://HOST[:PORT]``."""
-    try:
-        parts = urlsplit(endpoint)
-        sound = parts.scheme == "http" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        sound = False
-    else:
-        sound = sound and parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
-    if not sound:
-        raise ImdsError(
-            "endpoint %r is no address of IMDS: expected http://HOST or http://HOST:PORT, or auto" % (endpoint,),
-            retryable=False,
-        )
-    return "http://" + parts.netloc
 
 
 def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:

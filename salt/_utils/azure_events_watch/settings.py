@@ -11,7 +11,8 @@ from typing import Any, Mapping, NamedTuple, Optional
 
 from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.imds import API_VERSION, AUTO, DEFAULT_ENDPOINT, checked_endpoint
+from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, checked_endpoint
+from azure_scheduled_events.imds import API_VERSION
 from azure_scheduled_events.predicates import nearest, one_of, parse_seconds, suggestion
 from azure_scheduled_events.selection import Selection
 

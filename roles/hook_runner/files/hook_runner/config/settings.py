@@ -9,7 +9,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from azure_scheduled_events.imds import API_VERSION, DEFAULT_ENDPOINT
+from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
+from azure_scheduled_events.imds import API_VERSION
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import Places, Policy, PolicyError
 from azure_scheduled_events.policy_file import load_policy

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.imds import AUTO, checked_endpoint
+from azure_scheduled_events.endpoint import AUTO, checked_endpoint
 from azure_scheduled_events.predicates import one_of, parse_seconds
 
 from hook_runner.records import STAGES
