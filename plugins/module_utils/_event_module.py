@@ -17,12 +17,11 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     EVENT_TYPES,
     EventDocument,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import (
-    API_VERSION,
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import (
     DEFAULT_ENDPOINT,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import API_VERSION
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
 )
