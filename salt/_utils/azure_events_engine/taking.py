@@ -29,10 +29,12 @@ from .turn import Turn
 
 OLD_BOOT = "old_boot"
 ODD = "odd_answer"
-# further questions after a failure, and seconds before them: first, longest
+# further questions after a failure, and seconds before them: first, longest, and longest where the minion's IMDS gives no answer, which may end
+# at any moment
 PREPARE_TRIES = 3
 _FIRST_RETRY = 5.0
 _LONGEST_RETRY = 60.0
+_UNAVAILABLE_RETRY = 5.0
 # seconds after which a second document that does not list an event is asked for
 _SECOND_LOOK = 2.0
 # seconds between two starts of a minion
@@ -133,6 +135,8 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
                 turn.set_maintenance(key, examine=True)
     turn.set_minion(minion, **state, answered_at=turn.now)
     looking.answered(turn, minion, token, changed)
+    if not status.available and any(minion in maintenance.members for maintenance in turn.maintenances.values()):
+        looking.want(turn, minion, turn.now + _UNAVAILABLE_RETRY)
 
 
 def _take_name(turn: Turn, minion: str, status: Status) -> bool:
@@ -237,7 +241,8 @@ def _take_done(turn: Turn, minion: str, token: int, job: Job, done: Done) -> Non
             changes.update(listed=False)
     else:
         tries = member.tries + 1
-        changes.update(tries=tries, next_at=turn.now + min(_LONGEST_RETRY, _FIRST_RETRY * 2.0 ** min(tries - 1, 10)))
+        longest = _UNAVAILABLE_RETRY if done.outcome == "unavailable" else _LONGEST_RETRY
+        changes.update(tries=tries, next_at=turn.now + min(longest, _FIRST_RETRY * 2.0 ** min(tries - 1, 10)))
         if job.function == "recover" and done.outcome == "failed":
             changes.update(record=RECOVER_FAILED)
         looking.want(turn, minion)

@@ -55,6 +55,19 @@ def test_minion_of_the_event_is_asked_though_it_sends_no_hint() -> None:
     assert fleet.count("status", "vm2") > before
 
 
+def test_minion_whose_imds_gives_no_answer_is_asked_again_soon() -> None:
+    fleet = Driver("vm1", "vm2")
+    fleet.look({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    for _attempt in range(6):
+        fleet.prepare("vm1", outcome="unavailable")
+        fleet.wait(6)
+    assert fleet.count("prepare", "vm1") == 7
+    before = fleet.count("status", "vm1")
+    fleet.answer("status", {"vm1": status(None, available=False, reason="IMDS answered 503")})
+    fleet.wait(6)
+    assert fleet.count("status", "vm1") > before
+
+
 def test_second_minion_approves_when_the_first_cannot() -> None:
     fleet = prepared("vm1", "vm2")
     fleet.answer("approve_prepared", {"vm1": done("unavailable", "IMDS answered 503")})
