@@ -64,8 +64,8 @@ def test_minion_whose_imds_gives_no_answer_is_asked_again_soon() -> None:
         fleet.answer("status", {"vm1": status("vm1", BOTH)})
         fleet.wait(5)
     assert fleet.count("prepare", "vm1") == 7
+    fleet.look({"vm1": status(None, available=False, reason="IMDS answered 503")})
     before = fleet.count("status", "vm1")
-    fleet.answer("status", {"vm1": status(None, available=False, reason="IMDS answered 503")})
     fleet.wait(6)
     assert fleet.count("status", "vm1") > before
 
