@@ -19,8 +19,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from salt_lab.daemon import Daemon
 from salt_lab.installed import QUIET
 from salt_lab.leashed import Leashed
+from salt_lab.master import Master
 from salt_lab.site import REPOSITORY, Site
 from salt_lab.until import until
 
@@ -32,6 +34,7 @@ FILE, COMMANDS, CONSOLE = "file", "commands", "console"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SIMULATOR = "python3 -m imds_simulator "
 _ANY_LINES = "(?:.*\n)*?"
+_PATIENCE = 60.0
 
 
 class Block(NamedTuple):
@@ -53,7 +56,7 @@ class Block(NamedTuple):
 def blocks(guide: Path = GUIDE) -> list[Block]:
     """All blocks of a page, in order. Raises ValueError for one without a place."""
     found = []
-    for part in re.split(r"^## ", guide.read_text(encoding="utf-8"), flags=re.MULTILINE):
+    for part in re.split(r"^##+ ", guide.read_text(encoding="utf-8"), flags=re.MULTILINE):
         found += [_block(part.partition("\n")[0], language, text) for language, text in _BLOCK.findall(part)]
     return found
 
@@ -86,6 +89,7 @@ def is_as_printed(printed: str, actual: str) -> bool:
 def _comparable(text: str) -> list[str]:
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?", "TIME", text)
     text = re.sub(r"\b\d+\.\d+\b", "SECONDS", text)
+    text = re.sub(r"(?<=\|) +\d+ +(?=\|)", " NUMBER ", text)
     return [re.sub(r" +", " ", line.rstrip()) for line in text.splitlines()]
 
 
@@ -94,19 +98,30 @@ class Reader:
 
     Args:
         places: further texts of the guide, with what stands for them here.
+        masters: those whose names the guide has; another name is the site's own master.
+        has_master: whether the minions have one.
     """
 
-    def __init__(self, site: Site, sections: Sequence[str], places: Mapping[str, str] | None = None, guide: Path = GUIDE) -> None:
+    def __init__(
+        self,
+        site: Site,
+        sections: Sequence[str],
+        places: Mapping[str, str] | None = None,
+        masters: Mapping[str, Master] | None = None,
+        has_master: bool = True,
+    ) -> None:
         self._site = site
-        self._blocks = [block for block in blocks(guide) if block.section in sections]
+        self._masters = masters or {}
+        self._has_master = has_master
+        self._blocks = [block for block in blocks() if block.section in sections]
         self._next = 0
-        self._stopped: set[str] = set()
-        self._folders: dict[str, Path] = {}
+        self._stopped: list[Daemon] = []
+        # where the commands of a place run
+        self.folders: dict[str, Path] = {}
         self._servers: list[Leashed] = []
         self.environment = {**os.environ, **QUIET, "PATH": "%s:%s" % (self._shims(), os.environ["PATH"])}
         self.leaving = site.folder / "leaving"
         self.places = {
-            "/etc/salt/master.d": str(site.master.folder / "master.d"),
             "/srv/": "%s/" % (site.folder / "srv"),
             "/opt/scheduled_events": str(REPOSITORY),
             "/run/leaving": str(self.leaving),
@@ -123,13 +138,15 @@ class Reader:
             self._next += 1
             printed = self._write(block) if block.kind == FILE else self._run(block)
             if last and last in block.text:
-                return printed
-        assert not last, "no block that is left holds %r" % last
+                break
+        else:
+            assert not last, "no block that is left holds %r" % last
+        self._start()
         return printed
 
-    @property
-    def is_at_the_end(self) -> bool:
-        return self._next == len(self._blocks)
+    def run(self, place: str, command: str) -> str:
+        """Run a command of a test in that place."""
+        return self._run_line(place, command)
 
     def close(self) -> None:
         """End what runs in terminals of its own."""
@@ -137,9 +154,10 @@ class Reader:
             server.stop()
 
     def _write(self, block: Block) -> str:
-        minions = [str(minion.folder / "minion.d") for minion in self._site.minions.values()]
-        for folder in minions if block.place.startswith("/etc/salt/minion.d") else [""]:
-            path = Path(self._here(block.place).replace("/etc/salt/minion.d", folder))
+        place, _separator, host = block.place.partition(" on ")
+        daemons: Sequence[Daemon] = list(self._site.minions.values()) if place.startswith("/etc/salt/minion.d/") else [self._master(host)]
+        for daemon in daemons:
+            path = Path(self._here(place.replace("/etc/salt", str(daemon.folder))))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self._here(block.text))
         return ""
@@ -151,45 +169,65 @@ class Reader:
             if block.place == OWN_TERMINAL and number == len(commands):
                 self._serve(block.place, command)
                 continue
-            ran = self._run_line(block.place, command)
-            assert not printed or is_as_printed(self._here(printed), ran), "%s printed\n%s\nand not\n%s" % (command, ran, self._here(printed))
-            output += ran
+            output += self._run_until_as_printed(block.place, command, self._here(printed)) if printed else self._run_line(block.place, command)
         return output
 
-    def _run_line(self, place: str, command: str) -> str:
+    def _run_until_as_printed(self, place: str, command: str, printed: str) -> str:
+        """Run a command that shows something, again until it shows what the guide has."""
+        ran = ""
+
+        def look() -> bool:
+            nonlocal ran
+            ran = self._run_line(place, command, check=False)
+            return is_as_printed(printed, ran)
+
+        until(look, lambda: "%s printed\n%s\nand not\n%s" % (command, ran, printed), _PATIENCE)
+        return ran
+
+    def _run_line(self, place: str, command: str, check: bool = True) -> str:
         verb, *words = shlex.split(command)
         if verb == "cd":
-            self._folders[place] = Path(self._here(words[0]))
+            self.folders[place] = Path(self._here(words[0]))
             return ""
         if verb == "systemctl":
-            self._restart(*words)
+            self._restart(place.removeprefix("on "), *words)
             return ""
         self._start()
         line = ["sh", "-ec", self._here(command)]
-        folder = self._folders.get(place, self._site.folder)
+        folder = self.folders.get(place, self._site.folder)
         ran = subprocess.run(line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=300, check=False)
-        assert ran.returncode == 0, "%s: exit code %d\n%s%s" % (command, ran.returncode, ran.stdout, ran.stderr)
+        assert not check or ran.returncode == 0, "%s: exit code %d\n%s%s" % (command, ran.returncode, ran.stdout, ran.stderr)
         return ran.stdout
 
-    def _restart(self, verb: str, service: str) -> None:
+    def _restart(self, host: str, verb: str, service: str) -> None:
         """The next command waits until the service answers."""
         assert verb == "restart", verb
-        daemons = {"salt-master": [self._site.master], "salt-minion": list(self._site.minions.values())}[service]
+        if service == "salt-api":
+            folder = self._master(host).folder
+            command = [*self._site.installed.command("salt-api"), "-c", folder]
+            self._servers.append(Leashed(command, folder / "api", self.environment))
+            return
+        daemons: Sequence[Daemon] = [self._master(host)] if service == "salt-master" else list(self._site.minions.values())
         for daemon in daemons:
             daemon.kill()
-        self._stopped.add(service)
+            self._stopped.append(daemon)
 
     def _start(self) -> None:
-        if self._stopped:
-            self._stopped.clear()
+        stopped, self._stopped = self._stopped, []
+        for daemon in stopped:
+            daemon.start()
+        if stopped and self._has_master:
             self._site.start()
+
+    def _master(self, host: str) -> Master:
+        return self._masters.get(host, self._site.master)
 
     def _serve(self, place: str, command: str) -> None:
         """Start the simulator on free ports, and learn them."""
         assert command.startswith(_SIMULATOR), command
         log = self._site.folder / "simulator"
         line = self._here(command) + " --listen 127.0.0.1:0 --control 127.0.0.1:0"
-        words = ["sh", "-ec", "cd %s && exec %s" % (shlex.quote(str(self._folders[place])), line)]
+        words = ["sh", "-ec", "cd %s && exec %s" % (shlex.quote(str(self.folders[place])), line)]
         self._servers.append(Leashed(words, log, self.environment))
         until(lambda: log.exists() and "\ncontrol " in "\n" + log.read_text(), "the address of the simulator's control")
         started = log.read_text()
@@ -218,6 +256,9 @@ class Reader:
         configured = {"salt": self._site.master.folder, "salt-run": self._site.master.folder, "salt-call": first.folder}
         commands = {name: [*self._site.installed.command(name), "-c", str(where)] for name, where in configured.items()}
         commands["python3"] = [sys.executable]
+        commands["pip"] = [sys.executable, "-m", "pip"]
+        # what the package needs is there
+        commands["salt-pip"] = ["env", "PIP_NO_INDEX=1", str(self._site.installed.python), "-m", "pip"]
         for name, words in commands.items():
             (folder / name).write_text('#!/bin/sh\nexec %s "$@"\n' % shlex.join(words))
             (folder / name).chmod(0o755)
