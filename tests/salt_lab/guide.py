@@ -120,15 +120,15 @@ class Reader:
         self.folders: dict[str, Path] = {}
         self._servers: list[Leashed] = []
         self.environment = {**os.environ, **QUIET, "PATH": "%s:%s" % (self._shims(), os.environ["PATH"])}
-        self.leaving = site.folder / "leaving"
+        self.run_folder = site.folder / "run"
         self.places = {
             "/srv/": "%s/" % (site.folder / "srv"),
             "/opt/scheduled_events": str(REPOSITORY),
-            "/run/leaving": str(self.leaving),
+            "/run/": "%s/" % self.run_folder,
             **(places or {}),
         }
-        for name in ("salt", "pillar"):
-            (site.folder / "srv" / name).mkdir(parents=True, exist_ok=True)
+        for folder in (site.folder / "srv" / "salt", site.folder / "srv" / "pillar", self.run_folder):
+            folder.mkdir(parents=True, exist_ok=True)
 
     def go_on(self, last: str = "") -> str:
         """Do all blocks up to the one that holds this text, or to the end; returns what the last block printed."""

@@ -31,6 +31,7 @@ OTHER_ADDRESS = "127.127.%s" % ADDRESS.split(".", 2)[2]
 NOBODY_LISTENS = "http://127.0.0.1:9"
 SCHEDULE, COMPLETE = "imds_simulator schedule", "imds_simulator complete"
 FLEET, HELD, FORCED = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "4E1F8A52-6B7C-4D8E-9F0A-1B2C3D4E5F60", "5D2E9B63-7C8D-4E9F-8A1B-2C3D4E5F6071"
+BY_ONE_RUN, NOTIFIED = "8F4A1C3E-2B5D-4C6E-9D7F-0A1B2C3D4E5F", "3B9D7E5C-1A2F-4B6D-8E0C-5F4A3B2C1D0E"
 BY_HAND, BY_STATES, BY_REACTOR = "0B3AD7F5-3E2C-4B3B-9A5C-1F8E7D6C5B4A", "6D1C2B3A-4F5E-4A6B-8C7D-9E0F1A2B3C4D", "A7E9C1D2-5B4F-4E3D-9C8B-7A6F5E4D3C2B"
 
 FOLLOWED = {
@@ -102,23 +103,26 @@ def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     here = machines.site("web1")
     here.start()
     reader = machines.reader(here, "A first reaction in five minutes", "Maintenance of one VM")
+    leaving, prepared = (reader.run_folder / name for name in ("leaving", "prepared"))
     reader.go_on(SCHEDULE)
-    until(reader.leaving.exists, "the file of the reaction")
+    until(leaving.exists, "the file of the reaction")
     reader.go_on(COMPLETE)
-    until(lambda: not reader.leaving.exists(), "the end of it")
+    until(lambda: not leaving.exists(), "the end of it")
     reader.go_on("azure_events.approve event_ids=" + BY_HAND)
-    assert reader.leaving.exists() and reader.approvals(BY_HAND) == ["web1"]
+    assert prepared.exists() and reader.approvals(BY_HAND) == ["web1"]
     reader.go_on("azure_events.recover " + BY_HAND)
-    assert not reader.leaving.exists()
+    assert not prepared.exists()
     reader.go_on("azure_events.prepare_and_approve")
-    assert reader.leaving.exists() and reader.approvals(BY_STATES) == ["web1"]
+    assert prepared.exists() and reader.approvals(BY_STATES) == ["web1"]
     reader.go_on("azure_events.recover concurrent=True")
-    assert not reader.leaving.exists()
+    assert not prepared.exists()
+    assert "Failed:    0" in reader.go_on("state.apply freeze")
+    assert not prepared.exists() and reader.approvals(BY_ONE_RUN) == ["web1"]
     reader.go_on(SCHEDULE)
     until(lambda: reader.approvals(BY_REACTOR), "the approval by the reactor")
-    assert reader.leaving.exists()
+    assert prepared.exists()
     reader.go_on()
-    until(lambda: not reader.leaving.exists(), "the recovery by the reactor")
+    until(lambda: not prepared.exists(), "the recovery by the reactor")
     assert reader.approvals(BY_REACTOR) == ["web1"]
 
 
@@ -150,23 +154,20 @@ def test_maintenance_of_a_fleet(machines: Machines) -> None:
         for number, minion in enumerate(here.minions.values()):
             minion.configure(azure_events={"endpoint": reader.places["http://127.0.0.1:%d" % (8169 + number)]})
         reader.go_on("azure_events.fleet")
-        reader.go_on(SCHEDULE)
-        here.master.bus.wait("salt/azure_events/%s/started" % FLEET)
-        reader.go_on(COMPLETE)
-        for event_id, command in ((HELD, "azure_events.release"), (FORCED, "force=True")):
+        for event_id, command in ((FLEET, ""), (HELD, "azure_events.release"), (FORCED, "force=True")):
             reader.go_on(SCHEDULE)
-            here.master.bus.wait("salt/azure_events/%s/held" % event_id)
-            assert reader.approvals(event_id) == []
-            reader.go_on(command)
-            here.master.bus.wait("salt/azure_events/%s/approved" % event_id)
+            if command:
+                here.master.bus.wait("salt/azure_events/%s/held" % event_id)
+                assert reader.approvals(event_id) == []
+                reader.go_on(command)
+            here.master.bus.wait("salt/azure_events/%s/started" % event_id)
             reader.go_on(COMPLETE)
-        for event_id in (FLEET, HELD, FORCED):
             here.master.bus.wait("salt/azure_events/%s/recovered" % event_id)
             assert len(reader.approvals(event_id)) == 1
         assert [balancer.count("%s %s" % line) for line in (("leave", "web1"), ("join", "web1"), ("leave", "web2"), ("join", "web2"))] == [3, 3, 2, 2]
         reader.go_on()
-        reader.run("in another terminal", "python3 -m imds_simulator schedule --type Freeze --resources web2 --id LAST")
-        assert hook.wait("/azure-events", step="approved")["event_id"] == "LAST"
+        reader.run("in another terminal", "python3 -m imds_simulator schedule --type Freeze --resources web2 --id " + NOTIFIED)
+        assert hook.wait("/azure-events", step="approved")["event_id"] == NOTIFIED
 
 
 @pytest.fixture
@@ -185,9 +186,10 @@ def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
     reader.go_on()
     event_id = web1.announce("web1", kind="Freeze", notice="4h")
     until(lambda: web1.approvals(event_id), "the approval")
-    assert reader.leaving.exists()
+    leaving = reader.run_folder / "leaving"
+    assert leaving.exists()
     web1.end(event_id)
-    until(lambda: not reader.leaving.exists(), "the recovery")
+    until(lambda: not leaving.exists(), "the recovery")
     assert len(web1.approvals(event_id)) == 1
 
 
