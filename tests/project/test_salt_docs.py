@@ -58,7 +58,7 @@ def test_every_function_is_listed_and_no_other(heading: str, module: str) -> Non
 def test_settings_of_the_engine_have_their_names_and_defaults() -> None:
     shown = {row[0].strip("`"): row[1].strip("`").strip("'") for row in rows("Settings of the engine")}
     assert list(shown) == list(Settings._fields)
-    given = {key: {} if value == "{}" else int(value) if value.isdigit() else value for key, value in shown.items()}
+    given: dict[str, object] = {key: {} if value == "{}" else int(value) if value.isdigit() else value for key, value in shown.items()}
     assert read_settings(given) == Settings()
 
 

@@ -204,7 +204,7 @@ class Reader:
         assert verb == "restart", verb
         if service == "salt-api":
             folder = self._master(host).folder
-            command = [*self._site.installed.command("salt-api"), "-c", folder]
+            command = [*self._site.installed.command("salt-api"), "-c", str(folder)]
             self._servers.append(Leashed(command, folder / "api", self.environment))
             return
         daemons: Sequence[Daemon] = [self._master(host)] if service == "salt-master" else list(self._site.minions.values())

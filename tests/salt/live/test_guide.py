@@ -37,6 +37,9 @@ BY_HAND, BY_STATES, BY_REACTOR = "0B3AD7F5-3E2C-4B3B-9A5C-1F8E7D6C5B4A", "6D1C2B
 FOLLOWED = {
     "A first reaction in five minutes",
     "Maintenance of one VM",
+    "By hand",
+    "In a state run",
+    "By a reactor",
     "Maintenance of a fleet",
     "Hold, release and force",
     "Notifications",
@@ -102,7 +105,7 @@ def machines(installed: Installed) -> Iterator[Machines]:
 def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     here = machines.site("web1")
     here.start()
-    reader = machines.reader(here, "A first reaction in five minutes", "Maintenance of one VM")
+    reader = machines.reader(here, "A first reaction in five minutes", "Maintenance of one VM", "By hand", "In a state run", "By a reactor")
     leaving, prepared = (reader.run_folder / name for name in ("leaving", "prepared"))
     reader.go_on(SCHEDULE)
     until(leaving.exists, "the file of the reaction")
