@@ -25,12 +25,13 @@ from azure_scheduled_events.document import ScheduledEvent
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SALT = REPOSITORY / "salt"
+GUIDE = (REPOSITORY / "docs" / "salt.md").read_text(encoding="utf-8")
 REFERENCE = (REPOSITORY / "docs" / "salt-reference.md").read_text(encoding="utf-8")
 
 
-def rows(heading: str) -> list[list[str]]:
+def rows(heading: str, page: str = REFERENCE) -> list[list[str]]:
     """The rows of the tables of a section, cell by cell, without their headings."""
-    (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", REFERENCE, re.MULTILINE | re.DOTALL)
+    (section,) = re.findall(rf"^##+ {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     lines = [line for line in section.splitlines() if line.startswith("|")]
     heads = [number for number, line in enumerate(lines) if line.startswith("| ---")]
     kept = [line for number, line in enumerate(lines) if number not in heads and number + 1 not in heads]
@@ -119,3 +120,12 @@ def test_origins_of_a_name_are_listed_in_their_order() -> None:
 
 def test_reactor_files_are_listed() -> None:
     assert sorted(row[0].strip("`") for row in rows("Reactor files")) == sorted(file.name for file in (SALT / "reactor").glob("*.sls"))
+
+
+def test_messages_of_the_troubleshooting_are_those_of_the_code() -> None:
+    folders = (SALT, REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events")
+    code = "\n".join(file.read_text(encoding="utf-8") for folder in folders for file in sorted(folder.rglob("*.py")) if "__pycache__" not in file.parts)
+    of_salt = ("is not available", "No module named", "unclosed Runner", "salt-run", "event_id")
+    shown = [text for row in rows("Other symptoms", GUIDE) for text in re.findall(r"`([^`]+)`", row[0]) if not any(part in text for part in of_salt)]
+    parts = [part.strip() for text in shown for part in re.split("…|failed:", text) if part.strip()]
+    assert parts and [part for part in parts if part not in code] == []
