@@ -104,7 +104,6 @@ def machines(installed: Installed) -> Iterator[Machines]:
 @pytest.mark.xdist_group("guide-one")
 def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     here = machines.site("web1")
-    here.start()
     reader = machines.reader(here, "A first reaction in five minutes", "Maintenance of one VM", "By hand", "In a state run", "By a reactor")
     leaving, prepared = (reader.run_folder / name for name in ("leaving", "prepared"))
     reader.go_on(SCHEDULE)
@@ -152,7 +151,6 @@ def test_maintenance_of_a_fleet(machines: Machines) -> None:
     reader = machines.reader(here, "Maintenance of a fleet", "Hold, release and force", "Notifications", places=balancer.places)
     with Hook() as hook:
         reader.places["https://hooks.example.com"] = hook.address
-        here.start()
         reader.go_on("--scenario")
         for number, minion in enumerate(here.minions.values()):
             minion.configure(azure_events={"endpoint": reader.places["http://127.0.0.1:%d" % (8169 + number)]})
@@ -249,7 +247,6 @@ def certificate(folder: Path) -> None:
 @pytest.mark.xdist_group("guide-install")
 def test_installation_from_git(machines: Machines, tmp_path: Path) -> None:
     here = machines.site("web1")
-    here.start()
     reader = machines.reader(here, "From git", places={"https://github.com/azure-imds/scheduled_events.git": "file://%s" % repository(tmp_path)})
     reader.go_on()
     minion = here.minions["web1"]
