@@ -176,12 +176,12 @@ class Reader:
         """Run a command that shows something, again until it shows what the guide has."""
         ran = ""
 
-        def look() -> bool:
+        def is_shown() -> bool:
             nonlocal ran
             ran = self._run_line(place, command, check=False)
             return is_as_printed(printed, ran)
 
-        until(look, lambda: "%s printed\n%s\nand not\n%s" % (command, ran, printed), _PATIENCE)
+        until(is_shown, lambda: "%s printed\n%s\nand not\n%s" % (command, ran, printed), _PATIENCE)
         return ran
 
     def _run_line(self, place: str, command: str, check: bool = True) -> str:

@@ -34,21 +34,15 @@ FLEET, HELD, FORCED = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "4E1F8A52-6B7C-4D8
 BY_ONE_RUN, NOTIFIED = "8F4A1C3E-2B5D-4C6E-9D7F-0A1B2C3D4E5F", "3B9D7E5C-1A2F-4B6D-8E0C-5F4A3B2C1D0E"
 BY_HAND, BY_STATES, BY_REACTOR = "0B3AD7F5-3E2C-4B3B-9A5C-1F8E7D6C5B4A", "6D1C2B3A-4F5E-4A6B-8C7D-9E0F1A2B3C4D", "A7E9C1D2-5B4F-4E3D-9C8B-7A6F5E4D3C2B"
 
-FOLLOWED = {
-    "A first reaction in five minutes",
-    "Maintenance of one VM",
-    "By hand",
-    "In a state run",
-    "By a reactor",
-    "Maintenance of a fleet",
-    "Hold, release and force",
-    "Notifications",
-    "Without a master",
-    "Several masters",
-    "From git",
-    "As a Python package",
-    "Nothing is prepared",
-}
+# the sections that each test follows to their end
+ONE_VM_SECTIONS = ("A first reaction in five minutes", "Maintenance of one VM", "By hand", "In a state run", "By a reactor")
+FLEET_SECTIONS = ("Maintenance of a fleet", "Hold, release and force", "Notifications")
+ALONE_SECTIONS = ("Without a master",)
+MASTERS_SECTIONS = ("Several masters",)
+GIT_SECTIONS = ("From git",)
+PACKAGE_SECTIONS = ("As a Python package",)
+TROUBLE_SECTIONS = ("Nothing is prepared",)
+FOLLOWED = {*ONE_VM_SECTIONS, *FLEET_SECTIONS, *ALONE_SECTIONS, *MASTERS_SECTIONS, *GIT_SECTIONS, *PACKAGE_SECTIONS, *TROUBLE_SECTIONS}
 
 
 def test_every_block_is_followed() -> None:
@@ -104,7 +98,7 @@ def machines(installed: Installed) -> Iterator[Machines]:
 @pytest.mark.xdist_group("guide-one")
 def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     here = machines.site("web1")
-    reader = machines.reader(here, "A first reaction in five minutes", "Maintenance of one VM", "By hand", "In a state run", "By a reactor")
+    reader = machines.reader(here, *ONE_VM_SECTIONS)
     leaving, prepared = (reader.run_folder / name for name in ("leaving", "prepared"))
     reader.go_on(SCHEDULE)
     until(leaving.exists, "the file of the reaction")
@@ -148,7 +142,7 @@ class Balancer:
 def test_maintenance_of_a_fleet(machines: Machines) -> None:
     here = machines.site("web1", "web2")
     balancer = Balancer(here.folder)
-    reader = machines.reader(here, "Maintenance of a fleet", "Hold, release and force", "Notifications", places=balancer.places)
+    reader = machines.reader(here, *FLEET_SECTIONS, places=balancer.places)
     with Hook() as hook:
         reader.places["https://hooks.example.com"] = hook.address
         reader.go_on("--scenario")
@@ -183,7 +177,7 @@ def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
     here = machines.site("web1")
     # soon, and in the place of Azure
     places = {"seconds: 15": "seconds: 2", "seconds: 60": "seconds: 2", "azure_events:\n": "azure_events:\n  endpoint: %s\n" % web1.endpoints["web1"]}
-    reader = machines.reader(here, "Without a master", places=places, has_master=False)
+    reader = machines.reader(here, *ALONE_SECTIONS, places=places, has_master=False)
     reader.go_on()
     event_id = web1.announce("web1", kind="Freeze", notice="4h")
     until(lambda: web1.approvals(event_id), "the approval")
@@ -213,7 +207,7 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
         "/etc/salt/api": str(here.folder / "api"),
     }
     certificate(here.folder)
-    reader = machines.reader(here, "Several masters", places=places, masters={"salt1": here.master, "salt2": other})
+    reader = machines.reader(here, *MASTERS_SECTIONS, places=places, masters={"salt1": here.master, "salt2": other})
     reader.go_on("restart salt-minion")
     other.wait_for("web1")
 
@@ -247,7 +241,7 @@ def certificate(folder: Path) -> None:
 @pytest.mark.xdist_group("guide-install")
 def test_installation_from_git(machines: Machines, tmp_path: Path) -> None:
     here = machines.site("web1")
-    reader = machines.reader(here, "From git", places={"https://github.com/azure-imds/scheduled_events.git": "file://%s" % repository(tmp_path)})
+    reader = machines.reader(here, *GIT_SECTIONS, places={"https://github.com/azure-imds/scheduled_events.git": "file://%s" % repository(tmp_path)})
     reader.go_on()
     minion = here.minions["web1"]
     assert minion.ask("azure_events.status")["version"] == 1
@@ -278,7 +272,7 @@ def test_installation_as_a_package(machines: Machines, installed: Installed, tmp
     minion.ask("saltutil.sync_all")
     copies = Path(minion.config["extension_modules"])
     assert (copies / "modules" / "azure_events.py").exists()
-    reader = machines.reader(here, "As a Python package")
+    reader = machines.reader(here, *PACKAGE_SECTIONS)
     reader.folders = {place: copy_tree(REPOSITORY, tmp_path / "tree") for place in ("in the checkout", "on each minion and on the master")}
     here.master.configure(file_roots={"base": [str(here.folder / "srv" / "salt")]})
     here.master.kill()
@@ -297,7 +291,7 @@ def test_troubleshooting(machines: Machines, web1: Azure) -> None:
     settings = {"endpoint": web1.endpoints["web1"]}
     here.minion("web1", azure_events=settings)
     here.start()
-    reader = machines.reader(here, "Nothing is prepared")
+    reader = machines.reader(here, *TROUBLE_SECTIONS)
     reader.go_on("no engine answers")
     here.master.configure(engines=[{"azure_events": {}}])
     here.master.kill()
