@@ -166,8 +166,8 @@ def _request(do, event_id=None, force=False):
         reply = bus.get_event(wait=_WAIT, tag=shell.REPLY + request["request_id"])
     if reply is None:
         return _failed(
-            "azure_events: no engine answers on this master; add 'azure_events: {}' to 'engines' in the master's configuration, run "
-            "'salt-run saltutil.sync_engines' and 'salt-run saltutil.sync_utils', and restart the master"
+            "azure_events: no engine answers on this master; wait some seconds where the master has just started; else add "
+            "'azure_events: {}' to 'engines' in the master's configuration, run 'salt-run saltutil.sync_all', and restart the master"
         )
     answer = {key: reply[key] for key in ("rows", "problem") if key in reply}
     return _failed(reply["error"], **answer) if "error" in reply else answer
