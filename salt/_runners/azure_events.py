@@ -33,7 +33,7 @@ import salt.utils.event
 import salt.utils.user
 
 try:
-    from azure_events_engine import shell, signature
+    from azure_events_engine import shell, signature, text_table
 
     MISSING = None
 except ImportError as error:
@@ -48,32 +48,40 @@ def __virtual__():
     return __virtualname__ if MISSING is None else (False, "azure_events: " + MISSING)
 
 
-def status(event_id=None):
+def status(event_id=None, table=False):
     """
     All maintenances, or the one of an event. Returns ``rows`` and ``problem``.
+
+    table
+        Return a text for people instead: a line about each event, and a table of its VMs.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run azure_events.status
+        salt-run azure_events.status table=True
         salt-run azure_events.status C7061BAC-AFDC-4513-B24B-AA5F13A16123
     """
-    return _request("status", event_id)
+    return _shown(_request("status", event_id), text_table.events_as_text if table is True else None)
 
 
-def fleet():
+def fleet(table=False):
     """
     The minions that take part. Returns ``rows``, one for each minion, with ``minion``, ``vm``, ``name_from`` (table, pillar, id or
     observed), ``answered_seconds_ago``, ``problem`` and ``events``, those that the minion lists; and ``problem``.
+
+    table
+        Return a table for people instead.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run azure_events.fleet
+        salt-run azure_events.fleet table=True
     """
-    return _request("fleet")
+    return _shown(_request("fleet"), text_table.minions_as_text if table is True else None)
 
 
 def prepare(event_id):
@@ -171,6 +179,11 @@ def _request(do, event_id=None, force=False):
         )
     answer = {key: reply[key] for key in ("rows", "problem") if key in reply}
     return _failed(reply["error"], **answer) if "error" in reply else answer
+
+
+def _shown(answer, as_text):
+    """The answer, or its text; a function that failed has none."""
+    return answer if as_text is None or "error" in answer else as_text(answer["rows"], answer["problem"])
 
 
 def _failed(error, **more):

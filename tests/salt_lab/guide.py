@@ -89,7 +89,7 @@ def is_as_printed(printed: str, actual: str) -> bool:
 def _comparable(text: str) -> list[str]:
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?", "TIME", text)
     text = re.sub(r"\b\d+\.\d+\b", "SECONDS", text)
-    text = re.sub(r"(?<=\|) +\d+ +(?=\|)", " NUMBER ", text)
+    text = re.sub(r"(?<= )\d+(?= )", "NUMBER", text)
     return [re.sub(r" +", " ", line.rstrip()) for line in text.splitlines()]
 
 

@@ -158,6 +158,8 @@ def read_done(function: str, answer: Any, event_id: str) -> Done:
 
 
 def _of_this_version(answer: Any) -> dict[str, Any]:
+    if isinstance(answer, str):
+        raise OddAnswer("the answer is a text: %s; synchronize the modules of the minion if it lacks them" % _shown(answer))
     if not isinstance(answer, dict):
         raise OddAnswer("expected a dictionary, not %s" % _shown(answer))
     version = answer.get("version")

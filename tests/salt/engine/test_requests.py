@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from azure_events_engine.text_table import events_as_text, minions_as_text
 from salt_fleet.driver import EVENT, Driver, done, event, record, status
 
 
@@ -23,6 +24,31 @@ def test_status_has_a_row_for_each_vm() -> None:
     rows = held_back().request("status", "")["rows"]
     assert [(row["vm"], row["minion"], row["prepared"], row["approved"]) for row in rows] == [("vm1", "vm1", "prepared", None), ("vm2", "vm2", None, None)]
     assert rows[0]["withheld"] == "vm2: minion vm2: no_steps" and rows[0]["waiting_for"] == "preparation"
+
+
+def test_status_as_text_is_a_table_for_each_event() -> None:
+    reply = held_back().request("status", "")
+    assert events_as_text(reply["rows"], reply["problem"]).splitlines() == [
+        EVENT + ": Reboot, not before 2026-11-22T12:00:00Z, waiting for preparation",
+        "  withheld: vm2: minion vm2: no_steps",
+        "  VM   MINION  PREPARED  WHY NOT",
+        "  vm1  vm1     prepared  -",
+        "  vm2  vm2     -         minion vm2: no_steps",
+    ]
+    assert events_as_text([], "disk is full") == "problem: disk is full"
+    assert events_as_text([]) == "no events"
+
+
+def test_fleet_as_text_is_a_table_of_minions() -> None:
+    header, first, _second = minions_as_text(held_back().request("fleet", "")["rows"]).splitlines()
+    assert header.split("  ")[0] == "MINION" and first.split()[:3] == ["vm1", "vm1", "id"] and first.endswith(EVENT + "  -")
+
+
+def test_prepared_vm_of_an_event_that_has_started_has_no_reason_against_it() -> None:
+    fleet = held_back()
+    fleet.look({"vm1": status("vm1", event("vm1", "vm2", status="Started"), records=[record()])})
+    rows = {row["vm"]: row["why_not"] for row in fleet.request("status", "")["rows"]}
+    assert rows["vm1"] is None and rows["vm2"]
 
 
 def test_fleet_has_a_row_for_each_minion() -> None:
