@@ -44,6 +44,10 @@ class Azure:
     def cancel(self, event_id: str) -> None:
         self.simulator.post("/events/%s/cancel" % event_id)
 
+    def change(self, event_id: str, **changes: Any) -> None:
+        """Edit an event, as a scenario does."""
+        self.simulator.post("/events/%s/change" % event_id, changes)
+
     def approvals(self, event_id: str) -> list[str]:
         """The VMs that approved this event, once for each time."""
         return [line["vm"] for line in self.simulator.get("/log?what=approval")["lines"] if event_id in line.get("ids", ())]

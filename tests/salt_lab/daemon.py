@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import itertools
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from salt_lab.installed import QUIET, Installed
+from salt_lab.leash import children
 from salt_lab.leashed import Leashed
 
 
@@ -72,3 +74,21 @@ class Daemon:
         """What the daemon logged and printed."""
         files = (self.log, self.folder / "log")
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
+
+    def pids(self) -> list[int]:
+        """Its processes, the main one first."""
+        found, waiting = [], [int(Path(self.config["pidfile"]).read_text())]
+        while waiting:
+            pid = waiting.pop()
+            found.append(pid)
+            waiting += children(pid)
+        return found
+
+    def memory(self) -> float:
+        """What its processes take together, in MB; what they share counts once."""
+        total = 0
+        for pid in self.pids():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                (line,) = [line for line in Path("/proc/%d/smaps_rollup" % pid).read_text().splitlines() if line.startswith("Pss:")]
+                total += int(line.split()[1])
+        return total / 1024
