@@ -9,11 +9,12 @@ import os
 
 import pytest
 
+TIMES = "SALT_FAULTS_TIMES"
 HEAD = ("situation", "preparations/recoveries by minion; approvals", "measured")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    times = int(os.environ.get("SALT_FAULTS_TIMES", "1"))
+    times = int(os.environ[TIMES])
     if times > 1:
         metafunc.fixturenames.append("_run")
         metafunc.parametrize("_run", range(1, times + 1), ids="run{}".format)

@@ -41,8 +41,8 @@ def main() -> int:
                 continue
         print("Salt %d" % series, flush=True)
         side_by_side = ("-n", str(options.jobs), "--dist", "loadgroup")
-        command = [workshop.python, "-m", "pytest", "-q", "-p", "salt_lab.fault_table", *side_by_side, *CASES, *(("-k", options.only) if options.only else ())]
-        environment = {**workshop.environment, "SALT_HOME": str(home), "SALT_FAULTS_TIMES": str(options.times), "PYTHONPATH": "tests"}
+        command = [workshop.python, "-m", "pytest", "-q", *side_by_side, *CASES, *(("-k", options.only) if options.only else ())]
+        environment = {**workshop.environment, "SALT_HOME": str(home), "SALT_FAULTS_TIMES": str(options.times)}
         if subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode:
             failed.append(series)
     return 1 if failed else 0

@@ -49,8 +49,8 @@ def test_stopped_minion(fleet: Fleet, azure: Azure) -> None:
     fleet.site.minions["vm2"].kill()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     fleet.journals["vm1"].wait("prepare")
-    assert "vm2: minion vm2 does not answer" in fleet.wait_for(event_id, "held").data["reason"]
-    fleet.wait_for_reason(event_id, "vm2", "minion vm2 does not answer")
+    fleet.wait_for(event_id, "held", reason="vm2: minion vm2 does not answer")
+    assert fleet.row(event_id, "vm2")["why_not"] == "minion vm2 does not answer"
     fleet.judge(event_id, 0, vm1=(1, 0), vm2=(0, 0))
     with fleet.measured("approved after its return"):
         fleet.site.minions["vm2"].start()
