@@ -62,9 +62,9 @@ class Azure:
         finally:
             self.simulator.delete("/faults/%d" % fault)
 
-    def wait_for_victims(self, fault: int, vm: str) -> None:
+    def wait_for_victims(self, fault: int, vm: str, requests: int = 1) -> None:
         def seen() -> bool:
-            return any(entry["number"] == fault and entry["seen"].get(vm) for entry in self.simulator.get("/faults")["faults"])
+            return any(entry["number"] == fault and entry["seen"].get(vm, 0) >= requests for entry in self.simulator.get("/faults")["faults"])
 
         until(seen, "a request of %s that meets the fault" % vm)
 

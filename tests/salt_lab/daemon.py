@@ -48,6 +48,8 @@ class Daemon:
         }
         self.configure()
         self.process: Leashed | None = None
+        # a command that starts the daemon
+        self.prefix: list[str] = []
 
     def configure(self, **config: Any) -> None:
         """Write the configuration, with these changes; the daemon reads it at its next start."""
@@ -57,7 +59,7 @@ class Daemon:
     def start(self) -> None:
         if self.process and self.process.running:
             return
-        command = [*self.installed.command("salt-%s" % self.kind), "-c", str(self.folder)]
+        command = [*self.prefix, *self.installed.command("salt-%s" % self.kind), "-c", str(self.folder)]
         self.process = Leashed(command, self.log, {**os.environ, **QUIET})
 
     def stop(self) -> None:
@@ -74,6 +76,10 @@ class Daemon:
         """What the daemon logged and printed."""
         files = (self.log, self.folder / "log")
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
+
+    def within(self) -> list[str]:
+        """A command that starts others where the daemon has its mounts."""
+        return ["nsenter", "--mount", "--target", str(self.pids()[0]), "--"] if self.prefix else []
 
     def pids(self) -> list[int]:
         """Its processes, the main one first."""

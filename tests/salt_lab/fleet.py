@@ -60,13 +60,13 @@ class Fleet:
         return self.site.master.run("salt-run", "azure_events.%s" % function, *words)
 
     def row(self, event_id: str, vm: str) -> dict[str, Any]:
-        """What the runner shows of one VM of an event."""
-        found: dict[str, Any] = {row["vm"]: row for row in self.run("status", event_id)["rows"]}[vm]
-        return found
+        """What the runner shows of one VM of an event; nothing while the engine does not know the event."""
+        rows = [row for row in self.run("status")["rows"] if (row["event_id"], row["vm"]) == (event_id, vm)]
+        return dict(rows[0]) if rows else {}
 
     def wait_for_reason(self, event_id: str, vm: str, text: str, column: str = "why_not") -> None:
         """Until the runner names the reason."""
-        until(lambda: text in (self.row(event_id, vm)[column] or ""), lambda: "%r in %s" % (text, self.row(event_id, vm)))
+        until(lambda: text in (self.row(event_id, vm).get(column) or ""), lambda: "%r in %s" % (text, self.row(event_id, vm)))
 
     def judge(self, event_id: str, approvals: int = 1, /, **counts: tuple[int, int]) -> None:
         """Preparations and recoveries of each minion, and approvals that the simulator has seen."""

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the master suffers beside a kill: a damaged file, a full disk, the slow reactions of others."""
+"""What the master suffers beside a kill: a damaged file, the slow reactions of others."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from salt_lab.azure import Azure
 from salt_lab.fleet import VMS, Fleet, fleet_of
-from salt_lab.full_disk import full_disk
 from salt_lab.installed import Installed
-from salt_lab.until import until
 
 pytestmark = pytest.mark.xdist_group("faults-trouble")
 
@@ -30,32 +26,6 @@ def running(installed: Installed, azure: Azure, tmp_path_factory: pytest.TempPat
     slow.write_text(json.dumps({"wait": {"runner.test.sleep": [{"args": [{"s_time": SECONDS}]}]}}))
     with fleet_of(installed, azure, VMS, reactor=[{"slow/*": [str(slow)]}]) as made:
         yield made
-
-
-def engine_pids(fleet: Fleet) -> list[int]:
-    """The processes that have the engine's file open."""
-    held = []
-    for pid in fleet.site.master.pids():
-        if any(os.path.realpath(link) == str(fleet.engine_file) for link in Path("/proc/%d/fd" % pid).iterdir()):
-            held.append(pid)
-    return held
-
-
-@pytest.mark.short
-def test_full_disk_of_the_engine(fleet: Fleet, azure: Azure) -> None:
-    until(lambda: engine_pids(fleet), "the process of the engine")
-    with full_disk(engine_pids(fleet)):
-        event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-        for name in ("vm1", "vm2"):
-            fleet.journals[name].wait("prepare")
-        fleet.wait_for_reason(event_id, "vm1", "cannot be recorded", column="withheld")
-        assert str(fleet.engine_file) in fleet.run("status")["problem"]
-        assert azure.approvals(event_id) == []
-    with fleet.measured("approved when there is room"):
-        fleet.wait_for(event_id, "approved")
-    assert fleet.run("status")["problem"] == ""
-    fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
 @pytest.mark.parametrize("killed", [True, False], ids=["while the master is down", "under the running engine"])
@@ -74,13 +44,14 @@ def test_damaged_file_of_the_engine(fleet: Fleet, azure: Azure, killed: bool) ->
     azure.simulator.advance(2)
     azure.end(event_id)
     fleet.finish(second)
+    fleet.journals["vm1"].wait("recover")
     assert len(azure.approvals(event_id)) == 1
     fleet.judge(second, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
 
 
 def test_slow_reactions_of_others(fleet: Fleet, azure: Azure) -> None:
     for number in range(SLOW_REACTIONS):
-        fleet.site.master.run("salt-run", "event.send", "slow/%d" % number, "{}")
+        fleet.forge("slow/%d" % number, {})
     event_id = azure.announce("vm1", kind="Preempt")
     with fleet.measured("prepared and approved"):
         fleet.wait_for(event_id, "approved")

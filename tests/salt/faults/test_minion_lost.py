@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A minion stops, is killed, is busy, is taken away, or cannot do what it has to."""
+"""A minion stops, is killed, is busy, is taken away, or fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from salt_lab.azure import Azure
 from salt_lab.fleet import Fleet
-from salt_lab.full_disk import full_disk
 from salt_lab.until import until
 
 pytestmark = pytest.mark.xdist_group("faults-minion")
@@ -128,15 +127,3 @@ def test_preempt_during_a_state_run(fleet: Fleet, azure: Azure, tmp_path: Path) 
     (tmp_path / "end").touch()
     fleet.finish(event_id)
     fleet.judge(event_id, vm1=(1, 1))
-
-
-def test_full_disk_of_a_minion(fleet: Fleet, azure: Azure) -> None:
-    with full_disk(fleet.site.minions["vm2"].pids()):
-        event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-        fleet.journals["vm1"].wait("prepare")
-        fleet.wait_for_reason(event_id, "vm2", "minion vm2")
-        fleet.judge(event_id, 0, vm1=(1, 0), vm2=(0, 0))
-    with fleet.measured("approved when there is room"):
-        fleet.wait_for(event_id, "approved")
-    fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))

@@ -66,7 +66,7 @@ def test_two_backends_that_disagree(here: Site, imds: Scripted, journal: Journal
     imds.events = [imds.event(event_id, "vm1", status="Started")]
     minion.tells("started", event_id=event_id)
     imds.events = []
-    bus.wait("salt/azure_events/%s/recovered" % event_id)
+    journal.wait("recover")
     sent = {change: len(minion.told(change, event_id=event_id)) for change in ("scheduled", "gone")}
     request.node.user_properties += [
         ("counts", "vm1 %d/%d; %d" % (*journal.counts, imds.approved.count(event_id))),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 from salt_lab.azure import Azure
 from salt_lab.fleet import VMS, Fleet
-from salt_lab.until import until
 
 pytestmark = pytest.mark.xdist_group("faults-imds")
 
@@ -26,11 +25,13 @@ def test_approval_that_is_refused(fleet: Fleet, azure: Azure, status: int) -> No
     fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
-@pytest.mark.parametrize("kind", ["unavailable", "hang"])
-def test_imds_that_gives_no_answer(fleet: Fleet, azure: Azure, kind: str) -> None:
-    azure.simulator.post("/faults", {"kind": kind, "vm": list(VMS)})
+@pytest.mark.parametrize(("kind", "requests"), [("unavailable", 5), ("hang", 2)])
+def test_imds_that_gives_no_answer(fleet: Fleet, azure: Azure, kind: str, requests: int) -> None:
+    """At the event, and for so many requests of each VM."""
+    fault = azure.simulator.post("/faults", {"kind": kind, "vm": list(VMS)})["number"]
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    until(lambda: all("IMDS" in row["problem"] for row in fleet.run("fleet")["rows"] if row["minion"] in VMS), "the problem in the list of minions")
+    azure.wait_for_victims(fault, "vm1", requests)
+    azure.wait_for_victims(fault, "vm2", requests)
     fleet.judge(event_id, 0, vm1=(0, 0), vm2=(0, 0))
     with fleet.measured("approved when it answers"):
         azure.simulator.delete("/faults")
