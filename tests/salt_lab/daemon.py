@@ -19,7 +19,7 @@ from salt_lab.leashed import Leashed
 
 
 # loopback has an address for each process, and only the masters of this one listen there: nobody takes a port that is wanted later, or while its master is down
-ADDRESS = "127.%d.%d.%d" % (128 + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255)
+ADDRESS, SECOND_ADDRESS = ("127.%d.%d.%d" % (first + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255) for first in (128, 1))
 # below those that the kernel gives to whoever does not care
 PORTS = itertools.count(20000)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from salt_lab.azure import Azure
+from salt_lab.daemon import SECOND_ADDRESS
 from salt_lab.fleet import VMS, Fleet, fleet_of
 from salt_lab.installed import Installed
 from salt_lab.master import Master
@@ -23,7 +24,8 @@ pytestmark = pytest.mark.xdist_group("faults-masters")
 def second(running: Fleet, installed: Installed) -> Iterator[Master]:
     """A master with the key and the minions of the first, as Salt's guide to several masters has it."""
     first = running.site.master
-    made = Master(running.site.folder / "second", installed, [TREE], engines=[{"azure_events": {}}], **MASTER_DIRS)
+    ports = {name: first.config[name] for name in ("publish_port", "ret_port")}
+    made = Master(running.site.folder / "second", installed, [TREE], engines=[{"azure_events": {}}], interface=SECOND_ADDRESS, **ports, **MASTER_DIRS)
     shutil.copytree(first.config["pki_dir"], made.config["pki_dir"])
     shutil.copytree(first.pillar, made.pillar, dirs_exist_ok=True)
     made.start()
@@ -31,8 +33,7 @@ def second(running: Fleet, installed: Installed) -> Iterator[Master]:
         for name in VMS:
             minion = running.site.minions[name]
             minion.kill()
-            addresses = ["%s:%d" % (master.config["interface"], master.config["ret_port"]) for master in (first, made)]
-            minion.configure(master=addresses)
+            minion.configure(master=[first.config["interface"], SECOND_ADDRESS])
             minion.start()
         first.wait_for(*VMS)
         made.wait_for(*VMS)
