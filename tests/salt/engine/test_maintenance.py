@@ -70,6 +70,8 @@ def test_refused_approval_is_tried_again_and_its_reason_is_shown() -> None:
     assert fleet.reason == "vm1: failed: IMDS answered 400"
     fleet.wait(6)
     assert fleet.count("approve_prepared") == 2
+    (row,) = fleet.request("status")["rows"]
+    assert (row["waiting_for"], row["withheld"]) == ("answer to the approval", "vm1: failed: IMDS answered 400")
 
 
 @pytest.mark.parametrize("outcome", ["failed", "not_selected", "no_steps", "busy"])
@@ -193,6 +195,15 @@ def test_preparation_that_lasts_is_not_repeated() -> None:
         fleet.answer("status", {"vm1": status("vm1", event("vm1"), records=[record(state="preparing")], working=EVENT)})
     fleet.prepare("vm1")
     assert fleet.count("prepare") == 1 and fleet.count("approve_prepared") == 1
+
+
+def test_interrupted_preparation_is_repeated_within_seconds() -> None:
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    interrupted = status("vm1", event("vm1"), records=[record(state="preparing")])
+    for _number in range(2):
+        fleet.look({"vm1": interrupted})
+    assert fleet.count("prepare") == 2
 
 
 def test_preparation_of_an_earlier_boot_is_repeated() -> None:
