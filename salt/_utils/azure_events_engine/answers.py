@@ -83,7 +83,7 @@ class Record(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Answer of ``azure_events.status``; ``left_out`` counts events and records whose IDs are too long."""
+    """Answer of ``azure_events.status``; ``left_out`` counts events and records whose IDs are too long or not printable."""
 
     resource_name: str
     available: bool
@@ -132,7 +132,7 @@ def read_status(answer: Any) -> Status:
     """Raises OddAnswer."""
     given = _of_this_version(answer)
     listed_items, records = _list(given, "events", _MOST_LISTED), _list(given, "records", _MOST_RECORDS)
-    listed = {event.key: event for event in (_event(one) for one in listed_items if not _has_long_id(one))}
+    listed = {event.key: event for event in (_event(one) for one in listed_items if not _has_odd_id(one))}
     if sum(len(event.resources) for event in listed.values()) > _MOST_NAMES:
         raise OddAnswer("the events have more than %d names of VMs" % _MOST_NAMES)
     events = sorted(listed.values(), key=lambda event: urgency(event.event_type, event.not_before, event.key))
@@ -142,9 +142,9 @@ def read_status(answer: Any) -> Status:
         reason=_words(given, "reason"),
         complete=_truth(given, "complete") and len(events) <= MOST_EVENTS,
         events=tuple(events[:MOST_EVENTS]),
-        records=tuple(_record(one) for one in records if not _has_long_id(one)),
+        records=tuple(_record(one) for one in records if not _has_odd_id(one)),
         working=event_key(_words(given, "working")) if given.get("working") is not None else None,
-        left_out=sum(map(_has_long_id, [*listed_items, *records])),
+        left_out=sum(map(_has_odd_id, [*listed_items, *records])),
     )
 
 
@@ -169,10 +169,10 @@ def _of_this_version(answer: Any) -> dict[str, Any]:
     return answer
 
 
-def _has_long_id(given: Any) -> bool:
+def _has_odd_id(given: Any) -> bool:
     """Return True for an event or a record that the engine cannot handle, though its minion reports what IMDS says."""
     event_id = given.get("event_id") if isinstance(given, dict) else None
-    return isinstance(event_id, str) and len(event_id) > _LONGEST_ID
+    return isinstance(event_id, str) and event_id != "" and not is_event_id(event_id)
 
 
 def _event(given: Any) -> Listed:

@@ -107,7 +107,7 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
     own = {turn.names.vm_of(minion), turn.names.claims.get(minion)} - {None}
     complaint = turn.names.complaint(minion)
     if status.left_out and not complaint:
-        complaint = "events with IDs that are too long are left out: %d" % status.left_out
+        complaint = "events with IDs that are too long or not printable are left out: %d" % status.left_out
     asked_at = known.look_asked_at if token == known.look_job else turn.now
     for key in [key for key, maintenance in turn.maintenances.items() if minion in maintenance.members]:
         maintenance = turn.maintenances[key]
