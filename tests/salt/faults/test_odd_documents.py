@@ -19,7 +19,7 @@ from salt_lab.until import until
 
 pytestmark = pytest.mark.xdist_group("faults-documents")
 
-LOOKS = 60
+LOOKS = 40
 NUMBERS = itertools.count()
 
 
