@@ -119,18 +119,15 @@ class Fleet:
 
 
 @contextmanager
-def availability_set(names: Sequence[str] = VMS) -> Iterator[Azure]:
-    """These VMs, and one more without a minion."""
-    with simulated({"web": {"kind": "availability_set", "vms": {name: {} for name in (*names, UNMANAGED)}}}) as running:
-        yield running
-
-
-@contextmanager
 def fleet_of(
-    installed: Installed, azure: Azure, honest: Sequence[str], watch: Sequence[dict[str, Any]] = (), settings: dict[str, Any] | None = None, **master: Any
+    installed: Installed, honest: Sequence[str] = VMS, watch: Sequence[dict[str, Any]] = (), settings: dict[str, Any] | None = None, **master: Any
 ) -> Iterator[Fleet]:
-    """``watch``: options of the beacon; ``settings``: of the engine."""
-    with site(installed, engines=[{"azure_events": {}}], azure_events=settings or {}, **MASTER_DIRS, **master) as here:
+    """A fleet in an availability set of its own, which has one VM without a minion. ``watch``: options of the beacon; ``settings``: of the engine."""
+    vms: dict[str, Any] = {name: {} for name in (*honest, UNMANAGED)}
+    with (
+        simulated({"web": {"kind": "availability_set", "vms": vms}}) as azure,
+        site(installed, engines=[{"azure_events": {}}], azure_events=settings or {}, **MASTER_DIRS, **master) as here,
+    ):
         for name in honest:
             beacon = {"azure_events": [{"interval": 1}, *watch]}
             here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons=beacon, **MINION_DIRS)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A fleet of three VMs with all defaults, for each file of tests one."""
+"""A fleet of three VMs with all defaults; files of tests that need another one replace ``running``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 from salt_lab.azure import Azure
-from salt_lab.fleet import VMS, Fleet, availability_set, fleet_of
+from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.installed import Installed
 
-@pytest.fixture(scope="module")
-def azure() -> Iterator[Azure]:
-    """One of its own, which no other test watches."""
-    with availability_set() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def running(installed: Installed, azure: Azure) -> Iterator[Fleet]:
-    with fleet_of(installed, azure, VMS) as made:
+@pytest.fixture(scope="session")
+def running(installed: Installed) -> Iterator[Fleet]:
+    with fleet_of(installed) as made:
         yield made
 
 
@@ -31,3 +24,9 @@ def fleet(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     running.start_over()
     yield running
     running.end_all()
+
+
+@pytest.fixture
+def azure(running: Fleet) -> Azure:
+    """The fleet's own, which no other minion watches."""
+    return running.azure

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from salt_lab.azure import Azure
-from salt_lab.fleet import VMS, Fleet, fleet_of
+from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.full_disk import full, put_on_small_disk, reason_against
 from salt_lab.installed import Installed
 
@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.xdist_group("faults-disk"), pytest.mark.skipif(bool(re
 
 
 @pytest.fixture(scope="module")
-def running(installed: Installed, azure: Azure) -> Iterator[Fleet]:
-    with fleet_of(installed, azure, VMS) as made:
+def running(installed: Installed) -> Iterator[Fleet]:
+    with fleet_of(installed) as made:
         put_on_small_disk(made.site.master, made.engine_file.parent, "512k")
         put_on_small_disk(made.site.minions["vm2"], cache(made), "16m")
         made.site.kill()

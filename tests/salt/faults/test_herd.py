@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from salt_lab.azure import Azure
-from salt_lab.fleet import Fleet, availability_set, fleet_of
+from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.installed import Installed
 
 pytestmark = pytest.mark.xdist_group("faults-herd")
@@ -18,14 +18,8 @@ HERD = tuple("vm%02d" % number for number in range(1, 21))
 
 
 @pytest.fixture(scope="module")
-def azure() -> Iterator[Azure]:
-    with availability_set(HERD) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def running(installed: Installed, azure: Azure) -> Iterator[Fleet]:
-    with fleet_of(installed, azure, HERD) as made:
+def running(installed: Installed) -> Iterator[Fleet]:
+    with fleet_of(installed, HERD) as made:
         yield made
 
 

@@ -27,6 +27,7 @@ def test_master_down_at_the_event(fleet: Fleet, azure: Azure, looks: int) -> Non
     fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
 
 
+@pytest.mark.short
 def test_master_killed_between_preparation_and_approval(fleet: Fleet, azure: Azure) -> None:
     fleet.journals["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")

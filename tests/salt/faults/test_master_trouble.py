@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from salt_lab.azure import Azure
-from salt_lab.fleet import VMS, Fleet, fleet_of
+from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.installed import Installed
 
 pytestmark = pytest.mark.xdist_group("faults-trouble")
@@ -20,11 +20,11 @@ SLOW_REACTIONS, SECONDS = 12, 60
 
 
 @pytest.fixture(scope="module")
-def running(installed: Installed, azure: Azure, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def running(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Its master has a slow reaction of its own."""
     slow = tmp_path_factory.mktemp("reactor") / "slow.sls"
     slow.write_text(json.dumps({"wait": {"runner.test.sleep": [{"args": [{"s_time": SECONDS}]}]}}))
-    with fleet_of(installed, azure, VMS, reactor=[{"slow/*": [str(slow)]}]) as made:
+    with fleet_of(installed, reactor=[{"slow/*": [str(slow)]}]) as made:
         yield made
 
 

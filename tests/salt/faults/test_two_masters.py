@@ -21,6 +21,12 @@ pytestmark = pytest.mark.xdist_group("faults-masters")
 
 
 @pytest.fixture(scope="module")
+def running(installed: Installed) -> Iterator[Fleet]:
+    with fleet_of(installed) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def second(running: Fleet, installed: Installed) -> Iterator[Master]:
     """A master with the key and the minions of the first, as Salt's guide to several masters has it."""
     first = running.site.master
