@@ -12,6 +12,7 @@ from salt_lab.azure import Azure
 from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.installed import Installed
 
+
 @pytest.fixture(scope="session")
 def running(installed: Installed) -> Iterator[Fleet]:
     with fleet_of(installed) as made:

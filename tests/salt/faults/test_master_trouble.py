@@ -16,14 +16,15 @@ from salt_lab.installed import Installed
 pytestmark = pytest.mark.xdist_group("faults-trouble")
 
 # more than the master has threads for reactions, each longer than a Preempt lets wait
-SLOW_REACTIONS, SECONDS = 12, 60
+SLOW_REACTIONS, SECONDS = 12, 120
+SLOW = "runner.test.sleep"
 
 
 @pytest.fixture(scope="module")
 def running(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Its master has a slow reaction of its own."""
     slow = tmp_path_factory.mktemp("reactor") / "slow.sls"
-    slow.write_text(json.dumps({"wait": {"runner.test.sleep": [{"args": [{"s_time": SECONDS}]}]}}))
+    slow.write_text(json.dumps({"wait": {SLOW: [{"args": [{"s_time": SECONDS}]}]}}))
     with fleet_of(installed, reactor=[{"slow/*": [str(slow)]}]) as made:
         yield made
 
@@ -50,10 +51,14 @@ def test_damaged_file_of_the_engine(fleet: Fleet, azure: Azure, killed: bool) ->
 
 
 def test_slow_reactions_of_others(fleet: Fleet, azure: Azure) -> None:
+    bus = fleet.site.master.bus
+    begun, ended = len(bus.events("salt/run/*/new", fun=SLOW)), len(bus.events("salt/run/*/ret", fun=SLOW))
     for number in range(SLOW_REACTIONS):
         fleet.forge("slow/%d" % number, {})
-    event_id = azure.announce("vm1", kind="Preempt")
+    bus.wait_for_more("salt/run/*/new", begun, fun=SLOW)
     with fleet.measured("prepared and approved"):
+        event_id = azure.announce("vm1", kind="Preempt")
         fleet.wait_for(event_id, "approved")
+    assert len(bus.events("salt/run/*/ret", fun=SLOW)) == ended
     fleet.finish(event_id)
     fleet.judge(event_id, vm1=(1, 1))
