@@ -72,7 +72,10 @@ class Fleet:
         """Preparations and recoveries of each minion, and approvals that the simulator has seen."""
         found = {name: self.journals[name].counts for name in counts}
         approved = len(self.azure.approvals(event_id))
-        self.notes.append(("counts", ", ".join("%s %d/%d" % (name, *pair) for name, pair in found.items()) + "; %d" % approved))
+        shown = ["%s %d/%d" % (name, *pair) for name, pair in found.items()]
+        if len(shown) > len(VMS) and len(set(found.values())) == 1:
+            shown = ["%d minions %s" % (len(found), shown[0].split()[1])]
+        self.notes.append(("counts", "%s; %d" % (", ".join(shown), approved)))
         assert (found, approved) == (counts, approvals)
 
     @contextmanager
