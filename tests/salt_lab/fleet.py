@@ -84,6 +84,12 @@ class Fleet:
         yield
         self.notes.append(("measured", "%s %.1f s" % (what, time.monotonic() - began)))
 
+    def return_master(self) -> None:
+        """Start the master that was away, up to the first answer of a minion."""
+        with self.measured("minions answer"):
+            self.site.master.start()
+            self.site.master.wait_for(next(iter(self.journals)))
+
     def listed(self, event_id: str, *resources: str, **more: Any) -> dict[str, Any]:
         """The event as a hostile minion says that it lists it."""
         event = {"event_id": event_id, "event_type": "Reboot", "status": "Scheduled", "resources": list(resources), "not_before": None}

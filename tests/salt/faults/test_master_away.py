@@ -20,8 +20,8 @@ def test_master_down_at_the_event(fleet: Fleet, azure: Azure, looks: int) -> Non
     fleet.site.master.kill()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     azure.wait_for_looks("vm1", more=looks)
-    with fleet.measured("approved after its return"):
-        fleet.site.master.start()
+    fleet.return_master()
+    with fleet.measured("then approved"):
         fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
     fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
@@ -36,8 +36,8 @@ def test_master_killed_between_preparation_and_approval(fleet: Fleet, azure: Azu
     fleet.site.master.kill()
     fleet.journals["vm2"].go_on()
     fleet.journals["vm2"].wait("prepare")
-    with fleet.measured("approved after its return"):
-        fleet.site.master.start()
+    fleet.return_master()
+    with fleet.measured("then approved"):
         fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
     fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
@@ -51,8 +51,8 @@ def test_master_away_for_the_whole_end(fleet: Fleet, azure: Azure, looks: int) -
     azure.simulator.advance(2)
     azure.end(event_id)
     azure.wait_for_looks("vm1", more=looks)
-    with fleet.measured("recovered after its return"):
-        fleet.site.master.start()
+    fleet.return_master()
+    with fleet.measured("then recovered"):
         fleet.wait_for(event_id, "recovered")
     fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
 
