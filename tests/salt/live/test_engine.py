@@ -33,7 +33,7 @@ def fleet(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     running.end_all()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def azure(running: Fleet) -> Azure:
     """The fleet's own, which no other minion watches."""
     return running.azure
