@@ -142,7 +142,7 @@ class _Master:
             if self._client is None:
                 self._client = salt.client.LocalClient(mopts=dict(__opts__))
             published = self._client.run_job(list(minions), "azure_events." + function, kwarg=dict(kwargs), tgt_type="list", timeout=5, listen=False)
-        except SaltException as error:
+        except (SaltException, OSError) as error:
             self._client = None
             raise shell.PublishError(str(error)) from error
         if not published or "jid" not in published:

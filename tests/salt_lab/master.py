@@ -82,7 +82,7 @@ class Master(Daemon):
     def run(self, *command: str | Path, check: bool = True, timeout: float = 180) -> Any:
         """Run one of Salt's own commands, such as salt-run, and give its answer, which is asked for in JSON."""
         name, *words = map(str, command)
-        line = [*self.installed.command(name), "-c", str(self.folder), "--out", "json", *words]
+        line = [*self.within(), *self.installed.command(name), "-c", str(self.folder), "--out", "json", *words]
         ran = subprocess.run(line, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=timeout, check=False)
         if check and ran.returncode:
             raise Refused("%s: exit code %d\n%s%s" % (" ".join(words), ran.returncode, ran.stdout, ran.stderr))
@@ -90,13 +90,7 @@ class Master(Daemon):
 
     def processes(self) -> int:
         """How many processes it has, without those of this test."""
-        found, waiting = 0, [int(Path(self.config["pidfile"]).read_text())]
-        while waiting:
-            pid = waiting.pop()
-            found += 1
-            for thread in Path("/proc/%d/task" % pid).iterdir():
-                waiting += map(int, (thread / "children").read_text().split())
-        return found
+        return len(self.pids())
 
     def stop(self) -> None:
         self._close_desk()

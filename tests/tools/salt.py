@@ -24,7 +24,8 @@ def salt(job: Job, series: int) -> Outcome:
     if (job.workshop.repository / "tests" / "salt" / "functional").is_dir():
         python = Path(environment["SALT_HOME"], "bin", "python")
         ran += pytest_folder(job, "salt/functional", *SIDE_BY_SIDE, results=f"salt-{series}-functional", python=python, env=environment)
-    return ran + pytest_folder(job, "salt/live", *SIDE_BY_SIDE, results=f"salt-{series}-live", env=environment)
+    ran += pytest_folder(job, "salt/live", *SIDE_BY_SIDE, results=f"salt-{series}-live", env=environment)
+    return ran + pytest_folder(job, "salt/faults", "-m", "short", *SIDE_BY_SIDE, results=f"salt-{series}-faults", env=environment)
 
 
 def install(job: Job, series: int) -> Path:

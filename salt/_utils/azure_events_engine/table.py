@@ -79,7 +79,7 @@ def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
         "not_before": maintenance.not_before or None,
         "approved": _approved(maintenance),
         "waiting_for": _waiting_for(maintenance),
-        "withheld": None if maintenance.is_over or maintenance.approval is not None else why or None,
+        "withheld": None if maintenance.is_over or maintenance.approved else why or None,
     }
     if not vms:
         return [{**common, "vm": None, "minion": None, "prepared": None, "why_not": None}]

@@ -11,6 +11,8 @@ from . import looking
 from .answers import (
     MOST_EVENTS,
     PREPARED,
+    PREPARING,
+    RECOVERING,
     RECOVER_FAILED,
     STARTED,
     Done,
@@ -37,6 +39,8 @@ _LONGEST_RETRY = 60.0
 _UNAVAILABLE_RETRY = 5.0
 # seconds after which a second document that does not list an event is asked for
 _SECOND_LOOK = 2.0
+# seconds after which a return counts as lost when the minion says that it was interrupted
+_INTERRUPTED = 3.0
 # seconds between two starts of a minion
 _START_AGAIN = 30.0
 # maintenances that are remembered in all
@@ -104,6 +108,8 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
     changed = _take_name(turn, minion, status)
     own = {turn.names.vm_of(minion), turn.names.claims.get(minion)} - {None}
     complaint = turn.names.complaint(minion)
+    if status.left_out and not complaint:
+        complaint = "events with IDs that are too long or not printable are left out: %d" % status.left_out
     asked_at = known.look_asked_at if token == known.look_job else turn.now
     # an approval may wait for a newer answer
     was_late = turn.now - known.answered_at >= turn.settings.answer
@@ -201,7 +207,9 @@ def _take_absent(turn: Turn, minion: str, key: str) -> bool:
 
 def _take_record(turn: Turn, minion: str, key: str, record: Record | None, working: str | None, asked_at: float) -> bool:
     member = turn.member(key, minion)
-    lost = member.job != 0 and asked_at - member.asked_at >= turn.settings.answer and working != key
+    interrupted = record is not None and record.state in (PREPARING, RECOVERING) and working is None
+    patience = min(turn.settings.answer, _INTERRUPTED) if interrupted else turn.settings.answer
+    lost = member.job != 0 and asked_at - member.asked_at >= patience and working != key
     if asked_at < member.done_at:
         # the return that came meanwhile is newer
         return False
@@ -212,6 +220,8 @@ def _take_record(turn: Turn, minion: str, key: str, record: Record | None, worki
     if lost:
         turn.close_job(member.job, minion)
         changes.update({"job": 0, "doing": "", "next_at": turn.now})
+    elif interrupted and member.job:
+        looking.want(turn, minion, member.asked_at + patience)
     if working == key:
         changes["next_at"] = turn.now + _FIRST_RETRY
         looking.want(turn, minion, turn.now + _FIRST_RETRY)

@@ -5,94 +5,38 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from salt_lab.azure import Azure, simulated
-from salt_lab.bus import Event
+from salt_lab.azure import Azure
+from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.installed import Installed
-from salt_lab.minion import Minion
-from salt_lab.site import Site, site
-from salt_lab.tree_minion import MASTER_DIRS, MINION_DIRS, Journal, hostile, say, status_answer
-from salt_lab.until import until
+from salt_lab.tree_minion import say, status_answer
 
 pytestmark = pytest.mark.xdist_group("engine")
 
-HINT = "salt/beacon/a/azure_events/scheduled"
-HONEST = ("vm1", "vm2", "vm3")
-VMS = {"web": {"kind": "availability_set", "vms": {**{name: {} for name in HONEST}, "unmanaged": {}}}}
-
-
-class Fleet:
-    def __init__(self, here: Site, azure: Azure) -> None:
-        self.site = here
-        self.azure = azure
-        self.journals = {name: Journal(here.minions[name]) for name in HONEST}
-
-    @property
-    def hostile(self) -> Minion:
-        return self.site.minions["a"]
-
-    def restart_master(self) -> None:
-        self.site.master.kill()
-        self.site.master.start()
-
-    def steps(self, event_id: str) -> list[Event]:
-        return self.site.master.bus.events("salt/azure_events/%s/*" % event_id)
-
-    def wait_for(self, event_id: str, step: str, **fields: Any) -> Event:
-        return self.site.master.bus.wait("salt/azure_events/%s/%s" % (event_id, step), **fields)
-
-    def counts(self, *names: str) -> list[tuple[int, int]]:
-        return [self.journals[name].counts for name in names]
-
-    def run(self, function: str, *words: str) -> Any:
-        return self.site.master.run("salt-run", "azure_events.%s" % function, *words)
-
-    def listed(self, event_id: str, *resources: str, **more: Any) -> dict[str, Any]:
-        """The event as a hostile minion says that it lists it."""
-        event = {"event_id": event_id, "event_type": "Reboot", "status": "Scheduled", "resources": list(resources), "not_before": None}
-        return {**event, "selected": True, "not_selected_because": "", **more}
-
-    def hint(self, minion: str, event_id: str = "forged") -> None:
-        """The hostile minion sends a beacon's event in the name of a minion."""
-        self.hostile.ask("event.send", "salt/beacon/%s/azure_events/scheduled" % minion, {"event_id": event_id, "id": minion})
 
 
 @pytest.fixture(scope="module")
-def azure() -> Iterator[Azure]:
-    """One of its own, which no other test watches."""
-    with simulated(VMS) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def running(installed: Installed, azure: Azure) -> Iterator[Fleet]:
-    with site(installed, engines=[{"azure_events": {}}], azure_events={"answer": "10s", "sweep": "20s"}, **MASTER_DIRS) as here:
-        for name in HONEST:
-            watch = [{"interval": 1}, {"repeat": 10}]
-            here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons={"azure_events": watch}, **MINION_DIRS)
-        hostile(here, "a")
-        fleet = Fleet(here, azure)
-        here.master.set_pillar(**{name: journal.pillar() for name, journal in fleet.journals.items()})
-        here.start()
-        yield fleet
+def running(installed: Installed) -> Iterator[Fleet]:
+    with fleet_of(installed, watch=[{"repeat": 10}], settings={"answer": "10s", "sweep": "20s"}) as made:
+        yield made
 
 
 @pytest.fixture
-def fleet(running: Fleet) -> Iterator[Fleet]:
-    for journal in running.journals.values():
-        journal.start_over()
-    say(running.hostile)
+def fleet(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Fleet]:
+    running.notes = request.node.user_properties
+    running.start_over()
     yield running
-    for event in running.azure.simulator.get("/events")["events"]:
-        if event["status"] in ("Scheduled", "Started"):
-            running.azure.end(event["id"])
-    for journal in running.journals.values():
-        until(lambda journal=journal: journal.count("begin") == 0 or journal.count("recover"), "the recovery after the test")  # type: ignore[misc]
+    running.end_all()
+
+
+@pytest.fixture(scope="module")
+def azure(running: Fleet) -> Azure:
+    """The fleet's own, which no other minion watches."""
+    return running.azure
 
 
 def test_all_prepare_one_approves_once_and_all_recover(fleet: Fleet, azure: Azure) -> None:
@@ -102,8 +46,7 @@ def test_all_prepare_one_approves_once_and_all_recover(fleet: Fleet, azure: Azur
     azure.simulator.advance(2)
     azure.end(event_id)
     fleet.wait_for(event_id, "recovered")
-    assert fleet.counts("vm1", "vm2", "vm3") == [(1, 1), (1, 1), (0, 0)]
-    assert len(azure.approvals(event_id)) == 1
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
     steps = [event.tag.rpartition("/")[2] for event in fleet.steps(event_id)]
     assert [step for step in steps if step != "started"] == ["draining", "prepared", "approved", "over", "recovered"]
 
@@ -121,24 +64,6 @@ def test_the_runner_shows_holds_and_releases(fleet: Fleet, azure: Azure) -> None
     assert len(azure.approvals(event_id)) == 1 and "forced" in fleet.run("status", event_id)["rows"][0]["approved"]
 
 
-def test_killed_master_goes_on_where_it_was(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].pause()
-    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm1"].wait("prepare")
-    fleet.journals["vm2"].wait("begin")
-    fleet.site.master.kill()
-    fleet.journals["vm2"].go_on()
-    fleet.journals["vm2"].wait("prepare")
-    fleet.site.master.start()
-    fleet.wait_for(event_id, "approved")
-    fleet.site.master.kill()
-    azure.simulator.advance(2)
-    azure.end(event_id)
-    fleet.site.master.start()
-    fleet.wait_for(event_id, "recovered")
-    assert fleet.counts("vm1", "vm2") == [(1, 1), (1, 1)] and len(azure.approvals(event_id)) == 1
-
-
 def test_two_events_of_one_minion_are_prepared_for_once(fleet: Fleet, azure: Azure) -> None:
     first = azure.announce("vm1", kind="Freeze", notice="4h")
     fleet.wait_for(first, "approved")
@@ -151,8 +76,8 @@ def test_two_events_of_one_minion_are_prepared_for_once(fleet: Fleet, azure: Azu
     azure.end(second)
     fleet.wait_for(second, "recovered")
     fleet.wait_for(first, "recovered")
-    assert fleet.counts("vm1", "vm2") == [(1, 1), (1, 1)]
-    assert (len(azure.approvals(first)), len(azure.approvals(second))) == (1, 1)
+    assert len(azure.approvals(first)) == 1
+    fleet.judge(second, vm1=(1, 1), vm2=(1, 1))
 
 
 def test_minion_that_claims_the_vm_of_another_releases_nothing(fleet: Fleet, azure: Azure) -> None:
@@ -166,7 +91,7 @@ def test_minion_that_claims_the_vm_of_another_releases_nothing(fleet: Fleet, azu
     assert "vm3" in fleet.wait_for(event_id, "held").data["reason"] and azure.approvals(event_id) == []
     fleet.site.minions["vm3"].start()
     fleet.wait_for(event_id, "approved")
-    assert fleet.counts("vm2", "vm3") == [(1, 0), (1, 0)] and len(azure.approvals(event_id)) == 1
+    fleet.judge(event_id, vm2=(1, 0), vm3=(1, 0))
 
 
 def test_lying_started_keeps_no_other_minion_from_preparing(fleet: Fleet, azure: Azure) -> None:
@@ -175,7 +100,7 @@ def test_lying_started_keeps_no_other_minion_from_preparing(fleet: Fleet, azure:
     say(fleet.hostile, status_answer("vm2", fleet.listed(event_id, "vm2", status="Started")))
     fleet.hint("a", event_id)
     fleet.wait_for(event_id, "approved")
-    assert fleet.counts("vm2") == [(1, 0)] and len(azure.approvals(event_id)) == 1
+    fleet.judge(event_id, vm2=(1, 0))
 
 
 def test_bystander_does_not_prolong_an_event(fleet: Fleet, azure: Azure) -> None:
@@ -187,7 +112,7 @@ def test_bystander_does_not_prolong_an_event(fleet: Fleet, azure: Azure) -> None
     azure.simulator.advance(2)
     azure.end(event_id)
     fleet.journals["vm2"].wait("recover")
-    assert fleet.counts("vm2") == [(1, 1)] and len(azure.approvals(event_id)) == 1
+    fleet.judge(event_id, vm2=(1, 1))
 
 
 @pytest.mark.parametrize("odd", [[], {"version": 2}, {"version": 1, "events": [{"event_id": None}]}], ids=["list", "other version", "no id"])
@@ -197,33 +122,14 @@ def test_odd_answer_does_not_disturb_the_fleet(fleet: Fleet, azure: Azure, odd: 
     fleet.hint("a")
     event_id = azure.announce("vm1", kind="Freeze", notice="4h", hold=True)
     fleet.wait_for(event_id, "approved")
-    assert fleet.counts("vm1") == [(1, 0)] and len(azure.approvals(event_id)) == 1
-
-
-def test_flood_of_forged_hints_delays_no_other_event(fleet: Fleet, azure: Azure) -> None:
-    """A3"""
-    before = len(fleet.site.master.bus.events("salt/job/*/ret/a", fun="azure_events.status"))
-    processes = fleet.site.master.processes()
-    hints = len(fleet.site.master.bus.events(HINT))
-    began = time.monotonic()
-    flood = threading.Thread(target=fleet.hostile.ask, args=("azure_events.flood", 300))
-    flood.start()
-    fleet.site.master.bus.wait_for_more(HINT, hints + 50)
-    event_id = azure.announce("vm1", kind="Freeze", notice="4h", hold=True)
-    fleet.wait_for(event_id, "approved")
-    flood.join(60)
-    fleet.site.master.bus.wait_for_more(HINT, hints + 299)
-    seconds = time.monotonic() - began
-    assert fleet.counts("vm1") == [(1, 0)] and len(azure.approvals(event_id)) == 1
-    assert len(fleet.site.master.bus.events("salt/job/*/ret/a", fun="azure_events.status")) - before <= seconds + 2
-    assert fleet.site.master.processes() <= processes
+    fleet.judge(event_id, vm1=(1, 0))
 
 
 def test_forged_request_on_the_bus_does_nothing(fleet: Fleet, azure: Azure) -> None:
     event_id = azure.announce("vm1", "unmanaged", kind="Freeze", notice="4h", hold=True)
     fleet.wait_for(event_id, "held")
     forged = {"request_id": "1", "do": "approve", "event_id": event_id, "force": True, "by": "root", "time": time.time(), "signature": "0" * 64}
-    fleet.hostile.ask("event.send", "azure_events/request/1", forged)
+    fleet.forge("azure_events/request/1", forged)
     assert fleet.run("status", event_id)["rows"][0]["approved"] is None and azure.approvals(event_id) == []
 
 
@@ -236,7 +142,7 @@ def test_forged_return_does_not_count(fleet: Fleet, azure: Azure) -> None:
     asked = [event for event in fleet.site.master.bus.events("salt/job/*/new", fun="azure_events.prepare") if "vm2" in event.data["minions"]][-1]
     answer = {"version": 1, "event_id": event_id, "outcome": "prepared", "reason": ""}
     tag = "salt/job/%s/ret/vm2" % asked.data["jid"]
-    fleet.hostile.ask("event.send", tag, {"id": "vm2", "jid": asked.data["jid"], "return": answer, "retcode": 0, "success": True, "fun": "azure_events.prepare"})
+    fleet.forge(tag, {"id": "vm2", "jid": asked.data["jid"], "return": answer, "retcode": 0, "success": True, "fun": "azure_events.prepare"})
     fleet.site.master.bus.wait(tag)
     assert fleet.run("status", event_id)["rows"][0]["approved"] is None and azure.approvals(event_id) == []
     fleet.journals["vm2"].go_on()
