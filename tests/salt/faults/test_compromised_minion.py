@@ -59,9 +59,8 @@ def test_a3_flood_of_forged_hints(fleet: Fleet, azure: Azure) -> None:
     seconds = time.monotonic() - began
     runs = len(quiet) + len(flooded)
     fleet.notes.append(("counts", "vm1 %d/%d; %d" % (*fleet.journals["vm1"].counts, runs)))
-    fleet.notes.append(
-        ("measured", "approved %.1f s, flooded at most %.1f s; %d processes, flooded %d; %+.0f MB" % (statistics.median(quiet), max(flooded), processes, most, grown))
-    )
+    text = "approved %.1f s, flooded at most %.1f s; %d processes, flooded %d; %+.0f MB"
+    fleet.notes.append(("measured", text % (statistics.median(quiet), max(flooded), processes, most, grown)))
     assert fleet.counts("vm1") == [(runs, runs)]
     assert most <= processes and grown < GROWTH
     assert questions(fleet) - asked <= seconds + 2

@@ -119,7 +119,7 @@ def test_preempted_minion_that_comes_back(fleet: Fleet, azure: Azure) -> None:
 def test_preempt_during_a_state_run(fleet: Fleet, azure: Azure, tmp_path: Path) -> None:
     minion = fleet.site.minions["vm1"]
     minion.start_job("state.single", "cmd.run", "touch %s/begun; while ! test -e %s/end; do sleep 0.1; done" % (tmp_path, tmp_path))
-    until(lambda: (tmp_path / "begun").exists(), "the state run")
+    until((tmp_path / "begun").exists, "the state run")
     with fleet.measured("prepared and approved"):
         event_id = azure.announce("vm1", kind="Preempt")
         fleet.wait_for(event_id, "approved")

@@ -18,7 +18,6 @@ from salt_lab.tree_minion import say, status_answer
 pytestmark = pytest.mark.xdist_group("engine")
 
 
-
 @pytest.fixture(scope="module")
 def running(installed: Installed) -> Iterator[Fleet]:
     with fleet_of(installed, watch=[{"repeat": 10}], settings={"answer": "10s", "sweep": "20s"}) as made:

@@ -100,7 +100,7 @@ def test_prepare_and_recover_by_jobs(vm1: Minion, azure: Azure, steps: Steps) ->
 def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, steps: Steps, tmp_path: Path) -> None:
     hold = "echo $$ > %s/pid; while ! test -e %s/end; do sleep 0.1; done" % (tmp_path, tmp_path)
     vm1.start_job("state.single", "cmd.run", hold)
-    until(lambda: (tmp_path / "pid").exists(), "the long state run")
+    until((tmp_path / "pid").exists, "the long state run")
     event_id = azure.announce("vm1", kind="Preempt")
     assert outcome(vm1, "prepare", event_id) == "prepared"
     assert vm1.ask("saltutil.is_running", "state.single") != []
