@@ -19,7 +19,7 @@ from tools.workshop import open_workshop
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # what the table of cases consists of
-CASES = ("tests/salt/faults", "tests/salt/live/test_engine.py", "tests/salt/live/test_minion.py")
+CASES = ("tests/salt/faults", "tests/salt/live/test_minion.py")
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A compromised minion, and odd input; further attacks are in tests/salt/live/test_engine.py."""
+"""A compromised minion, and odd input; further attacks are in test_engine.py."""
 
 from __future__ import annotations
 

@@ -15,27 +15,13 @@ from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.installed import Installed
 from salt_lab.tree_minion import say, status_answer
 
-pytestmark = pytest.mark.xdist_group("engine")
+pytestmark = [pytest.mark.xdist_group("engine"), pytest.mark.short]
 
 
 @pytest.fixture(scope="module")
 def running(installed: Installed) -> Iterator[Fleet]:
     with fleet_of(installed, watch=[{"repeat": 10}], settings={"answer": "10s", "sweep": "20s"}) as made:
         yield made
-
-
-@pytest.fixture
-def fleet(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Fleet]:
-    running.notes = request.node.user_properties
-    running.start_over()
-    yield running
-    running.end_all()
-
-
-@pytest.fixture(scope="module")
-def azure(running: Fleet) -> Azure:
-    """The fleet's own, which no other minion watches."""
-    return running.azure
 
 
 def test_all_prepare_one_approves_once_and_all_recover(fleet: Fleet, azure: Azure) -> None:
