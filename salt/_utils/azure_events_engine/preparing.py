@@ -116,11 +116,16 @@ def _is_reachable(turn: Turn, minion: str) -> bool:
     return minion in turn.names.accepted and known.silent <= 1 and turn.credit(minion) >= 1.0
 
 
+def may_be_over(member: Member) -> bool:
+    """Return True if the minion should see by itself whether the event is over: at once where it has started and is now absent for the first time."""
+    return not member.listed or (member.absent > 0 and member.status != SCHEDULED and member.returns == 0)
+
+
 def _due_to_recover(turn: Turn, maintenance: Maintenance) -> list[str]:
     return [
         minion
         for minion, member in maintenance.members.items()
-        if member.record and (not member.listed or member.absent) and not member.job and member.next_at <= turn.now and _is_reachable(turn, minion)
+        if member.record and may_be_over(member) and not member.job and member.next_at <= turn.now and _is_reachable(turn, minion)
     ]
 
 

@@ -41,6 +41,9 @@ _UNAVAILABLE_RETRY = 5.0
 _SECOND_LOOK = 2.0
 # seconds after which a return counts as lost when the minion says that it was interrupted
 _INTERRUPTED = 3.0
+# answers in a row without an event, after which it is over for its minion; twice as many after each return, up to so many
+_ABSENCES_NEEDED = 2
+_MOST_RETURNS = 3
 # seconds between two starts of a minion
 _START_AGAIN = 30.0
 # maintenances that are remembered in all
@@ -183,7 +186,14 @@ def _take_listed(turn: Turn, minion: str, event: Listed) -> bool:
         turn.set_maintenance(event.key, event_type=event.event_type, not_before=event.not_before, last_word=turn.now)
     member = turn.member(event.key, minion)
     not_selected = "" if event.selected else event.not_selected or "not_selected"
-    now = member._replace(listed=True, absent=0, status=event.status, resources=event.resources, not_selected=not_selected)
+    now = member._replace(
+        listed=True,
+        absent=0,
+        returns=min(_MOST_RETURNS, member.returns + bool(member.absent)),
+        status=event.status,
+        resources=event.resources,
+        not_selected=not_selected,
+    )
     if now == member:
         return False
     if member.listed and (member.resources != now.resources or member.not_selected != now.not_selected):
@@ -197,11 +207,13 @@ def _take_absent(turn: Turn, minion: str, key: str) -> bool:
     member = turn.member(key, minion)
     if not member.listed:
         return False
-    if member.absent == 0:
-        turn.set_member(key, minion, absent=1)
+    absent = member.absent + 1
+    # the more often it came back, the longer it has to stay away: backends of IMDS may disagree
+    if absent < _ABSENCES_NEEDED << member.returns:
+        turn.set_member(key, minion, absent=absent)
         looking.want(turn, minion, turn.now + _SECOND_LOOK)
     else:
-        turn.set_member(key, minion, listed=False, absent=2, tries=0, next_at=turn.now)
+        turn.set_member(key, minion, listed=False, absent=absent, tries=0, next_at=turn.now)
     return True
 
 

@@ -67,7 +67,8 @@ def test_bystander_neither_prolongs_the_event_nor_ends_it() -> None:
     fleet.prepare("b")
     assert [ask.minions for ask in fleet.pending("approve_prepared")] == [("b",)]
     fleet.answer("approve_prepared", {"b": done("approved")})
-    fleet.look({"a": status("a", forged), "b": status("b", records=[record()])})
+    fleet.look({"a": status("a", forged)})
+    fleet.see_over("b")
     assert fleet.count("recover", "b") == 1
 
 

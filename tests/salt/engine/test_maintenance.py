@@ -55,6 +55,18 @@ def test_minion_of_the_event_is_asked_though_it_sends_no_hint() -> None:
     assert fleet.count("status", "vm2") > before
 
 
+def test_event_that_comes_back_is_not_recovered_from_until_it_stays_away() -> None:
+    fleet = prepared("vm1")
+    for _time in range(3):
+        fleet.look({"vm1": status("vm1", records=[record()])})
+        fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
+    assert fleet.count("recover") == 0
+    for number in range(16):
+        assert fleet.count("recover") == 0, number
+        fleet.look({"vm1": status("vm1", records=[record()])})
+    assert fleet.count("recover") == 1
+
+
 def test_question_that_was_lost_before_the_minion_connected_is_repeated_at_its_first_hint() -> None:
     fleet = Driver("vm1")
     fleet.wait(1.5)
@@ -156,7 +168,7 @@ def test_recovery_follows_the_end_and_ends_the_maintenance() -> None:
 
 def test_recovery_is_tried_without_an_end() -> None:
     fleet = prepared("vm1")
-    fleet.look({"vm1": status("vm1", records=[record()])})
+    fleet.see_over("vm1")
     for _number in range(20):
         fleet.answer("recover", {"vm1": done("failed", "code 1")})
         fleet.wait(10)

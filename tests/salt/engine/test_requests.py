@@ -108,7 +108,7 @@ def test_what_failed_is_tried_again_at_once(do: str, listed: bool, asked: str) -
     fleet.look({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1", outcome="failed" if listed else "prepared")
     if not listed:
-        fleet.look({"vm1": status("vm1", records=[record()])})
+        fleet.see_over("vm1")
         fleet.answer("recover", {"vm1": done("failed")})
     before = fleet.count(asked)
     fleet.request(do)
@@ -129,7 +129,7 @@ def test_maintenance_that_is_over_stays_in_the_status_for_a_while() -> None:
     fleet = Driver("vm1")
     fleet.look({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1")
-    fleet.look({"vm1": status("vm1", records=[record()])})
+    fleet.see_over("vm1")
     fleet.answer("recover", {"vm1": done("recovered")})
     assert fleet.request("status")["rows"][0]["waiting_for"] == "nothing; it is over"
     fleet.wait(25 * 3600, 60)

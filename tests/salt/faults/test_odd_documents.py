@@ -39,10 +39,12 @@ def here(installed: Installed, imds: Scripted) -> Iterator[Site]:
 
 
 @pytest.fixture
-def journal(here: Site) -> Journal:
+def journal(here: Site, imds: Scripted) -> Iterator[Journal]:
     made = Journal(here.minions["vm1"])
     made.start_over()
-    return made
+    yield made
+    imds.next, imds.events = [], []
+    until(lambda: here.minions["vm1"].ask("azure_events.status")["records"] == [], "the recovery after the test")
 
 
 def drawn(kind: str) -> Iterator[bool]:
@@ -66,13 +68,15 @@ def test_two_backends_that_disagree(here: Site, imds: Scripted, journal: Journal
     imds.events = [imds.event(event_id, "vm1", status="Started")]
     minion.tells("started", event_id=event_id)
     imds.events = []
-    journal.wait("recover")
+    until(lambda: journal.counts[0] == journal.counts[1] > 0, lambda: "as many recoveries as preparations: %d, %d" % journal.counts)
     sent = {change: len(minion.told(change, event_id=event_id)) for change in ("scheduled", "gone")}
     request.node.user_properties += [
         ("counts", "vm1 %d/%d; %d" % (*journal.counts, imds.approved.count(event_id))),
         ("measured", "%d scheduled, %d gone on the bus, %d documents" % (sent["scheduled"], sent["gone"], LOOKS)),
     ]
-    assert (journal.counts, imds.approved) == ((1, 1), [event_id])
+    # at random the event may be absent so often in a row that it is over by all rules, and begins again
+    assert journal.counts[0] == 1 or kind == "at random"
+    assert journal.counts[0] == journal.counts[1] and imds.approved == [event_id]
     assert max(sent.values()) <= LOOKS // 6
 
 
