@@ -35,7 +35,7 @@ SETTLE = 3.0
 
 
 class Contestant(NamedTuple):
-    """How one master is told to do a maintenance.
+    """How one master does a maintenance.
 
     Attributes:
         file_roots: of the master.
