@@ -66,7 +66,7 @@ __virtualname__ = "azure_events"
 # seconds that the bus is waited for while something is under way, and while nothing is; events that are taken before the engine decides
 _WAIT = 0.1
 _IDLE_WAIT = 0.5
-_AT_ONCE = 200
+_AT_ONCE = 25
 _LOCAL_CACHE = "local_cache"
 
 
