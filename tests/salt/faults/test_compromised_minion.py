@@ -50,7 +50,8 @@ def test_a3_flood_of_forged_hints(fleet: Fleet, azure: Azure) -> None:
     master.bus.wait_for_more(HINT, hints + 20)
     flooded = []
     most = 0
-    while len(master.bus.events(HINT)) < hints + HINTS:
+    # a busy master may lose some of them
+    while flood.is_alive():
         flooded.append(time_to_approval(fleet, azure))
         most = max(most, master.processes())
     flood.join(60)
