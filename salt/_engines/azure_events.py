@@ -158,6 +158,12 @@ class _Master:
         return Known(frozenset(accepted), self._pillar_names(list(accepted)) if settings.mapping_pillar else {})
 
     def stored_return(self, job_id, minion):
+        try:
+            return self._read_job_cache(job_id, minion)
+        except Exception as error:  # pylint: disable=broad-exception-caught  # of any module for job caches
+            raise shell.JobCacheError("%s: %s" % (type(error).__name__, error)) from error
+
+    def _read_job_cache(self, job_id, minion):
         if __opts__["master_job_cache"] == _LOCAL_CACHE:
             folder = salt.utils.jid.jid_dir(job_id, os.path.join(__opts__["cachedir"], "jobs"), __opts__["hash_type"])
             try:

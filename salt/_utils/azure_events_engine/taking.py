@@ -41,7 +41,7 @@ _UNAVAILABLE_RETRY = 5.0
 _SECOND_LOOK = 2.0
 # seconds after which a return counts as lost when the minion says that it was interrupted
 _INTERRUPTED = 3.0
-# answers in a row without an event, after which it is over for its minion; twice as many after each return, up to so many
+# answers in a row without an event, after which it is over for its minion; twice as many after each of so many returns
 _ABSENCES_NEEDED = 2
 _MOST_RETURNS = 3
 # seconds between two starts of a minion
