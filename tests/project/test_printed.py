@@ -22,9 +22,9 @@ WHOLE = {
     ("docs/hook-runner.md", "yaml"): "tests/hook_runner/test_documentation.py",
     ("docs/policies.md", "text"): "tests/project/test_docs.py",
     ("docs/policies.md", "yaml"): "tests/project/test_docs.py",
-    ("docs/salt.md", "console"): "tests/salt/live/test_guide.py",
-    ("docs/salt.md", "sh"): "tests/salt/live/test_guide.py",
-    ("docs/salt.md", "yaml"): "tests/salt/live/test_guide.py",
+    ("docs/salt.md", "console"): "tests/salt/guide/test_guide.py",
+    ("docs/salt.md", "sh"): "tests/salt/guide/test_guide.py",
+    ("docs/salt.md", "yaml"): "tests/salt/guide/test_guide.py",
     ("docs/simulator.md", "bash"): "tests/simulator/test_simulated_docs.py",
     ("docs/simulator.md", "yaml"): "tests/simulator/test_simulated_docs.py",
 }

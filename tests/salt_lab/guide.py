@@ -34,7 +34,7 @@ FILE, COMMANDS, CONSOLE = "file", "commands", "console"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SIMULATOR = "python3 -m imds_simulator "
 _ANY_LINES = "(?:.*\n)*?"
-_PATIENCE = 60.0
+_PATIENCE = 300.0
 
 
 class Block(NamedTuple):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -16,6 +17,8 @@ from salt_lab.daemon import ADDRESS, PORTS, Daemon
 from salt_lab.installed import QUIET, Installed
 from salt_lab.until import until
 
+# a busy machine may need a minute to start a master and its minions
+WAIT_FOR_DAEMONS = 300.0
 DESK = Path(__file__).with_name("desk.py")
 
 
@@ -71,11 +74,12 @@ class Master(Daemon):
     def wait_for(self, *minions: str) -> None:
         """Until each of them answers, the master first."""
         for minion in minions:
-            until(lambda: self._answers(minion), "an answer of %s" % minion)
+            timeouts = itertools.chain((3, 6, 12, 24), itertools.repeat(48))
+            until(lambda: self._answers(minion, next(timeouts)), "an answer of %s" % minion, WAIT_FOR_DAEMONS)
 
-    def _answers(self, minion: str) -> bool:
+    def _answers(self, minion: str, timeout: int) -> bool:
         try:
-            return bool(self.ask(minion, "test.ping", timeout=3))
+            return bool(self.ask(minion, "test.ping", timeout=timeout))
         except Refused:
             return False
 
