@@ -19,7 +19,7 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal test test-list soak chaos bench changelog collection clean
+.PHONY: help venv rehearsal test test-list soak chaos salt-faults bench changelog collection clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -53,6 +53,12 @@ soak: $(VENV)/for-tests  ## run random lives of the hook runner (SOAK_FOR=55m, S
 chaos: $(VENV)/for-tests  ## disturb the maintenance playbook over real sshd; needs root (CHAOS_SEEDS=1-100, CHAOS_SEED=7, CHAOS_OF=FOLDER)
 	@$(WITH_SOURCES) $(VENV)/bin/python -m chaos $(if $(CHAOS_SEEDS),--seeds $(CHAOS_SEEDS)) $(if $(CHAOS_SEED),--seed $(CHAOS_SEED)) \
 	    $(if $(CHAOS_JOBS),--jobs $(CHAOS_JOBS)) $(if $(CHAOS_OF),--of $(CHAOS_OF))
+
+# SALT_FAULTS_SERIES="3006 3008": of Salt; SALT_FAULTS_TIMES=2: each case so often; SALT_FAULTS_ONLY=EXPRESSION: as pytest's -k; SALT_FAULTS_JOBS: side by side
+salt-faults: $(VENV)/for-tests  ## run every fault and attack on real Salt, and print a table (SALT_FAULTS_TIMES=2, SALT_FAULTS_SERIES=3008)
+	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.salt_faults $(if $(SALT_FAULTS_SERIES),--series $(SALT_FAULTS_SERIES)) \
+	    $(if $(SALT_FAULTS_TIMES),--times $(SALT_FAULTS_TIMES)) $(if $(SALT_FAULTS_JOBS),--jobs $(SALT_FAULTS_JOBS)) \
+	    $(if $(SALT_FAULTS_ONLY),--only '$(SALT_FAULTS_ONLY)')
 
 bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@for bench in tests/bench/bench_*.py; do $(WITH_SOURCES) $(VENV)/bin/python "$$bench" || exit 1; done

@@ -19,7 +19,7 @@ from tools.maintenance import maintenance, maintenance_interrupted
 from tools.namespace import namespace
 from tools.pytests import pytest_folder
 from tools.runner import run_stages
-from tools.salt import salt
+from tools.salt import guide, salt
 from tools.stage import Job, Outcome, Stage
 from tools.workshop import open_workshop
 
@@ -55,6 +55,7 @@ def integration_oldest(job: Job) -> Outcome:
 
 # The long ones first, so that the short ones fill the time beside them.
 STAGES = (
+    Stage("salt-3008", "Salt 3008: functions, beacon and engine on real masters and minions, docs/salt.md as printed, faults", partial(salt, series=3008)),
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
     Stage("maintenance", "the role maintenance and its playbook", maintenance),
@@ -65,8 +66,7 @@ STAGES = (
     Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts_others),
     Stage("recipes", "every Ansible recipe that README and docs/ansible.md print, on real systemd hosts", recipes),
     Stage("chaos", "the maintenance playbook over real sshd, disturbed, by a few seeds; `make chaos` runs any number", chaos),
-    Stage("salt-3006", "beacon, functions, states and engine with a real master and minions of Salt 3006", partial(salt, series=3006)),
-    Stage("salt-3008", "the same with Salt 3008", partial(salt, series=3008)),
+    Stage("salt-3006", "Salt 3006: functions, beacon and engine on real masters and minions", partial(salt, series=3006)),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
     Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
     Stage("units", "tests/unit by ansible-test, on every Python that is there", units),
@@ -91,8 +91,9 @@ STAGES = (
 ON_REQUEST = (
     Stage("integration", "each module against the simulator, by the ansible-core for Python 3.11; only when asked for by name", integration),
     Stage("sanity-newest", "the checks of sanity by the newest ansible-core, only when asked for by name", sanity_newest),
+    Stage("salt-3006-guide", "docs/salt.md as printed, and the faults, with Salt 3006; only when asked for by name", partial(guide, series=3006)),
     # a series that its makers no longer support
-    Stage("salt-3007", "the same with Salt 3007, only when asked for by name", partial(salt, series=3007)),
+    Stage("salt-3007", "as salt-3006, with Salt 3007; only when asked for by name", partial(salt, series=3007)),
 )
 
 

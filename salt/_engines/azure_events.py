@@ -66,7 +66,7 @@ __virtualname__ = "azure_events"
 # seconds that the bus is waited for while something is under way, and while nothing is; events that are taken before the engine decides
 _WAIT = 0.1
 _IDLE_WAIT = 0.5
-_AT_ONCE = 200
+_AT_ONCE = 25
 _LOCAL_CACHE = "local_cache"
 
 
@@ -142,7 +142,7 @@ class _Master:
             if self._client is None:
                 self._client = salt.client.LocalClient(mopts=dict(__opts__))
             published = self._client.run_job(list(minions), "azure_events." + function, kwarg=dict(kwargs), tgt_type="list", timeout=5, listen=False)
-        except SaltException as error:
+        except (SaltException, OSError) as error:
             self._client = None
             raise shell.PublishError(str(error)) from error
         if not published or "jid" not in published:
@@ -158,6 +158,12 @@ class _Master:
         return Known(frozenset(accepted), self._pillar_names(list(accepted)) if settings.mapping_pillar else {})
 
     def stored_return(self, job_id, minion):
+        try:
+            return self._read_job_cache(job_id, minion)
+        except Exception as error:  # pylint: disable=broad-exception-caught  # of any module for job caches
+            raise shell.JobCacheError("%s: %s" % (type(error).__name__, error)) from error
+
+    def _read_job_cache(self, job_id, minion):
         if __opts__["master_job_cache"] == _LOCAL_CACHE:
             folder = salt.utils.jid.jid_dir(job_id, os.path.join(__opts__["cachedir"], "jobs"), __opts__["hash_type"])
             try:

@@ -16,6 +16,8 @@ The functions ask the engine ``azure_events`` of this master over the master's b
 All but :py:func:`fleet` return ``rows``, one for each event and VM, with ``event_id``, ``event_type``, ``not_before``, ``vm``, ``minion``,
 ``prepared`` (the state of the minion's own record), ``approved``, ``waiting_for``, ``withheld`` (why the event is not approved) and
 ``why_not`` (why this VM is not ready); and ``problem``, what keeps the engine itself from its work, or an empty text.
+
+A function that fails returns ``error`` and the ``retcode`` 1, with which ``salt-run`` then ends.
 """
 
 # Salt's loader puts __opts__ and the like into the module
@@ -29,10 +31,9 @@ import uuid
 
 import salt.utils.event
 import salt.utils.user
-from salt.exceptions import CommandExecutionError
 
 try:
-    from azure_events_engine import shell, signature
+    from azure_events_engine import shell, signature, text_table
 
     MISSING = None
 except ImportError as error:
@@ -47,32 +48,40 @@ def __virtual__():
     return __virtualname__ if MISSING is None else (False, "azure_events: " + MISSING)
 
 
-def status(event_id=None):
+def status(event_id=None, table=False):
     """
     All maintenances, or the one of an event. Returns ``rows`` and ``problem``.
+
+    table
+        Return a text for people instead: a line about each event, and a table of its VMs.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run azure_events.status
+        salt-run azure_events.status table=True
         salt-run azure_events.status C7061BAC-AFDC-4513-B24B-AA5F13A16123
     """
-    return _request("status", event_id)
+    return _shown(_request("status", event_id), text_table.events_as_text if table is True else None)
 
 
-def fleet():
+def fleet(table=False):
     """
     The minions that take part. Returns ``rows``, one for each minion, with ``minion``, ``vm``, ``name_from`` (table, pillar, id or
     observed), ``answered_seconds_ago``, ``problem`` and ``events``, those that the minion lists; and ``problem``.
+
+    table
+        Return a table for people instead.
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run azure_events.fleet
+        salt-run azure_events.fleet table=True
     """
-    return _request("fleet")
+    return _shown(_request("fleet"), text_table.minions_as_text if table is True else None)
 
 
 def prepare(event_id):
@@ -159,15 +168,25 @@ def _request(do, event_id=None, force=False):
     try:
         request["signature"] = signature.sign(request, signature.read_secret(path))
     except OSError as error:
-        raise CommandExecutionError("azure_events: %s cannot be read: %s; run the command as the user of the master" % (path, error)) from None
+        return _failed("azure_events: %s cannot be read: %s; run the command as the user of the master" % (path, error))
     with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
         bus.fire_event(request, shell.REQUEST + request["request_id"])
         reply = bus.get_event(wait=_WAIT, tag=shell.REPLY + request["request_id"])
     if reply is None:
-        raise CommandExecutionError(
-            "azure_events: no engine answers on this master; add 'azure_events: {}' to 'engines' in the master's configuration, run "
-            "'salt-run saltutil.sync_engines' and 'salt-run saltutil.sync_utils', and restart the master"
+        return _failed(
+            "azure_events: no engine answers on this master; wait some seconds where the master has just started; else add "
+            "'azure_events: {}' to 'engines' in the master's configuration, run 'salt-run saltutil.sync_all', and restart the master"
         )
-    if "error" in reply:
-        raise CommandExecutionError(reply["error"])
-    return {key: reply[key] for key in ("rows", "problem") if key in reply}
+    answer = {key: reply[key] for key in ("rows", "problem") if key in reply}
+    return _failed(reply["error"], **answer) if "error" in reply else answer
+
+
+def _shown(answer, as_text):
+    """The answer, or its text; a function that failed has none."""
+    return answer if as_text is None or "error" in answer else as_text(answer["rows"], answer["problem"])
+
+
+def _failed(error, **more):
+    """The answer of a function that failed: an exception would show the operator a traceback."""
+    __context__["retcode"] = 1
+    return {"error": error, "retcode": 1, **more}

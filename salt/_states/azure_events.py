@@ -6,14 +6,14 @@ Do something about Azure Scheduled Events, in the order of requisites
 
 .. versionadded:: 0.1.0
 
-Drain, approve, wait and bring back, if and only if an event concerns this VM:
+Prepare, approve, wait and recover, if and only if an event concerns this VM:
 
 .. code-block:: yaml
 
     something is coming:
       azure_events.pending
 
-    drain:
+    prepare:
       cmd.run:
         - name: /usr/local/bin/leave-load-balancer
         - onchanges:
@@ -24,7 +24,7 @@ Drain, approve, wait and bring back, if and only if an event concerns this VM:
         - of: something is coming
         - types: [Freeze, Reboot, Redeploy]
         - require:
-          - cmd: drain
+          - cmd: prepare
         - onchanges:
           - azure_events: something is coming
 
@@ -36,7 +36,7 @@ Drain, approve, wait and bring back, if and only if an event concerns this VM:
         - onchanges:
           - azure_events: something is coming
 
-    undrain:
+    recover:
       cmd.run:
         - name: /usr/local/bin/join-load-balancer
         - require:
@@ -44,7 +44,7 @@ Drain, approve, wait and bring back, if and only if an event concerns this VM:
         - onchanges:
           - azure_events: something is coming
 
-``of`` limits the approval to the events that were there when it was drained: one that comes later has nobody ready for it.
+``of`` limits the approval to the events that were there when the VM was prepared; it is not prepared for one that comes later.
 
 This fits events that the minion survives, such as a Freeze. A reboot ends the run: for that take the engine on the master, which calls the
 functions ``prepare`` and ``recover`` of the execution module. The states :py:func:`prepared` and :py:func:`recovered` call them too:
@@ -158,8 +158,8 @@ def approved(name, event_ids=None, types=None, statuses=None, sources=None, affe
         was not able to see, this fails. Events that hit other VMs too are left alone then, which is no failure.
 
     policy, policy_file, prepared, gates, release_others, receipts
-        As for ``azure_events.approve``. With ``require`` on the states that drain, nothing is approved after a drain
-        that failed.
+        As for ``azure_events.approve``. With ``require`` on the states that prepare, nothing is approved after a
+        preparation that failed.
     """
     words = {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources}
     if of is not None:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Hands the hint of a beacon over to the engine of another master of the same minions, by a web hook of its salt-api. Copy this file, and set
-# the address. The other master's rest_cherrypy needs a webhook_url of /hook (the default). Configuration of this master:
+# the address. The other master's rest_cherrypy needs webhook_disable_auth: true, as no credentials are sent, and a webhook_url of /hook (the
+# default). Where no public authority has signed its certificate, ca_bundle of this master names a file with it. Configuration of this master:
 #
 #   reactor:
 #     - 'salt/beacon/*/azure_events/*':

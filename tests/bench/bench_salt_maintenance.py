@@ -35,7 +35,7 @@ SETTLE = 3.0
 
 
 class Contestant(NamedTuple):
-    """How one master is told to do a maintenance.
+    """How one master does a maintenance.
 
     Attributes:
         file_roots: of the master.
@@ -172,7 +172,8 @@ def main() -> None:
     ):
         medians = {name: statistics.median(getattr(one[name], field) for one in done) for name in found}
         rows.append([text, *("%.2f" % medians[name] for name in found), *(ratio(medians["engine"], medians[name]) for name in list(found)[1:])])
-    rows.append(["CPU of the master without an event, s/h", *("%.0f" % (3600 * idle[name]) for name in found), *(ratio(idle["engine"], idle[name]) for name in list(found)[1:])])
+    ratios = (ratio(idle["engine"], idle[name]) for name in list(found)[1:])
+    rows.append(["CPU of the master without an event, s/h", *("%.0f" % (3600 * idle[name]) for name in found), *ratios])
     print_table("A maintenance of two minions (Salt 3008, median of %d)" % count, ["", *found, *("engine / %s" % name for name in list(found)[1:])], rows)
 
 

@@ -19,14 +19,14 @@ from typing import Any, Callable, Optional
 from azure_scheduled_events import Imds, ImdsError
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import own_name, own_vm_id
-from azure_scheduled_events.pacing import Pacer
+from azure_scheduled_events.pacing import WATCHING, Pacer
 from hook_runner.config.settings import load_settings
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.reporting.imds_health import Health
 from hook_runner.hooks.discovery import find_hooks
 from hook_runner.journal.journal import Journal
 from hook_runner.log import Log
-from hook_runner.service.poller import RETRIES, Date, Looked, confirmed
+from hook_runner.service.poller import Date, Looked, confirmed
 from hook_runner.records import Record, Step
 from hook_runner.hooks.runs import Runs
 from hook_runner.clock import ServerClock
@@ -98,7 +98,7 @@ class Rig(Told):
         self.runs = Runs(settings.run_directory, settings.environment, settings.output_tail, settings.kill_after, self.monotonic)
         self._queue: collections.deque[tuple[Record, ScheduledEvent]] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
-        self.pacer = Pacer(self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=RETRIES)
+        self.pacer = Pacer(self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=WATCHING)
         self._has_seen = False
         self.ended: list[tuple[Record, Step]] = []
         self._engine = Engine(

@@ -23,8 +23,9 @@ WHOLE = {
     ("docs/policies.md", "text"): "tests/project/test_docs.py",
     ("docs/policies.md", "yaml"): "tests/project/test_docs.py",
     ("docs/reference/scheduled-events.md", "json"): "tests/project/test_docs.py",
-    ("docs/salt.md", "sh"): "tests/salt/live/test_guide.py",
-    ("docs/salt.md", "yaml"): "tests/salt/live/test_guide.py",
+    ("docs/salt.md", "console"): "tests/salt/guide/test_guide.py",
+    ("docs/salt.md", "sh"): "tests/salt/guide/test_guide.py",
+    ("docs/salt.md", "yaml"): "tests/salt/guide/test_guide.py",
     ("docs/simulator.md", "bash"): "tests/simulator/test_simulated_docs.py",
     ("docs/simulator.md", "yaml"): "tests/simulator/test_simulated_docs.py",
 }

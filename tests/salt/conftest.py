@@ -1,16 +1,44 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The simulated Azure that Salt's tests share, those of the loader and those of a real master."""
+"""What Salt's tests share: a simulated Azure, and the Salt in SALT_HOME."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
+from salt_lab import fault_table
 from salt_lab.azure import Azure, simulated
+from salt_lab.installed import Installed
+from salt_lab.site import OPEN
 
 VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}, "spare": {"kind": "standalone", "vms": {"vm3": {}}}}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The campaign of make salt-faults prints a table."""
+    if fault_table.TIMES in os.environ:
+        config.pluginmanager.register(fault_table)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure is shown with what the daemons had to say."""
+    report = yield
+    if report.failed:
+        report.sections += [("the site in %s" % here.folder, here.said()) for here in OPEN]
+    return report
+
+
+@pytest.fixture(scope="session")
+def installed() -> Installed:
+    home = os.environ.get("SALT_HOME")
+    if not home:
+        pytest.skip("SALT_HOME names no environment with Salt; make test-salt-3008 does")
+    return Installed.at(Path(home))
 
 
 @pytest.fixture(scope="session")

@@ -97,6 +97,11 @@ class Driver:
         self.hint(*answers)
         self.answer("status", answers)
 
+    def see_over(self, *minions: str) -> None:
+        """These minions, which are prepared for the event, say twice that their IMDS does not list it any more."""
+        for _answer in range(2):
+            self.look({minion: status(minion, records=[record()]) for minion in minions})
+
     def prepare(self, *minions: str, outcome: str = "prepared", reason: str = "", event_id: str = EVENT) -> None:
         self.answer("prepare", {minion: done(outcome, reason, event_id) for minion in minions})
 

@@ -57,7 +57,7 @@ class Azure:
 
 
 class ModelMinion:
-    """A minion that does what the contract says. 
+    """A minion that does what the contract says.
 
     Attributes:
         sessions: times from the first preparation on, each of which ends with a recovery.

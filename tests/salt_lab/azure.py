@@ -44,6 +44,10 @@ class Azure:
     def cancel(self, event_id: str) -> None:
         self.simulator.post("/events/%s/cancel" % event_id)
 
+    def change(self, event_id: str, **changes: Any) -> None:
+        """Edit an event, as a scenario does."""
+        self.simulator.post("/events/%s/change" % event_id, changes)
+
     def approvals(self, event_id: str) -> list[str]:
         """The VMs that approved this event, once for each time."""
         return [line["vm"] for line in self.simulator.get("/log?what=approval")["lines"] if event_id in line.get("ids", ())]
@@ -58,9 +62,9 @@ class Azure:
         finally:
             self.simulator.delete("/faults/%d" % fault)
 
-    def wait_for_victims(self, fault: int, vm: str) -> None:
+    def wait_for_victims(self, fault: int, vm: str, requests: int = 1) -> None:
         def seen() -> bool:
-            return any(entry["number"] == fault and entry["seen"].get(vm) for entry in self.simulator.get("/faults")["faults"])
+            return any(entry["number"] == fault and entry["seen"].get(vm, 0) >= requests for entry in self.simulator.get("/faults")["faults"])
 
         until(seen, "a request of %s that meets the fault" % vm)
 

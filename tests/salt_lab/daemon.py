@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import itertools
 import json
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from salt_lab.installed import QUIET, Installed
+from salt_lab.leash import children
 from salt_lab.leashed import Leashed
 
 
 # loopback has an address for each process, and only the masters of this one listen there: nobody takes a port that is wanted later, or while its master is down
-ADDRESS = "127.%d.%d.%d" % (128 + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255)
+ADDRESS, SECOND_ADDRESS = ("127.%d.%d.%d" % (first + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255) for first in (128, 1))
 # below those that the kernel gives to whoever does not care
 PORTS = itertools.count(20000)
 
@@ -46,6 +48,8 @@ class Daemon:
         }
         self.configure()
         self.process: Leashed | None = None
+        # a command that starts the daemon
+        self.prefix: list[str] = []
 
     def configure(self, **config: Any) -> None:
         """Write the configuration, with these changes; the daemon reads it at its next start."""
@@ -55,7 +59,7 @@ class Daemon:
     def start(self) -> None:
         if self.process and self.process.running:
             return
-        command = [*self.installed.command("salt-%s" % self.kind), "-c", str(self.folder)]
+        command = [*self.prefix, *self.installed.command("salt-%s" % self.kind), "-c", str(self.folder)]
         self.process = Leashed(command, self.log, {**os.environ, **QUIET})
 
     def stop(self) -> None:
@@ -72,3 +76,25 @@ class Daemon:
         """What the daemon logged and printed."""
         files = (self.log, self.folder / "log")
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
+
+    def within(self) -> list[str]:
+        """A command that starts others where the daemon has its mounts."""
+        return ["nsenter", "--mount", "--target", str(self.pids()[0]), "--"] if self.prefix else []
+
+    def pids(self) -> list[int]:
+        """Its processes, the main one first."""
+        found, waiting = [], [int(Path(self.config["pidfile"]).read_text())]
+        while waiting:
+            pid = waiting.pop()
+            found.append(pid)
+            waiting += children(pid)
+        return found
+
+    def memory(self) -> float:
+        """What its processes take together, in MB; what they share counts once."""
+        total = 0
+        for pid in self.pids():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                (line,) = [line for line in Path("/proc/%d/smaps_rollup" % pid).read_text().splitlines() if line.startswith("Pss:")]
+                total += int(line.split()[1])
+        return total / 1024

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -16,6 +17,8 @@ from salt_lab.daemon import ADDRESS, PORTS, Daemon
 from salt_lab.installed import QUIET, Installed
 from salt_lab.until import until
 
+# a busy machine may need a minute to start a master and its minions
+WAIT_FOR_DAEMONS = 300.0
 DESK = Path(__file__).with_name("desk.py")
 
 
@@ -71,18 +74,19 @@ class Master(Daemon):
     def wait_for(self, *minions: str) -> None:
         """Until each of them answers, the master first."""
         for minion in minions:
-            until(lambda: self._answers(minion), "an answer of %s" % minion)
+            timeouts = itertools.chain((3, 6, 12, 24), itertools.repeat(48))
+            until(lambda: self._answers(minion, next(timeouts)), "an answer of %s" % minion, WAIT_FOR_DAEMONS)
 
-    def _answers(self, minion: str) -> bool:
+    def _answers(self, minion: str, timeout: int) -> bool:
         try:
-            return bool(self.ask(minion, "test.ping", timeout=3))
+            return bool(self.ask(minion, "test.ping", timeout=timeout))
         except Refused:
             return False
 
     def run(self, *command: str | Path, check: bool = True, timeout: float = 180) -> Any:
         """Run one of Salt's own commands, such as salt-run, and give its answer, which is asked for in JSON."""
         name, *words = map(str, command)
-        line = [*self.installed.command(name), "-c", str(self.folder), "--out", "json", *words]
+        line = [*self.within(), *self.installed.command(name), "-c", str(self.folder), "--out", "json", *words]
         ran = subprocess.run(line, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=timeout, check=False)
         if check and ran.returncode:
             raise Refused("%s: exit code %d\n%s%s" % (" ".join(words), ran.returncode, ran.stdout, ran.stderr))
@@ -90,13 +94,7 @@ class Master(Daemon):
 
     def processes(self) -> int:
         """How many processes it has, without those of this test."""
-        found, waiting = 0, [int(Path(self.config["pidfile"]).read_text())]
-        while waiting:
-            pid = waiting.pop()
-            found += 1
-            for thread in Path("/proc/%d/task" % pid).iterdir():
-                waiting += map(int, (thread / "children").read_text().split())
-        return found
+        return len(self.pids())
 
     def stop(self) -> None:
         self._close_desk()

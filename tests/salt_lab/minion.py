@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 from salt_lab.daemon import Daemon
-from salt_lab.installed import Installed
+from salt_lab.installed import QUIET, Installed
 from salt_lab.master import Master
 
 
@@ -32,6 +34,11 @@ class Minion(Daemon):
 
     def ask(self, function: str, *words: Any, **named: Any) -> Any:
         return self.master.ask(self.name, function, *words, **named)
+
+    def start_job(self, *words: str) -> None:
+        """Publish a job, and do not wait for its return."""
+        command = [*self.installed.command("salt"), "-c", str(self.master.folder), "--async", self.name, *words]
+        subprocess.run(command, env={**os.environ, **QUIET}, check=True, capture_output=True)
 
     def told(self, change: str = "*", **fields: Any) -> list[dict[str, Any]]:
         """What the beacon has put on the master's bus."""

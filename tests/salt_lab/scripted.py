@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from salt_lab.http_server import HttpServer, QuietHandler
 
-class Scripted:
+
+class Scripted(HttpServer):
     """An IMDS that answers what a test wants next: what Azure could say, but not the simulator."""
 
     def __init__(self) -> None:
@@ -25,11 +25,8 @@ class Scripted:
         self.refuses = 200
         script = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
-
-            def log_message(self, *args: Any) -> None:
-                pass
 
             def answer(self, status: int, content: Any) -> None:
                 body = json.dumps(content).encode()
@@ -53,20 +50,10 @@ class Scripted:
                 script.approved += [one["EventId"] for one in wish["StartRequests"]]
                 self.answer(script.refuses, {"error": "refused"} if script.refuses != 200 else {})
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.endpoint = "http://127.0.0.1:%d" % self.server.server_port
-        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        super().__init__(Handler)
+        self.endpoint = self.address
 
     @staticmethod
     def event(event_id: str, *resources: str, kind: str = "Freeze", status: str = "Scheduled") -> dict[str, Any]:
         listed = {"EventId": event_id, "EventType": kind, "EventStatus": status, "ResourceType": "VirtualMachine", "NotBefore": "", "EventSource": "Platform"}
         return dict(listed, Resources=list(resources)) if resources else listed
-
-    def __enter__(self) -> Scripted:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self._thread.join()

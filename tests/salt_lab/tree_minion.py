@@ -44,18 +44,26 @@ def approve_prepared(event_id, resources):
 
 
 class Journal:
-    """The steps of a minion's pillar write what they do into a file. Preparation waits where there is a file "wait"."""
+    """The steps of a minion's pillar write what they do into a file. Preparation waits where there is a file "wait"; a step fails where there is a file
+    "fail-STEP"."""
 
     def __init__(self, minion: Minion) -> None:
         self._folder = minion.folder
 
     def pillar(self) -> dict[str, Any]:
         wait = "while test -e wait; do sleep 0.1; done"
-        prepare = "cd %s && echo begin >> done && %s && echo prepare >> done" % (self._folder, wait)
-        return {"azure_events": {"prepare": [prepare], "recover": ["cd %s && echo recover >> done" % self._folder]}}
+        return {"azure_events": {"prepare": [self._step("prepare", "begin", wait)], "recover": [self._step("recover", "try", "true")]}}
+
+    def _step(self, name: str, first: str, wait: str) -> str:
+        return "cd %s && echo %s >> done && %s && ! test -e fail-%s && echo %s >> done" % (self._folder, first, wait, name, name)
 
     def start_over(self) -> None:
-        for name in ("wait", "done"):
+        self.mend()
+        (self._folder / "done").unlink(missing_ok=True)
+
+    def mend(self) -> None:
+        """Nothing waits and nothing fails from now on."""
+        for name in ("wait", "fail-prepare", "fail-recover"):
             (self._folder / name).unlink(missing_ok=True)
 
     def pause(self) -> None:
@@ -64,16 +72,20 @@ class Journal:
     def go_on(self) -> None:
         (self._folder / "wait").unlink()
 
+    def fail(self, step: str) -> None:
+        """This step fails until it is mended."""
+        (self._folder / ("fail-" + step)).touch()
+
     def count(self, step: str) -> int:
         done = self._folder / "done"
         return done.read_text().split().count(step) if done.exists() else 0
 
-    def wait(self, step: str) -> None:
-        until(lambda: self.count(step) >= 1, "%s in %s" % (step, self._folder))
+    def wait(self, step: str, times: int = 1) -> None:
+        until(lambda: self.count(step) >= times, "%s in %s" % (step, self._folder))
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Preparations and recoveries that ran."""
+        """Preparations and recoveries that succeeded."""
         return self.count("prepare"), self.count("recover")
 
 

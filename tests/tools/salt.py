@@ -14,6 +14,8 @@ from tools.stage import Job, Outcome, Skip
 
 # the minor versions of Python that a series runs on, the first of them that is there is taken; 3.11 runs them all
 PYTHONS = {3006: (11, 10), 3007: (11, 10), 3008: (11, 12, 13, 10)}
+# make test runs docs/salt.md and the faults with this series alone
+NEWEST = 3008
 # they wait more than they compute; tests that share a master and its minions are a group
 SIDE_BY_SIDE = ("-n", "3", "--dist", "loadgroup")
 
@@ -24,7 +26,15 @@ def salt(job: Job, series: int) -> Outcome:
     if (job.workshop.repository / "tests" / "salt" / "functional").is_dir():
         python = Path(environment["SALT_HOME"], "bin", "python")
         ran += pytest_folder(job, "salt/functional", *SIDE_BY_SIDE, results=f"salt-{series}-functional", python=python, env=environment)
-    return ran + pytest_folder(job, "salt/live", *SIDE_BY_SIDE, results=f"salt-{series}-live", env=environment)
+    ran += pytest_folder(job, "salt/live", *SIDE_BY_SIDE, results=f"salt-{series}-live", env=environment)
+    return ran + guide(job, series) if series == NEWEST else ran
+
+
+def guide(job: Job, series: int) -> Outcome:
+    """docs/salt.md as printed, and the short form of the fault tables."""
+    environment = {"SALT_HOME": str(install(job, series))}
+    ran = pytest_folder(job, "salt/guide", *SIDE_BY_SIDE, results=f"salt-{series}-guide", env=environment)
+    return ran + pytest_folder(job, "salt/faults", "-m", "short", *SIDE_BY_SIDE, results=f"salt-{series}-faults", env=environment)
 
 
 def install(job: Job, series: int) -> Path:

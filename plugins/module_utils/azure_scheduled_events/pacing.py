@@ -48,6 +48,11 @@ class Retries(NamedTuple):
     refusals: int = 0
 
 
+# For a process that watches all the time. A Preempt gives 30 seconds of notice, so that no pause may be long before IMDS has refused a
+# request several times: 1 to 2 seconds at first, growing to 2.5 to 5.
+WATCHING = Retries(growth=1.25, growths=4, jitter=1.0, longest=5.0, longest_with_event=5.0, updating=None, refusals=3)
+
+
 class Pacer:
     """Remembers how the calls of one poller went, and says how long to wait before the next one.
 

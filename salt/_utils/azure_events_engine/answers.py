@@ -83,7 +83,7 @@ class Record(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Answer of ``azure_events.status``."""
+    """Answer of ``azure_events.status``; ``left_out`` counts events and records whose IDs are too long or not printable."""
 
     resource_name: str
     available: bool
@@ -92,6 +92,7 @@ class Status(NamedTuple):
     events: tuple[Listed, ...]
     records: tuple[Record, ...]
     working: Optional[str]
+    left_out: int
 
 
 class Done(NamedTuple):
@@ -130,7 +131,8 @@ def printable(text: str, longest: int = _LONGEST_TEXT) -> str:
 def read_status(answer: Any) -> Status:
     """Raises OddAnswer."""
     given = _of_this_version(answer)
-    listed = {event.key: event for event in (_event(one) for one in _list(given, "events", _MOST_LISTED))}
+    listed_items, records = _list(given, "events", _MOST_LISTED), _list(given, "records", _MOST_RECORDS)
+    listed = {event.key: event for event in (_event(one) for one in listed_items if not _has_odd_id(one))}
     if sum(len(event.resources) for event in listed.values()) > _MOST_NAMES:
         raise OddAnswer("the events have more than %d names of VMs" % _MOST_NAMES)
     events = sorted(listed.values(), key=lambda event: urgency(event.event_type, event.not_before, event.key))
@@ -140,8 +142,9 @@ def read_status(answer: Any) -> Status:
         reason=_words(given, "reason"),
         complete=_truth(given, "complete") and len(events) <= MOST_EVENTS,
         events=tuple(events[:MOST_EVENTS]),
-        records=tuple(_record(one) for one in _list(given, "records", _MOST_RECORDS)),
+        records=tuple(_record(one) for one in records if not _has_odd_id(one)),
         working=event_key(_words(given, "working")) if given.get("working") is not None else None,
+        left_out=sum(map(_has_odd_id, [*listed_items, *records])),
     )
 
 
@@ -158,12 +161,20 @@ def read_done(function: str, answer: Any, event_id: str) -> Done:
 
 
 def _of_this_version(answer: Any) -> dict[str, Any]:
+    if isinstance(answer, str):
+        raise OddAnswer("the answer is a text: %s; synchronize the modules of the minion if it lacks them" % _shown(answer))
     if not isinstance(answer, dict):
         raise OddAnswer("expected a dictionary, not %s" % _shown(answer))
     version = answer.get("version")
     if isinstance(version, bool) or version != VERSION:
         raise OddAnswer("answer of another version (%s, expected %d); synchronize the modules of minions and master" % (_shown(version), VERSION))
     return answer
+
+
+def _has_odd_id(given: Any) -> bool:
+    """Return True for an event or a record that the engine cannot handle, though its minion reports what IMDS says."""
+    event_id = given.get("event_id") if isinstance(given, dict) else None
+    return isinstance(event_id, str) and event_id != "" and not is_event_id(event_id)
 
 
 def _event(given: Any) -> Listed:
@@ -203,11 +214,12 @@ def _list(given: dict[str, Any], key: str, most: int) -> list[Any]:
 
 
 def _names(given: dict[str, Any], key: str) -> tuple[str, ...]:
+    """A name that is too long is cut; it is the name of no minion's VM, and no minion approves for it."""
     found = _list(given, key, _MOST_RESOURCES)
     for name in found:
-        if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME:
+        if not isinstance(name, str) or not name:
             raise OddAnswer("%s: %s is not the name of a VM" % (key, _shown(name)))
-    return tuple(found)
+    return tuple(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..." for name in found)
 
 
 def _name(given: dict[str, Any], key: str) -> str:

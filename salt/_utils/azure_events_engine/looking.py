@@ -21,6 +21,8 @@ _WORKING = 5.0
 # seconds to wait for an answer before the question is repeated, which double each time: first, longest; and repetitions before only hints,
 # polls and sweeps cause further ones
 _FIRST_ANSWER = 3.0
+# seconds after which a question without an answer may be lost if its minion sends a hint
+_LOST = 1.0
 _LONGEST_ANSWER = 60.0
 _REPETITIONS = 5
 
@@ -34,6 +36,14 @@ def want(turn: Turn, minion: str, at: float | None = None) -> None:
         turn.set_minion(minion, look_wanted=True, look_at=max(known.look_at, at if at is not None else turn.now))
     elif at is None and known.look_at > turn.now:
         turn.set_minion(minion, look_at=max(turn.now, min(known.look_at, known.look_asked_at + known.look_pause)))
+
+
+def want_hinted(turn: Turn, minion: str) -> None:
+    """Ask a minion that has sent a hint: a question that it has not answered may have been lost before it was connected."""
+    known = turn.minion(minion)
+    if known.look_job and turn.now - known.look_asked_at >= _LOST:
+        turn.set_minion(minion, look_job=0)
+    want(turn, minion)
 
 
 def want_started(turn: Turn, minion: str) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from . import looking
 from .answers import PREPARED, SCHEDULED, is_ending, urgency
@@ -12,8 +13,8 @@ from .state import Maintenance, Member
 from .taking import may_be_tried
 from .turn import Turn
 
-# a preparation that was asked for longer ago is no reason to make others wait
-_STARTING = 60.0
+# a preparation that was asked for longer ago is no reason to make others wait: jobs and their first returns burden the master, not the steps
+_STARTING = 10.0
 # seconds after which a maintenance is looked at though nothing has changed: one that waits for its turn, and others
 _QUEUE = 0.5
 _LONGEST_IDLE = 5.0
@@ -42,9 +43,9 @@ def _prepare(turn: Turn, keys: list[str]) -> None:
     due = [(key, minions) for key in keys if (minions := _due_to_prepare(turn, turn.maintenances[key]))]
     if not due:
         return
-    under_way = [maintenance for maintenance in turn.maintenances.values() if _is_starting(turn, maintenance)]
-    count = len(under_way)
-    occupied = {minion for maintenance in under_way for minion, member in maintenance.members.items() if member.doing == "prepare"}
+    preparing = [(minion, member) for one in turn.maintenances.values() for minion, member in one.members.items() if member.doing == "prepare"]
+    occupied = {minion for minion, _member in preparing}
+    count = sum(map(partial(_is_starting, turn), turn.maintenances.values()))
     due.sort(key=lambda item: _urgency(turn.maintenances[item[0]], item[0]))
     for key, minions in due:
         maintenance = turn.maintenances[key]
@@ -116,11 +117,16 @@ def _is_reachable(turn: Turn, minion: str) -> bool:
     return minion in turn.names.accepted and known.silent <= 1 and turn.credit(minion) >= 1.0
 
 
+def may_be_over(member: Member) -> bool:
+    """Return True if the minion should see by itself whether the event is over: at once where it has started and is now absent for the first time."""
+    return not member.listed or (member.absent > 0 and member.status != SCHEDULED and member.returns == 0)
+
+
 def _due_to_recover(turn: Turn, maintenance: Maintenance) -> list[str]:
     return [
         minion
         for minion, member in maintenance.members.items()
-        if member.record and (not member.listed or member.absent) and not member.job and member.next_at <= turn.now and _is_reachable(turn, minion)
+        if member.record and may_be_over(member) and not member.job and member.next_at <= turn.now and _is_reachable(turn, minion)
     ]
 
 

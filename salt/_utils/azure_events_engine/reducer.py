@@ -33,7 +33,7 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
             taking.doubt(turn, given.minion)
             looking.want_started(turn, given.minion)
         else:
-            looking.want(turn, given.minion)
+            looking.want_hinted(turn, given.minion)
     elif isinstance(given, Known):
         _learn(turn, given)
     elif isinstance(given, Unpublished):

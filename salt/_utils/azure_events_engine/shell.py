@@ -39,6 +39,10 @@ class PublishError(Exception):
     """A job could not be published."""
 
 
+class JobCacheError(Exception):
+    """The master's job cache could not be read."""
+
+
 class Ports(Protocol):
     """What the shell needs of a master."""
 
@@ -52,7 +56,7 @@ class Ports(Protocol):
         """The minions that take part now."""
 
     def stored_return(self, job_id: str, minion: str) -> Optional[Mapping[str, Any]]:
-        """What the master has stored of a minion's return, which is what the minion sent; None while there is nothing."""
+        """What the master has stored of a minion's return, which is what the minion sent; None while there is nothing. Raises JobCacheError."""
 
 
 class _Return(NamedTuple):
@@ -159,13 +163,18 @@ class Shell:
     def _read_returns(self, now: float) -> None:
         waiting, self._returns = self._returns, []
         for one in waiting:
-            stored = self._ports.stored_return(one.job_id, one.minion)
+            stored, reason = None, "it is not there"
+            try:
+                stored = self._ports.stored_return(one.job_id, one.minion)
+            except JobCacheError as error:
+                reason = str(error)
             if stored is not None:
                 self._reduce(Returned(one.job, one.minion, stored.get("return")))
             elif now < one.until:
                 self._returns.append(one)
             else:
-                log.warning("azure_events: the return of %s for job %s is not in the master's job cache and does not count", one.minion, one.job_id)
+                text = "azure_events: the return of %s for job %s does not count, as the master's job cache does not have it: %s"
+                log.warning(text, one.minion, one.job_id, reason)
 
     def _take_request(self, request_id: str, data: Mapping[str, Any]) -> None:
         wall = self._wall()

@@ -53,6 +53,7 @@ class Member(NamedTuple):
     Attributes:
         listed: whether its own IMDS lists the event, for its own VM.
         absent: answers in a row that do not list it.
+        returns: how often it was listed again after that.
         status: Scheduled or Started.
         resources: of the event, as its own IMDS has them.
         not_selected: code of its own selection where that excludes the event, else "".
@@ -66,6 +67,7 @@ class Member(NamedTuple):
 
     listed: bool = False
     absent: int = 0
+    returns: int = 0
     status: str = ""
     resources: tuple[str, ...] = ()
     not_selected: str = ""

@@ -25,6 +25,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS names (minion TEXT PRIMARY KEY, vm TEXT NOT NULL)",
 )
 
+
 class StoreError(Exception):
     """The file cannot be written."""
 

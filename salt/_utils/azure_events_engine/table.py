@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .answers import PREPARED, STARTED
 from .approving import ranked, readiness, required, withheld
 from .ending import DRAINING, HAS_STARTED
 from .mapping import vm_key
@@ -78,7 +79,7 @@ def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
         "not_before": maintenance.not_before or None,
         "approved": _approved(maintenance),
         "waiting_for": _waiting_for(maintenance),
-        "withheld": None if maintenance.is_over or maintenance.approval is not None else why or None,
+        "withheld": None if maintenance.is_over or maintenance.approved else why or None,
     }
     if not vms:
         return [{**common, "vm": None, "minion": None, "prepared": None, "why_not": None}]
@@ -90,7 +91,8 @@ def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
             rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": None, "why_not": None})
             continue
         record = member.record if member is not None else ""
-        text = None if ready.ok else ready.text
+        is_too_late = record == PREPARED and member is not None and member.status == STARTED
+        text = None if ready.ok or is_too_late else ready.text
         if member is not None and record and not member.listed:
             text = ": ".join(filter(None, ("recover", member.outcome, member.reason)))
         rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": record or None, "why_not": text})

@@ -11,6 +11,8 @@ from . import looking
 from .answers import (
     MOST_EVENTS,
     PREPARED,
+    PREPARING,
+    RECOVERING,
     RECOVER_FAILED,
     STARTED,
     Done,
@@ -29,12 +31,19 @@ from .turn import Turn
 
 OLD_BOOT = "old_boot"
 ODD = "odd_answer"
-# further questions after a failure, and seconds before them: first, longest
+# further questions after a failure, and seconds before them: first, longest, and longest where the minion's IMDS gives no answer, which may end
+# at any moment
 PREPARE_TRIES = 3
 _FIRST_RETRY = 5.0
 _LONGEST_RETRY = 60.0
+_UNAVAILABLE_RETRY = 5.0
 # seconds after which a second document that does not list an event is asked for
 _SECOND_LOOK = 2.0
+# seconds after which a return counts as lost when the minion says that it was interrupted
+_INTERRUPTED = 3.0
+# answers in a row without an event, after which it is over for its minion; twice as many after each of so many returns
+_ABSENCES_NEEDED = 2
+_MOST_RETURNS = 3
 # seconds between two starts of a minion
 _START_AGAIN = 30.0
 # maintenances that are remembered in all
@@ -102,6 +111,8 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
     changed = _take_name(turn, minion, status)
     own = {turn.names.vm_of(minion), turn.names.claims.get(minion)} - {None}
     complaint = turn.names.complaint(minion)
+    if status.left_out and not complaint:
+        complaint = "events with IDs that are too long or not printable are left out: %d" % status.left_out
     asked_at = known.look_asked_at if token == known.look_job else turn.now
     # an approval may wait for a newer answer
     was_late = turn.now - known.answered_at >= turn.settings.answer
@@ -133,6 +144,8 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
                 turn.set_maintenance(key, examine=True)
     turn.set_minion(minion, **state, answered_at=turn.now)
     looking.answered(turn, minion, token, changed)
+    if not status.available and any(minion in maintenance.members for maintenance in turn.maintenances.values()):
+        looking.want(turn, minion, turn.now + _UNAVAILABLE_RETRY)
 
 
 def _take_name(turn: Turn, minion: str, status: Status) -> bool:
@@ -173,7 +186,14 @@ def _take_listed(turn: Turn, minion: str, event: Listed) -> bool:
         turn.set_maintenance(event.key, event_type=event.event_type, not_before=event.not_before, last_word=turn.now)
     member = turn.member(event.key, minion)
     not_selected = "" if event.selected else event.not_selected or "not_selected"
-    now = member._replace(listed=True, absent=0, status=event.status, resources=event.resources, not_selected=not_selected)
+    now = member._replace(
+        listed=True,
+        absent=0,
+        returns=min(_MOST_RETURNS, member.returns + bool(member.absent)),
+        status=event.status,
+        resources=event.resources,
+        not_selected=not_selected,
+    )
     if now == member:
         return False
     if member.listed and (member.resources != now.resources or member.not_selected != now.not_selected):
@@ -187,17 +207,21 @@ def _take_absent(turn: Turn, minion: str, key: str) -> bool:
     member = turn.member(key, minion)
     if not member.listed:
         return False
-    if member.absent == 0:
-        turn.set_member(key, minion, absent=1)
+    absent = member.absent + 1
+    # the more often it came back, the longer it has to stay away: backends of IMDS may disagree
+    if absent < _ABSENCES_NEEDED << member.returns:
+        turn.set_member(key, minion, absent=absent)
         looking.want(turn, minion, turn.now + _SECOND_LOOK)
     else:
-        turn.set_member(key, minion, listed=False, absent=2, tries=0, next_at=turn.now)
+        turn.set_member(key, minion, listed=False, absent=absent, tries=0, next_at=turn.now)
     return True
 
 
 def _take_record(turn: Turn, minion: str, key: str, record: Record | None, working: str | None, asked_at: float) -> bool:
     member = turn.member(key, minion)
-    lost = member.job != 0 and asked_at - member.asked_at >= turn.settings.answer and working != key
+    interrupted = record is not None and record.state in (PREPARING, RECOVERING) and working is None
+    patience = min(turn.settings.answer, _INTERRUPTED) if interrupted else turn.settings.answer
+    lost = member.job != 0 and asked_at - member.asked_at >= patience and working != key
     if asked_at < member.done_at:
         # the return that came meanwhile is newer
         return False
@@ -208,6 +232,8 @@ def _take_record(turn: Turn, minion: str, key: str, record: Record | None, worki
     if lost:
         turn.close_job(member.job, minion)
         changes.update({"job": 0, "doing": "", "next_at": turn.now})
+    elif interrupted and member.job:
+        looking.want(turn, minion, member.asked_at + patience)
     if working == key:
         changes["next_at"] = turn.now + _FIRST_RETRY
         looking.want(turn, minion, turn.now + _FIRST_RETRY)
@@ -237,7 +263,8 @@ def _take_done(turn: Turn, minion: str, token: int, job: Job, done: Done) -> Non
             changes.update(listed=False)
     else:
         tries = member.tries + 1
-        changes.update(tries=tries, next_at=turn.now + min(_LONGEST_RETRY, _FIRST_RETRY * 2.0 ** min(tries - 1, 10)))
+        longest = _UNAVAILABLE_RETRY if done.outcome == "unavailable" else _LONGEST_RETRY
+        changes.update(tries=tries, next_at=turn.now + min(longest, _FIRST_RETRY * 2.0 ** min(tries - 1, 10)))
         if job.function == "recover" and done.outcome == "failed":
             changes.update(record=RECOVER_FAILED)
         looking.want(turn, minion)

@@ -135,7 +135,7 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
     pause = _PAUSES[0]
     listening = [output_read, life]
     while status is None:
-        ready, _, _ = select.select(listening, [], [], pause)
+        ready = select.select(listening, [], [], pause)[0]
         pause = min(pause * 1.5, _PAUSES[1])
         if output_read in ready:
             piece = os.read(output_read, 65536)

@@ -17,7 +17,7 @@ from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.identity import own_name
 from azure_scheduled_events.imds import Imds
-from azure_scheduled_events.pacing import Pacer
+from azure_scheduled_events.pacing import WATCHING, Pacer
 from azure_scheduled_events.timestamps import as_utc_text
 
 from . import memory
@@ -61,7 +61,7 @@ class Watcher:
         self.view = View(resource_name=settings.resource_name)
         self._path = path
         self._imds = Imds(settings.endpoint, settings.api_versions, settings.timeout, settings.first_timeout)
-        self._pacer = Pacer(self._imds, settings.poll_interval, sleep=self._sleep)
+        self._pacer = Pacer(self._imds, settings.poll_interval, sleep=self._sleep, retries=WATCHING)
         self._ledger: Optional[Ledger] = None
         self.checked: Optional[float] = None
         self._recorded = Recorded(path)

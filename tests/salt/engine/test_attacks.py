@@ -67,7 +67,8 @@ def test_bystander_neither_prolongs_the_event_nor_ends_it() -> None:
     fleet.prepare("b")
     assert [ask.minions for ask in fleet.pending("approve_prepared")] == [("b",)]
     fleet.answer("approve_prepared", {"b": done("approved")})
-    fleet.look({"a": status("a", forged), "b": status("b", records=[record()])})
+    fleet.look({"a": status("a", forged)})
+    fleet.see_over("b")
     assert fleet.count("recover", "b") == 1
 
 
@@ -185,3 +186,22 @@ def test_refused_answer_does_not_forget_what_the_minion_has_prepared() -> None:
     fleet.hint("b")
     fleet.answer("status", {"b": []})
     assert fleet.state.maintenances[EVENT.casefold()].members["b"].record == "prepared"
+
+
+def test_too_long_name_of_a_vm_holds_the_approval_only() -> None:
+    """A11: the minion itself is honest, its IMDS is odd."""
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1", "x" * 1100))})
+    fleet.prepare("vm1")
+    assert fleet.count("approve_prepared") == 0 and fleet.reason.endswith("...: no minion has this VM")
+
+
+@pytest.mark.parametrize("odd", ["E" * 1100, "E\x7f", "E\ufffe"], ids=["long", "DEL", "U+FFFE"])
+def test_event_with_an_odd_id_is_left_out(odd: str) -> None:
+    """A11"""
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1", event_id=odd), event("vm1"), records=[record(event_id=odd)])})
+    assert [ask.kwargs["event_id"] for ask in fleet.pending("prepare")] == [EVENT]
+    assert fleet.request("fleet")["rows"][0]["problem"] == "events with IDs that are too long or not printable are left out: 2"
+    fleet.prepare("vm1")
+    assert fleet.count("approve_prepared") == 1

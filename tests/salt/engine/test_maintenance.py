@@ -55,6 +55,42 @@ def test_minion_of_the_event_is_asked_though_it_sends_no_hint() -> None:
     assert fleet.count("status", "vm2") > before
 
 
+def test_event_that_comes_back_is_not_recovered_from_until_it_stays_away() -> None:
+    fleet = prepared("vm1")
+    for _time in range(3):
+        fleet.look({"vm1": status("vm1", records=[record()])})
+        fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
+    assert fleet.count("recover") == 0
+    for number in range(16):
+        assert fleet.count("recover") == 0, number
+        fleet.look({"vm1": status("vm1", records=[record()])})
+    assert fleet.count("recover") == 1
+
+
+def test_question_that_was_lost_before_the_minion_connected_is_repeated_at_its_first_hint() -> None:
+    fleet = Driver("vm1")
+    fleet.wait(1.5)
+    assert fleet.count("status", "vm1") == 1
+    fleet.hint_only("vm1")
+    fleet.wait(0.5)
+    assert fleet.count("status", "vm1") == 2
+
+
+def test_minion_whose_imds_gives_no_answer_is_asked_again_soon() -> None:
+    fleet = Driver("vm1", "vm2")
+    fleet.look({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    for _attempt in range(6):
+        fleet.prepare("vm1", outcome="unavailable")
+        fleet.wait(1)
+        fleet.answer("status", {"vm1": status("vm1", BOTH)})
+        fleet.wait(5)
+    assert fleet.count("prepare", "vm1") == 7
+    fleet.look({"vm1": status(None, available=False, reason="IMDS answered 503")})
+    before = fleet.count("status", "vm1")
+    fleet.wait(6)
+    assert fleet.count("status", "vm1") > before
+
+
 def test_second_minion_approves_when_the_first_cannot() -> None:
     fleet = prepared("vm1", "vm2")
     fleet.answer("approve_prepared", {"vm1": done("unavailable", "IMDS answered 503")})
@@ -70,6 +106,8 @@ def test_refused_approval_is_tried_again_and_its_reason_is_shown() -> None:
     assert fleet.reason == "vm1: failed: IMDS answered 400"
     fleet.wait(6)
     assert fleet.count("approve_prepared") == 2
+    (row,) = fleet.request("status")["rows"]
+    assert (row["waiting_for"], row["withheld"]) == ("answer to the approval", "vm1: failed: IMDS answered 400")
 
 
 @pytest.mark.parametrize("outcome", ["failed", "not_selected", "no_steps", "busy"])
@@ -130,7 +168,7 @@ def test_recovery_follows_the_end_and_ends_the_maintenance() -> None:
 
 def test_recovery_is_tried_without_an_end() -> None:
     fleet = prepared("vm1")
-    fleet.look({"vm1": status("vm1", records=[record()])})
+    fleet.see_over("vm1")
     for _number in range(20):
         fleet.answer("recover", {"vm1": done("failed", "code 1")})
         fleet.wait(10)
@@ -193,6 +231,15 @@ def test_preparation_that_lasts_is_not_repeated() -> None:
         fleet.answer("status", {"vm1": status("vm1", event("vm1"), records=[record(state="preparing")], working=EVENT)})
     fleet.prepare("vm1")
     assert fleet.count("prepare") == 1 and fleet.count("approve_prepared") == 1
+
+
+def test_interrupted_preparation_is_repeated_within_seconds() -> None:
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    interrupted = status("vm1", event("vm1"), records=[record(state="preparing")])
+    for _number in range(2):
+        fleet.look({"vm1": interrupted})
+    assert fleet.count("prepare") == 2
 
 
 def test_preparation_of_an_earlier_boot_is_repeated() -> None:

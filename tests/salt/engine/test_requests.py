@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from azure_events_engine.text_table import events_as_text, minions_as_text
 from salt_fleet.driver import EVENT, Driver, done, event, record, status
 
 
@@ -23,6 +24,31 @@ def test_status_has_a_row_for_each_vm() -> None:
     rows = held_back().request("status", "")["rows"]
     assert [(row["vm"], row["minion"], row["prepared"], row["approved"]) for row in rows] == [("vm1", "vm1", "prepared", None), ("vm2", "vm2", None, None)]
     assert rows[0]["withheld"] == "vm2: minion vm2: no_steps" and rows[0]["waiting_for"] == "preparation"
+
+
+def test_status_as_text_is_a_table_for_each_event() -> None:
+    reply = held_back().request("status", "")
+    assert events_as_text(reply["rows"], reply["problem"]).splitlines() == [
+        EVENT + ": Reboot, not before 2026-11-22T12:00:00Z, waiting for preparation",
+        "  withheld: vm2: minion vm2: no_steps",
+        "  VM   MINION  PREPARED  WHY NOT",
+        "  vm1  vm1     prepared  -",
+        "  vm2  vm2     -         minion vm2: no_steps",
+    ]
+    assert events_as_text([], "disk is full") == "problem: disk is full"
+    assert events_as_text([]) == "no events"
+
+
+def test_fleet_as_text_is_a_table_of_minions() -> None:
+    header, first, _second = minions_as_text(held_back().request("fleet", "")["rows"]).splitlines()
+    assert header.split("  ")[0] == "MINION" and first.split()[:3] == ["vm1", "vm1", "id"] and first.endswith(EVENT + "  -")
+
+
+def test_prepared_vm_of_an_event_that_has_started_has_no_reason_against_it() -> None:
+    fleet = held_back()
+    fleet.look({"vm1": status("vm1", event("vm1", "vm2", status="Started"), records=[record()])})
+    rows = {row["vm"]: row["why_not"] for row in fleet.request("status", "")["rows"]}
+    assert rows["vm1"] is None and rows["vm2"]
 
 
 def test_fleet_has_a_row_for_each_minion() -> None:
@@ -82,7 +108,7 @@ def test_what_failed_is_tried_again_at_once(do: str, listed: bool, asked: str) -
     fleet.look({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1", outcome="failed" if listed else "prepared")
     if not listed:
-        fleet.look({"vm1": status("vm1", records=[record()])})
+        fleet.see_over("vm1")
         fleet.answer("recover", {"vm1": done("failed")})
     before = fleet.count(asked)
     fleet.request(do)
@@ -103,7 +129,7 @@ def test_maintenance_that_is_over_stays_in_the_status_for_a_while() -> None:
     fleet = Driver("vm1")
     fleet.look({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1")
-    fleet.look({"vm1": status("vm1", records=[record()])})
+    fleet.see_over("vm1")
     fleet.answer("recover", {"vm1": done("recovered")})
     assert fleet.request("status")["rows"][0]["waiting_for"] == "nothing; it is over"
     fleet.wait(25 * 3600, 60)

@@ -14,7 +14,7 @@ import pytest
 from azure_events_engine import signature
 from azure_events_engine.messages import Known
 from azure_events_engine.settings import Settings
-from azure_events_engine.shell import HOOK, REPLY, REQUEST, PublishError, Shell
+from azure_events_engine.shell import HOOK, REPLY, REQUEST, JobCacheError, PublishError, Shell
 from azure_events_engine.store import Store
 from salt_fleet.driver import EVENT, done, event, record, status
 
@@ -30,6 +30,7 @@ class Ports:
         self.accepted = {"vm1", "vm2"}
         self.job_cache: dict[tuple[str, str], Any] = {}
         self.is_broken = False
+        self.is_cache_broken = False
 
     def publish(self, function: str, minions: tuple[str, ...], kwargs: Mapping[str, Any]) -> str:
         if self.is_broken:
@@ -44,6 +45,8 @@ class Ports:
         return Known(frozenset(self.accepted))
 
     def stored_return(self, job_id: str, minion: str) -> Optional[Mapping[str, Any]]:
+        if self.is_cache_broken:
+            raise JobCacheError("no connection")
         found = self.job_cache.get((job_id, minion))
         return {"return": found} if found is not None else None
 
@@ -96,6 +99,19 @@ def site(tmp_path: Path) -> Site:
 
 def test_all_minions_are_asked_at_the_start(site: Site) -> None:
     assert site.ports.published == [("status", ("vm1", "vm2"), {})]
+
+
+def test_return_counts_once_the_job_cache_can_be_read(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.ports.is_cache_broken = True
+    site.give_return("vm1", status("vm1", event("vm1")))
+    assert site.ports.functions("vm1") == ["status"]
+    site.ports.is_cache_broken = False
+    site.wait(1)
+    assert "prepare" in site.ports.functions("vm1")
+    site.ports.is_cache_broken = True
+    site.give_return("vm1", done("prepared"))
+    site.wait(12)
+    assert "no connection" in caplog.text
 
 
 def test_engine_waits_longer_for_the_bus_while_nothing_is_under_way(site: Site) -> None:

@@ -33,7 +33,10 @@ def test_signed_request_is_genuine() -> None:
     assert is_genuine(signed(), SECRET, 1010.0)
 
 
-@pytest.mark.parametrize("changes", [{"force": False}, {"event_id": "B2"}, {"request_id": "2"}, {"by": "bob"}, {"time": 1001.0}, {"signature": ""}, {"signature": None}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"force": False}, {"event_id": "B2"}, {"request_id": "2"}, {"by": "bob"}, {"time": 1001.0}, {"signature": ""}, {"signature": None}],
+)
 def test_changed_request_is_not_genuine(changes: dict[str, Any]) -> None:
     assert not is_genuine(signed(**changes), SECRET, 1010.0)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A call of the beacon holds the minion's loop no longer than docs/salt.md says, whatever IMDS does."""
+"""A call of the beacon holds the minion's loop no longer than docs/bounds.md says, whatever IMDS does."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from azure_events_watch import registry
 from conftest import REPOSITORY, Beacons, Minion, ill
 from salt_lab.azure import Azure
 
-GUIDE = (REPOSITORY / "docs" / "salt.md").read_text(encoding="utf-8")
-(STATED,) = re.findall(r"never holds the minion's loop longer than (\d+\.?\d*) seconds", GUIDE)
+BOUNDS = (REPOSITORY / "docs" / "bounds.md").read_text(encoding="utf-8")
+(STATED,) = re.findall(r"never holds the minion's loop longer than (\d+\.?\d*) seconds", BOUNDS)
 BOUND = float(STATED)
 # who waited for an answer would take at least PATIENT seconds, and a machine that has much else to do may take a multiple of BOUND for what is done at once
 PATIENT, MUCH = 20, 10 * BOUND

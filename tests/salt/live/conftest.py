@@ -5,33 +5,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from salt_lab.azure import Azure
 from salt_lab.installed import Installed
-from salt_lab.site import OPEN, Site, site
+from salt_lab.site import Site, site
 
 NOBODY_LISTENS = "http://127.0.0.1:9"
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failure is shown with what the daemons had to say."""
-    report = yield
-    if report.failed:
-        report.sections += [("the site in %s" % here.folder, here.said()) for here in OPEN]
-    return report
-
-
-@pytest.fixture(scope="session")
-def installed() -> Installed:
-    home = os.environ.get("SALT_HOME")
-    if not home:
-        pytest.skip("SALT_HOME names no environment with Salt; make test-salt-3008 does")
-    return Installed.at(Path(home))
 
 
 @pytest.fixture(scope="session")

@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from salt_lab.azure import Azure
-from salt_lab.installed import QUIET, Installed
+from salt_lab.installed import Installed
 from salt_lab.minion import Minion
 from salt_lab.scripted import Scripted
 from salt_lab.site import Site, site
@@ -83,12 +81,6 @@ def outcome(minion: Minion, function: str, *words: Any) -> str:
     return found
 
 
-def start_job(minion: Minion, *words: str) -> None:
-    """Publish a job, and do not wait for its return."""
-    command = [*minion.installed.command("salt"), "-c", minion.master.folder, "--async", minion.name, *words]
-    subprocess.run(list(map(str, command)), env={**os.environ, **QUIET}, check=True, capture_output=True)
-
-
 def restart(here: Site, minion: Minion) -> None:
     minion.kill()
     here.start(minion.name)
@@ -107,8 +99,8 @@ def test_prepare_and_recover_by_jobs(vm1: Minion, azure: Azure, steps: Steps) ->
 
 def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, steps: Steps, tmp_path: Path) -> None:
     hold = "echo $$ > %s/pid; while ! test -e %s/end; do sleep 0.1; done" % (tmp_path, tmp_path)
-    start_job(vm1, "state.single", "cmd.run", hold)
-    until(lambda: (tmp_path / "pid").exists(), "the long state run")
+    vm1.start_job("state.single", "cmd.run", hold)
+    until((tmp_path / "pid").exists, "the long state run")
     event_id = azure.announce("vm1", kind="Preempt")
     assert outcome(vm1, "prepare", event_id) == "prepared"
     assert vm1.ask("saltutil.is_running", "state.single") != []
@@ -121,7 +113,7 @@ def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, st
 def test_minion_that_is_killed_in_the_middle_of_a_preparation(alone: Site, vm1: Minion, azure: Azure, steps: Steps, then: str) -> None:
     steps.start_over(waiting=True)
     event_id = azure.announce("vm1")
-    start_job(vm1, "azure_events.prepare", event_id)
+    vm1.start_job("azure_events.prepare", event_id)
     until(lambda: steps.ran == ["one", "begun"], lambda: "a preparation in its second step, not %s" % steps.ran)
     restart(alone, vm1)
     until(lambda: vm1.ask("azure_events.status")["working"] is None, "the end of the killed preparation")

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from salt_lab.azure import Azure, simulated
+from salt_lab.hook import Hook
 from salt_lab.installed import Installed
 from salt_lab.site import TREE, Site, site
 from salt_lab.tree_minion import MINION_DIRS, Journal
@@ -27,33 +25,6 @@ NOTIFY, ONE_VM, HINT = "azure_events_notify.sls", "azure_events_one_vm.sls", "az
 ADDRESSES = {NOTIFY: "http://127.0.0.1:9000/azure-events", HINT: "https://127.0.0.1:8000/hook/azure_events"}
 
 
-class Hook:
-    """A web hook that keeps what it gets."""
-
-    def __init__(self) -> None:
-        self.posts: list[tuple[str, dict[str, Any]]] = []
-        hook = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *args: Any) -> None:
-                pass
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                hook.posts.append((self.path, json.loads(body)))
-                self.send_response(200)
-                self.end_headers()
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = "http://127.0.0.1:%d" % self.server.server_port
-
-    def wait(self, path: str, **fields: Any) -> dict[str, Any]:
-        def found() -> list[dict[str, Any]]:
-            return [body for where, body in self.posts if where == path and fields.items() <= body.items()]
-
-        return until(found, lambda: "%s at %s, which got %s" % (fields, path, self.posts))[0]
-
-
 @pytest.fixture(scope="module")
 def azure() -> Iterator[Azure]:
     with simulated(VMS) as running:
@@ -62,13 +33,8 @@ def azure() -> Iterator[Azure]:
 
 @pytest.fixture(scope="module")
 def hook() -> Iterator[Hook]:
-    made = Hook()
-    thread = threading.Thread(target=made.server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-    thread.join()
+    with Hook() as made:
+        yield made
 
 
 def copied(folder: Path, name: str, hook: Hook) -> str:

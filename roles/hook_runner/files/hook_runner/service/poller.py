@@ -16,7 +16,7 @@ from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import own_name, own_vm_id
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.named_tuple import NamedTuple
-from azure_scheduled_events.pacing import Pacer, Retries
+from azure_scheduled_events.pacing import WATCHING, Pacer
 
 from hook_runner.clock import ANSWERS_NEEDED
 
@@ -30,10 +30,6 @@ _NAME_PAUSE = 5.0
 _FIRST_NAME_TIMEOUT = 2.0
 # the server's date is delivered when it has moved by so many seconds against this host's monotonic clock
 _DRIFT = 2.0
-
-# a Preempt gives 30 seconds of notice, so that no pause may be long before IMDS has refused a request several times:
-# 1 to 2 seconds at first, growing to 2.5 to 5
-RETRIES = Retries(growth=1.25, growths=4, jitter=1.0, longest=5.0, longest_with_event=5.0, updating=None, refusals=3)
 
 # a Date header, and the monotonic time when it came
 Date = tuple[Optional[datetime], float]
@@ -140,7 +136,7 @@ class Poller(threading.Thread):
         super().__init__(name="poller", daemon=True)
         self._imds = imds
         self._clock = clock
-        self._pacer = Pacer(imds, interval, clock, sleep, retries=RETRIES)
+        self._pacer = Pacer(imds, interval, clock, sleep, retries=WATCHING)
         self._deliver = deliver
         self._longest_first, self._longest = longest_first, longest
         self._needs_name = needs_name

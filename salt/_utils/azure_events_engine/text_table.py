@@ -1,0 +1,47 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""What the operator sees, as text: a table for each event, and one of the minions."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any, Mapping, Sequence
+
+Row = Mapping[str, Any]
+
+_VM = ("vm", "minion", "prepared", "why_not")
+_MINION = ("minion", "vm", "name_from", "answered_seconds_ago", "events", "problem")
+
+
+def events_as_text(rows: Sequence[Row], problem: str = "") -> str:
+    """The rows of ``status``, which come event by event: a line about each event, and a table of its VMs."""
+    lines = _headed(problem) or ([] if rows else ["no events"])
+    for event_id, found in groupby(rows, key=lambda row: row["event_id"]):
+        vms = list(found)
+        event = vms[0]
+        lines.append("%s: %s, not before %s, waiting for %s" % (event_id, event["event_type"], event["not_before"] or "-", event["waiting_for"]))
+        lines += ["  %s: %s" % (name, event[name]) for name in ("approved", "withheld") if event[name]]
+        lines += ["  " + line for line in _table(vms, _VM)]
+    return "\n".join(lines)
+
+
+def minions_as_text(rows: Sequence[Row], problem: str = "") -> str:
+    """The rows of ``fleet`` as one table."""
+    return "\n".join([*_headed(problem), *_table(rows, _MINION)])
+
+
+def _headed(problem: str) -> list[str]:
+    return ["problem: %s" % problem] if problem else []
+
+
+def _table(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+    cells = [[name.upper().replace("_", " ") for name in columns], *([_cell(row[name]) for name in columns] for row in rows)]
+    widths = [max(len(line[number]) for line in cells) for number in range(len(columns))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells]
+
+
+def _cell(value: Any) -> str:
+    """One line; "-" for nothing."""
+    if isinstance(value, list):
+        return ", ".join(value) or "-"
+    return "-" if value in (None, "") else str(value)

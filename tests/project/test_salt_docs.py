@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The tables of docs/salt-reference.md have what the code has, and no more."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from azure_events_engine.answers import OUTCOMES, RECORD_STATES
+from azure_events_engine.ending import STEPS as ENGINE_STEPS
+from azure_events_engine.mapping import ID, OBSERVED, PILLAR, TABLE
+from azure_events_engine.settings import Settings, read_settings
+from azure_events_steps import answers
+from azure_events_steps.configuration import DEFAULT_TIMEOUT, KINDS
+from azure_events_steps.record import PHASES
+from azure_events_steps.variables import variables
+from azure_events_watch.ledger import Notice
+from azure_events_watch.settings import read_settings as read_beacon
+from azure_scheduled_events.document import ScheduledEvent
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SALT = REPOSITORY / "salt"
+GUIDE = (REPOSITORY / "docs" / "salt.md").read_text(encoding="utf-8")
+REFERENCE = (REPOSITORY / "docs" / "salt-reference.md").read_text(encoding="utf-8")
+
+
+def rows(heading: str, page: str = REFERENCE) -> list[list[str]]:
+    """The rows of the tables of a section, cell by cell, without their headings."""
+    (section,) = re.findall(rf"^##+ {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    heads = [number for number, line in enumerate(lines) if line.startswith("| ---")]
+    kept = [line for number, line in enumerate(lines) if number not in heads and number + 1 not in heads]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in kept]
+
+
+def names(heading: str) -> list[str]:
+    """The words in backquotes of the first column, without arguments."""
+    return [word.partition(" ")[0] for row in rows(heading) for word in re.findall(r"`([^`]+)`", row[0])]
+
+
+def functions_of(module: str) -> Iterator[str]:
+    """The public functions of a module of Salt, as Salt calls them."""
+    tree = ast.parse((SALT / module / "azure_events.py").read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield "azure_events." + node.name.rstrip("_")
+
+
+@pytest.mark.parametrize(("heading", "module"), [("Functions", "_modules"), ("States", "_states"), ("Runner", "_runners")])
+def test_every_function_is_listed_and_no_other(heading: str, module: str) -> None:
+    assert sorted(names(heading)) == sorted(functions_of(module))
+
+
+def test_settings_of_the_engine_have_their_names_and_defaults() -> None:
+    shown = {row[0].strip("`"): row[1].strip("`").strip("'") for row in rows("Settings of the engine")}
+    assert list(shown) == list(Settings._fields)
+    given: dict[str, object] = {key: {} if value == "{}" else int(value) if value.isdigit() else value for key, value in shown.items()}
+    assert read_settings(given) == Settings()
+
+
+def test_keys_of_the_section_are_those_that_the_minion_takes() -> None:
+    shown = names("The section azure_events")
+    text = (SALT / "_utils" / "azure_events_steps" / "configuration.py").read_text(encoding="utf-8")
+    known = [re.findall(rf"^{name} = \((.*)\)$", text, re.MULTILINE)[0] for name in ("_KNOWN", "_WORDS", "_CONNECTION")]
+    assert sorted(shown) == sorted(re.findall(r'"(\w+)"', " ".join(known)))
+
+
+def test_options_of_the_beacon_have_their_names_and_defaults() -> None:
+    shown = {name: row[1] for row in rows("The beacon") for name in re.findall(r"`(\w+)`", row[0])}
+    defaults = {name: int(default) for name, default in shown.items() if default.isdigit()}
+    assert set(shown) == {*defaults, "affects", "types", "statuses", "sources", "endpoint", "api_version", "resource_name"}
+    given = [{name: value} for name, value in defaults.items()]
+    assert read_beacon(given, {}) == read_beacon([], {}) and "interval" in defaults
+
+
+def test_data_of_the_beacon_are_listed() -> None:
+    shown = names("Events of the beacon")
+    listed = set(shown[shown.index("event_id") :])
+    event = {"duration_seconds" if field == "duration" else field for field in ScheduledEvent._fields}
+    added = {"id", "resource_name", "checked", "repeated", "cut", "resources_omitted"}
+    assert listed == (event | added | set(Notice._fields)) - {"event"}
+
+
+def test_every_outcome_is_listed_with_its_functions_and_whether_it_is_a_success() -> None:
+    shown: dict[tuple[str, str], bool] = {}
+    for outcomes, functions, meaning in rows("Outcomes"):
+        for outcome in re.findall(r"`(\w+)`", outcomes):
+            every = list(OUTCOMES) if functions == "all" else functions.split(", ")
+            for function in every:
+                also = re.search(r"\*\*Success\*\* of (\w+)", meaning)
+                shown[function, outcome] = "**success**" in meaning or (also is not None and also[1] == function)
+    stages = {"prepare": answers.PREPARE, "recover": answers.RECOVER, "approve_prepared": answers.APPROVE}
+    assert shown == {(function, outcome): answers.is_success(stages[function], outcome) for function, known in OUTCOMES.items() for outcome in known}
+
+
+def test_states_of_a_record_are_listed() -> None:
+    (sentence,) = re.findall(r"A record has the state (.*?)\.", REFERENCE, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", sentence)) == set(PHASES) == set(RECORD_STATES)
+
+
+def test_kinds_of_steps_and_their_variables_are_listed() -> None:
+    shown = names("Steps")
+    assert shown[: shown.index("function")] == ["command"] and set(KINDS) <= set(shown)
+    assert {name for name in shown if name.startswith("EVENT_")} == set(variables("prepare", "", {}, None))
+    assert "`timeout` (default %g seconds)" % DEFAULT_TIMEOUT in REFERENCE
+
+
+def test_steps_of_the_engine_are_listed_in_their_order() -> None:
+    assert [row[0].strip("`") for row in rows("Events of the engine")] == list(ENGINE_STEPS)
+
+
+def test_origins_of_a_name_are_listed_in_their_order() -> None:
+    assert [row[0].strip("`") for row in rows("Which minion is which VM")] == [TABLE, PILLAR, ID, OBSERVED]
+
+
+def test_reactor_files_are_listed() -> None:
+    assert sorted(row[0].strip("`") for row in rows("Reactor files")) == sorted(file.name for file in (SALT / "reactor").glob("*.sls"))
+
+
+def test_messages_of_the_troubleshooting_are_those_of_the_code() -> None:
+    folders = (SALT, REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events")
+    code = "\n".join(file.read_text(encoding="utf-8") for folder in folders for file in sorted(folder.rglob("*.py")) if "__pycache__" not in file.parts)
+    of_salt = ("is not available", "No module named", "unclosed Runner", "salt-run", "event_id")
+    shown = [text for row in rows("Other symptoms", GUIDE) for text in re.findall(r"`([^`]+)`", row[0]) if not any(part in text for part in of_salt)]
+    parts = [part.strip() for text in shown for part in re.split("…|failed:", text) if part.strip()]
+    assert parts and [part for part in parts if part not in code] == []

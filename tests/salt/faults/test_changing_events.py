@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""An event changes, is cancelled, or comes while another one lasts."""
+
+from __future__ import annotations
+
+import pytest
+from salt_lab.azure import Azure
+from salt_lab.fleet import UNMANAGED, Fleet
+
+pytestmark = pytest.mark.xdist_group("faults-events")
+
+
+def test_two_events_of_different_minions(fleet: Fleet, azure: Azure) -> None:
+    first = azure.announce("vm1", kind="Freeze", notice="4h")
+    second = azure.announce("vm2", kind="Freeze", notice="4h")
+    for event_id in (first, second):
+        fleet.wait_for(event_id, "approved")
+    azure.simulator.advance(2)
+    azure.end(first)
+    fleet.wait_for(first, "recovered")
+    fleet.judge(first, vm1=(1, 1), vm2=(1, 0))
+    fleet.finish(second)
+    fleet.judge(second, vm1=(1, 1), vm2=(1, 1))
+
+
+@pytest.mark.short
+def test_cancelled_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure) -> None:
+    fleet.journals["vm2"].pause()
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    fleet.journals["vm1"].wait("prepare")
+    fleet.journals["vm2"].wait("begin")
+    azure.cancel(event_id)
+    fleet.wait_for(event_id, "over")
+    fleet.journals["vm2"].go_on()
+    fleet.wait_for(event_id, "recovered")
+    fleet.judge(event_id, 0, vm1=(1, 1), vm2=(1, 1))
+
+
+def test_not_before_that_moves_twice(fleet: Fleet, azure: Azure) -> None:
+    fleet.journals["vm2"].pause()
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    fleet.journals["vm2"].wait("begin")
+    before = fleet.row(event_id, "vm1")["not_before"]
+    azure.change(event_id, notice="3h")
+    azure.wait_for_looks("vm1")
+    azure.change(event_id, notice="5h")
+    azure.wait_for_looks("vm1")
+    fleet.journals["vm2"].go_on()
+    fleet.wait_for(event_id, "approved")
+    assert fleet.row(event_id, "vm1")["not_before"] > before
+    fleet.finish(event_id)
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+
+
+def test_vm_added_during_the_preparation(fleet: Fleet, azure: Azure) -> None:
+    fleet.journals["vm2"].pause()
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    fleet.journals["vm2"].wait("begin")
+    with fleet.measured("the new one prepared"):
+        azure.change(event_id, resources=["vm1", "vm2", "vm3"])
+        fleet.journals["vm3"].wait("prepare")
+    fleet.judge(event_id, 0, vm1=(1, 0), vm2=(0, 0), vm3=(1, 0))
+    fleet.journals["vm2"].go_on()
+    fleet.wait_for(event_id, "approved")
+    fleet.finish(event_id)
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
+
+
+def test_vm_added_after_the_approval(fleet: Fleet, azure: Azure) -> None:
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    fleet.wait_for(event_id, "approved")
+    with fleet.measured("the new one prepared"):
+        azure.change(event_id, resources=["vm1", "vm2", "vm3"])
+        fleet.journals["vm3"].wait("prepare")
+    fleet.finish(event_id)
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
+
+
+def test_resource_that_is_no_minion(fleet: Fleet, azure: Azure) -> None:
+    event_id = azure.announce("vm1", UNMANAGED, kind="Freeze", notice="4h")
+    assert "%s: no minion has this VM" % UNMANAGED in fleet.wait_for(event_id, "held").data["reason"]
+    assert fleet.row(event_id, UNMANAGED)["why_not"] == "no minion has this VM"
+    azure.wait_for_looks("vm1")
+    azure.end(event_id)
+    fleet.wait_for(event_id, "recovered")
+    fleet.judge(event_id, 0, vm1=(1, 1))

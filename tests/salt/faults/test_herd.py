@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""One event hits many minions at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from salt_lab.azure import Azure
+from salt_lab.fleet import Fleet, fleet_of
+from salt_lab.installed import Installed
+
+pytestmark = pytest.mark.xdist_group("faults-herd")
+
+HERD = tuple("vm%02d" % number for number in range(1, 21))
+
+
+@pytest.fixture(scope="module")
+def running(installed: Installed) -> Iterator[Fleet]:
+    with fleet_of(installed, HERD) as made:
+        yield made
+
+
+def test_herd(fleet: Fleet, azure: Azure) -> None:
+    master = fleet.site.master
+    processes = master.processes()
+    with fleet.measured("approved"):
+        event_id = azure.announce(*HERD, kind="Reboot", notice="15m")
+        fleet.wait_for(event_id, "approved")
+    assert master.processes() <= processes
+    with fleet.measured("recovered"):
+        fleet.finish(event_id)
+    jobs = [len(master.bus.events("salt/job/*/new", fun="azure_events.%s" % function)) for function in ("status", "prepare", "recover")]
+    fleet.notes.append(("measured", "%d status, %d prepare, %d recover jobs" % tuple(jobs)))
+    assert [len(master.bus.events("salt/azure_events/%s/%s" % (event_id, step))) for step in ("draining", "approved", "recovered")] == [1, 1, 1]
+    fleet.judge(event_id, **{name: (1, 1) for name in HERD})

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What the master suffers beside a kill: a damaged file, the slow reactions of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from salt_lab.azure import Azure
+from salt_lab.fleet import Fleet, fleet_of
+from salt_lab.installed import Installed
+
+pytestmark = pytest.mark.xdist_group("faults-trouble")
+
+# more than the master has threads for reactions, each longer than a Preempt lets wait
+SLOW_REACTIONS, SECONDS = 12, 120
+SLOW = "runner.test.sleep"
+
+
+@pytest.fixture(scope="module")
+def running(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Its master has a slow reaction of its own."""
+    slow = tmp_path_factory.mktemp("reactor") / "slow.sls"
+    slow.write_text(json.dumps({"wait": {SLOW: [{"args": [{"s_time": SECONDS}]}]}}))
+    with fleet_of(installed, reactor=[{"slow/*": [str(slow)]}]) as made:
+        yield made
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["while the master is down", "under the running engine"])
+def test_damaged_file_of_the_engine(fleet: Fleet, azure: Azure, killed: bool) -> None:
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    fleet.wait_for(event_id, "approved")
+    if killed:
+        fleet.site.master.kill()
+    fleet.engine_file.write_bytes(b"damaged" * 1000)
+    if killed:
+        fleet.site.master.start()
+    second = azure.announce("vm2", "vm3", kind="Freeze", notice="4h")
+    with fleet.measured("next event approved"):
+        fleet.wait_for(second, "approved")
+    assert fleet.engine_file.with_name("engine.sqlite.damaged").exists()
+    azure.simulator.advance(2)
+    azure.end(event_id)
+    fleet.finish(second)
+    fleet.journals["vm1"].wait("recover")
+    assert len(azure.approvals(event_id)) == 1
+    fleet.judge(second, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
+
+
+def test_slow_reactions_of_others(fleet: Fleet, azure: Azure) -> None:
+    bus = fleet.site.master.bus
+    begun, ended = len(bus.events("salt/run/*/new", fun=SLOW)), len(bus.events("salt/run/*/ret", fun=SLOW))
+    for number in range(SLOW_REACTIONS):
+        fleet.forge("slow/%d" % number, {})
+    bus.wait_for_more("salt/run/*/new", begun, fun=SLOW)
+    with fleet.measured("prepared and approved"):
+        event_id = azure.announce("vm1", kind="Preempt")
+        fleet.wait_for(event_id, "approved")
+    assert len(bus.events("salt/run/*/ret", fun=SLOW)) == ended
+    fleet.finish(event_id)
+    fleet.judge(event_id, vm1=(1, 1))

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A minion stops, is killed, is busy, is taken away, or fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from salt_lab.azure import Azure
+from salt_lab.fleet import Fleet
+from salt_lab.until import until
+
+pytestmark = pytest.mark.xdist_group("faults-minion")
+
+ENDED_EVENTS = 10
+
+
+def test_minion_killed_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure) -> None:
+    """Ten events are over that the minion knows of."""
+    ended = [azure.announce("vm2", kind="Freeze", notice="4h") for _number in range(ENDED_EVENTS)]
+    for event_id in ended:
+        fleet.wait_for(event_id, "approved")
+    azure.simulator.advance(2)
+    for event_id in ended:
+        azure.end(event_id)
+    for event_id in ended:
+        fleet.wait_for(event_id, "recovered")
+    fleet.judge(ended[0], vm2=(1, 1))
+    fleet.journals["vm2"].start_over()
+    fleet.journals["vm2"].pause()
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    fleet.journals["vm2"].wait("begin")
+    fleet.site.minions["vm2"].kill()
+    fleet.journals["vm2"].go_on()
+    fleet.journals["vm1"].wait("prepare")
+    with fleet.measured("approved after its return"):
+        fleet.site.minions["vm2"].start()
+        fleet.wait_for(event_id, "approved")
+    assert fleet.journals["vm2"].count("begin") == 2
+    fleet.finish(event_id)
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+
+
+@pytest.mark.short
+def test_stopped_minion(fleet: Fleet, azure: Azure) -> None:
+    fleet.site.minions["vm2"].kill()
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    fleet.journals["vm1"].wait("prepare")
+    fleet.wait_for(event_id, "held", reason="vm2: minion vm2 does not answer")
+    assert fleet.row(event_id, "vm2")["why_not"] == "minion vm2 does not answer"
+    fleet.judge(event_id, 0, vm1=(1, 0), vm2=(0, 0))
+    with fleet.measured("approved after its return"):
+        fleet.site.minions["vm2"].start()
+        fleet.wait_for(event_id, "approved")
+    fleet.finish(event_id)
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+
+
+@pytest.mark.short
+def test_preparation_that_fails(fleet: Fleet, azure: Azure) -> None:
+    fleet.journals["vm2"].fail("prepare")
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    assert list(fleet.wait_for(event_id, "failed").data["reasons"]) == ["vm2"]
+    fleet.wait_for_reason(event_id, "vm2", "minion vm2: failed")
+    assert fleet.journals["vm2"].count("begin") == 3
+    fleet.judge(event_id, 0, vm1=(1, 0), vm2=(0, 0))
+    fleet.journals["vm2"].mend()
+    fleet.run("prepare", event_id)
+    fleet.wait_for(event_id, "approved")
+    fleet.finish(event_id)
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+
+
+def test_recovery_that_fails(fleet: Fleet, azure: Azure) -> None:
+    fleet.journals["vm2"].fail("recover")
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    fleet.wait_for(event_id, "approved")
+    azure.simulator.advance(2)
+    azure.end(event_id)
+    fleet.journals["vm2"].wait("try")
+    fleet.wait_for_reason(event_id, "vm2", "recover: failed")
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 0))
+    fleet.journals["vm2"].mend()
+    with fleet.measured("recovered when it can be"):
+        fleet.wait_for(event_id, "recovered")
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+
+
+def test_recovery_by_hand_after_failures(fleet: Fleet, azure: Azure) -> None:
+    fleet.journals["vm1"].fail("recover")
+    event_id = azure.announce("vm1", kind="Freeze", notice="4h")
+    fleet.wait_for(event_id, "approved")
+    azure.simulator.advance(2)
+    azure.end(event_id)
+    fleet.journals["vm1"].wait("try", times=3)
+    fleet.journals["vm1"].mend()
+    with fleet.measured("recovered after the command"):
+        fleet.run("recover", event_id)
+        fleet.wait_for(event_id, "recovered")
+    fleet.judge(event_id, vm1=(1, 1))
+
+
+def test_preempted_minion_that_comes_back(fleet: Fleet, azure: Azure) -> None:
+    event_id = azure.announce("vm1", kind="Preempt")
+    fleet.wait_for(event_id, "approved")
+    azure.simulator.advance(2)
+    fleet.site.minions["vm1"].kill()
+    azure.end(event_id)
+    fleet.judge(event_id, vm1=(1, 0))
+    with fleet.measured("recovered after its return"):
+        fleet.site.minions["vm1"].start()
+        fleet.wait_for(event_id, "recovered")
+    fleet.judge(event_id, vm1=(1, 1))
+
+
+@pytest.mark.short
+def test_preempt_during_a_state_run(fleet: Fleet, azure: Azure, tmp_path: Path) -> None:
+    minion = fleet.site.minions["vm1"]
+    minion.start_job("state.single", "cmd.run", "touch %s/begun; while ! test -e %s/end; do sleep 0.1; done" % (tmp_path, tmp_path))
+    until((tmp_path / "begun").exists, "the state run")
+    with fleet.measured("prepared and approved"):
+        event_id = azure.announce("vm1", kind="Preempt")
+        fleet.wait_for(event_id, "approved")
+    assert minion.ask("saltutil.is_running", "state.single") != []
+    (tmp_path / "end").touch()
+    fleet.finish(event_id)
+    fleet.judge(event_id, vm1=(1, 1))

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Documents of IMDS that the simulator does not give: hostile names, and two backends that disagree."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from salt_lab.installed import Installed
+from salt_lab.scripted import Scripted
+from salt_lab.site import Site, site
+from salt_lab.tree_minion import MASTER_DIRS, MINION_DIRS, Journal
+from salt_lab.until import until
+
+pytestmark = pytest.mark.xdist_group("faults-documents")
+
+LOOKS = 40
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def imds() -> Iterator[Scripted]:
+    with Scripted() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def here(installed: Installed, imds: Scripted) -> Iterator[Site]:
+    with site(installed, engines=[{"azure_events": {}}], **MASTER_DIRS) as made:
+        minion = made.minion("vm1", azure_events={"endpoint": imds.endpoint}, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
+        made.master.set_pillar(vm1=Journal(minion).pillar())
+        made.start()
+        yield made
+
+
+@pytest.fixture
+def journal(here: Site, imds: Scripted) -> Iterator[Journal]:
+    made = Journal(here.minions["vm1"])
+    made.start_over()
+    yield made
+    imds.next, imds.events = [], []
+    until(lambda: here.minions["vm1"].ask("azure_events.status")["records"] == [], "the recovery after the test")
+
+
+def drawn(kind: str) -> Iterator[bool]:
+    """Whether the backend that answers lists the event."""
+    if kind == "at random":
+        drawing = random.Random(kind)
+        return (drawing.random() < 0.5 for _look in itertools.count())
+    return itertools.cycle([True, False] if kind == "1:1" else [True, True, False, False])
+
+
+@pytest.mark.parametrize("kind", ["1:1", "2:2", "at random"])
+def test_two_backends_that_disagree(here: Site, imds: Scripted, journal: Journal, kind: str, request: pytest.FixtureRequest) -> None:
+    minion, bus = here.minions["vm1"], here.master.bus
+    event_id = "E%d" % next(NUMBERS)
+    imds.approved.clear()
+    event = [imds.event(event_id, "vm1")]
+    imds.next = [event if there else [] for there in itertools.islice(drawn(kind), LOOKS)]
+    until(lambda: not imds.next, "the end of the disagreement")
+    imds.events = event
+    bus.wait("salt/azure_events/%s/approved" % event_id)
+    imds.events = [imds.event(event_id, "vm1", status="Started")]
+    minion.tells("started", event_id=event_id)
+    imds.events = []
+    until(lambda: journal.counts[0] == journal.counts[1] > 0, lambda: "as many recoveries as preparations: %d, %d" % journal.counts)
+    sent = {change: len(minion.told(change, event_id=event_id)) for change in ("scheduled", "gone")}
+    request.node.user_properties += [
+        ("counts", "vm1 %d/%d; %d" % (*journal.counts, imds.approved.count(event_id))),
+        ("measured", "%d scheduled, %d gone on the bus, %d documents" % (sent["scheduled"], sent["gone"], LOOKS)),
+    ]
+    # at random the event may be absent so often in a row that it is over by all rules, and begins again
+    assert journal.counts[0] == 1 or kind == "at random"
+    assert journal.counts[0] == journal.counts[1] and imds.approved == [event_id]
+    assert max(sent.values()) <= LOOKS // 6
+
+
+def rows(here: Site) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = here.master.run("salt-run", "azure_events.status")["rows"]
+    return found
+
+
+@pytest.mark.parametrize("name", ["vm\x7f1", "vm\ufffe", "{{ 7 * 7 }}", "x" * 1100], ids=["DEL", "U+FFFE", "Jinja", "1,100 characters"])
+def test_a11_hostile_name_of_a_resource(here: Site, imds: Scripted, journal: Journal, name: str, request: pytest.FixtureRequest) -> None:
+    """The event is prepared for, and not approved; another event is not disturbed."""
+    imds.approved.clear()
+    event_id = "N%d" % next(NUMBERS)
+    imds.events = [imds.event(event_id, "vm1", name), imds.event(event_id + "-good", "vm1")]
+    journal.wait("prepare")
+    until(lambda: imds.approved, "the approval of the other event")
+    until(lambda: any(row["event_id"] == event_id and row["withheld"] for row in rows(here)), lambda: "the reason in %s" % rows(here))
+    imds.events = []
+    journal.wait("recover")
+    request.node.user_properties.append(("counts", "vm1 %d/%d; %d of the good event" % (*journal.counts, len(imds.approved))))
+    assert (journal.counts, imds.approved) == ((1, 1), [event_id + "-good"])
+
+
+@pytest.mark.parametrize("event_id", ["E\x7f1", "E\ufffe1", "E" * 1100], ids=["DEL", "U+FFFE", "1,100 characters"])
+def test_a11_hostile_id_of_an_event(here: Site, imds: Scripted, journal: Journal, event_id: str, request: pytest.FixtureRequest) -> None:
+    """Whatever becomes of the event, another one is not disturbed."""
+    imds.approved.clear()
+    number = next(NUMBERS)
+    good = "G%d" % number
+    imds.events = [imds.event("%d%s" % (number, event_id), "vm1"), imds.event(good, "vm1")]
+    journal.wait("prepare")
+    until(lambda: good in imds.approved, "the approval of the other event")
+    imds.events = []
+    journal.wait("recover")
+    request.node.user_properties.append(("counts", "vm1 %d/%d; %d of the good event" % (*journal.counts, imds.approved.count(good))))
+    assert journal.counts == (1, 1) and imds.approved.count(good) == 1

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Two masters of the same minions, each with an engine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from salt_lab.azure import Azure
+from salt_lab.daemon import SECOND_ADDRESS
+from salt_lab.fleet import VMS, Fleet, fleet_of
+from salt_lab.installed import Installed
+from salt_lab.master import Master
+from salt_lab.site import TREE
+from salt_lab.tree_minion import MASTER_DIRS
+
+pytestmark = pytest.mark.xdist_group("faults-masters")
+
+
+@pytest.fixture(scope="module")
+def running(installed: Installed) -> Iterator[Fleet]:
+    with fleet_of(installed) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def second(running: Fleet, installed: Installed) -> Iterator[Master]:
+    """A master with the key and the minions of the first, as Salt's guide to several masters has it."""
+    first = running.site.master
+    ports = {name: first.config[name] for name in ("publish_port", "ret_port")}
+    made = Master(running.site.folder / "second", installed, [TREE], engines=[{"azure_events": {}}], interface=SECOND_ADDRESS, **ports, **MASTER_DIRS)
+    shutil.copytree(first.config["pki_dir"], made.config["pki_dir"])
+    shutil.copytree(first.pillar, made.pillar, dirs_exist_ok=True)
+    made.start()
+    try:
+        for name in VMS:
+            minion = running.site.minions[name]
+            minion.kill()
+            minion.configure(master=[first.config["interface"], SECOND_ADDRESS])
+            minion.start()
+        first.wait_for(*VMS)
+        made.wait_for(*VMS)
+        yield made
+    finally:
+        made.kill()
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["both run", "one is killed"])
+def test_two_masters(fleet: Fleet, second: Master, azure: Azure, killed: bool) -> None:
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+    tag = "salt/azure_events/%s/" % event_id
+    if killed:
+        fleet.journals["vm2"].wait("begin")
+        fleet.site.master.kill()
+    else:
+        fleet.wait_for(event_id, "approved")
+    second.bus.wait(tag + "approved")
+    azure.simulator.advance(2)
+    azure.end(event_id)
+    second.bus.wait(tag + "recovered")
+    if killed:
+        fleet.site.master.start()
+    fleet.wait_for(event_id, "recovered")
+    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""docs/salt.md is right: a user who writes its files and runs its commands, in its order, gets what it promises."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from salt_lab.azure import Azure, simulated
+from salt_lab.daemon import ADDRESS, PORTS
+from salt_lab.guide import Reader, blocks
+from salt_lab.hook import Hook
+from salt_lab.installed import Installed
+from salt_lab.master import Master
+from salt_lab.site import REPOSITORY, Site, site
+from salt_lab.tree_minion import MASTER_DIRS, MINION_DIRS, Journal
+from salt_lab.until import until
+from tools.tree import copy_tree
+
+# masters of one minion have the same ports
+OTHER_ADDRESS = "127.127.%s" % ADDRESS.split(".", 2)[2]
+NOBODY_LISTENS = "http://127.0.0.1:9"
+SCHEDULE, COMPLETE = "imds_simulator schedule", "imds_simulator complete"
+FLEET, HELD, FORCED = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "4E1F8A52-6B7C-4D8E-9F0A-1B2C3D4E5F60", "5D2E9B63-7C8D-4E9F-8A1B-2C3D4E5F6071"
+BY_ONE_RUN, NOTIFIED = "8F4A1C3E-2B5D-4C6E-9D7F-0A1B2C3D4E5F", "3B9D7E5C-1A2F-4B6D-8E0C-5F4A3B2C1D0E"
+BY_HAND, BY_STATES, BY_REACTOR = "0B3AD7F5-3E2C-4B3B-9A5C-1F8E7D6C5B4A", "6D1C2B3A-4F5E-4A6B-8C7D-9E0F1A2B3C4D", "A7E9C1D2-5B4F-4E3D-9C8B-7A6F5E4D3C2B"
+
+# the sections that each test follows to their end
+ONE_VM_SECTIONS = ("A first reaction in five minutes", "Maintenance of one VM", "By hand", "In a state run", "By a reactor")
+FLEET_SECTIONS = ("Maintenance of a fleet", "Hold, release and force", "Notifications")
+ALONE_SECTIONS = ("Without a master",)
+MASTERS_SECTIONS = ("Several masters",)
+GIT_SECTIONS = ("From git",)
+PACKAGE_SECTIONS = ("As a Python package",)
+TROUBLE_SECTIONS = ("Nothing is prepared",)
+FOLLOWED = {*ONE_VM_SECTIONS, *FLEET_SECTIONS, *ALONE_SECTIONS, *MASTERS_SECTIONS, *GIT_SECTIONS, *PACKAGE_SECTIONS, *TROUBLE_SECTIONS}
+
+
+def test_every_block_is_followed() -> None:
+    assert {block.section for block in blocks()} == FOLLOWED
+
+
+@pytest.mark.parametrize("text", [block.text for block in blocks() if block.language == "yaml" and "{%" not in block.text])
+def test_configuration_that_is_shown_is_yaml(text: str) -> None:
+    assert isinstance(yaml.safe_load(text), dict)
+
+
+class Machines:
+    """Masters and minions as they are installed, with nothing configured; and readers who follow the guide there."""
+
+    def __init__(self, installed: Installed, end: ExitStack) -> None:
+        self.installed = installed
+        self._end = end
+
+    def site(self, *minions: str, **config: Any) -> Site:
+        # the commands of the guide count a minion that is slow as one that is away
+        here = self._end.enter_context(site(self.installed, [], **{"gather_job_timeout": 30, **config}))
+        here.master.configure(pillar_roots={"base": [str(here.folder / "srv" / "pillar")]}, file_roots={"base": [str(here.folder / "srv" / "salt")]})
+        for name in minions:
+            # no test asks the address of Azure
+            here.minion(name, azure_events={"endpoint": NOBODY_LISTENS})
+        return here
+
+    def second_master(self, here: Site, **config: Any) -> Master:
+        """A further master beside that of a site, with the same key."""
+        ports = {name: here.master.config[name] for name in ("publish_port", "ret_port")}
+        other = Master(here.folder / "salt2", self.installed, [], interface=OTHER_ADDRESS, **ports, **config)
+        keys = [Path(here.master.config["pki_dir"], name) for name in ("master.pem", "master.pub")]
+        until(lambda: all(key.exists() for key in keys), "the key of the first master")
+        for key in keys:
+            copy = Path(other.config["pki_dir"], key.name)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copy(key, copy)
+        self._end.callback(other.kill)
+        other.start()
+        return other
+
+    def reader(self, here: Site, *sections: str, places: dict[str, str] | None = None, **more: Any) -> Reader:
+        reader = Reader(here, sections, places, **more)
+        self._end.callback(reader.close)
+        return reader
+
+
+@pytest.fixture
+def machines(installed: Installed) -> Iterator[Machines]:
+    with ExitStack() as end:
+        yield Machines(installed, end)
+
+
+@pytest.mark.xdist_group("guide-one")
+def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
+    here = machines.site("web1")
+    reader = machines.reader(here, *ONE_VM_SECTIONS)
+    leaving, prepared = (reader.run_folder / name for name in ("leaving", "prepared"))
+    reader.go_on(SCHEDULE)
+    until(leaving.exists, "the file of the reaction")
+    reader.go_on(COMPLETE)
+    until(lambda: not leaving.exists(), "the end of it")
+    reader.go_on("azure_events.approve event_ids=" + BY_HAND)
+    assert prepared.exists() and reader.approvals(BY_HAND) == ["web1"]
+    reader.go_on("azure_events.recover " + BY_HAND)
+    assert not prepared.exists()
+    reader.go_on("azure_events.prepare_and_approve")
+    assert prepared.exists() and reader.approvals(BY_STATES) == ["web1"]
+    reader.go_on("azure_events.recover concurrent=True")
+    assert not prepared.exists()
+    assert "Failed:    0" in reader.go_on("state.apply freeze")
+    assert not prepared.exists() and reader.approvals(BY_ONE_RUN) == ["web1"]
+    reader.go_on(SCHEDULE)
+    until(lambda: reader.approvals(BY_REACTOR), "the approval by the reactor")
+    assert prepared.exists()
+    reader.go_on()
+    until(lambda: not prepared.exists(), "the recovery by the reactor")
+    assert reader.approvals(BY_REACTOR) == ["web1"]
+
+
+class Balancer:
+    """The commands of the guide that leave and join the load balancer; each leaves a line."""
+
+    def __init__(self, folder: Path) -> None:
+        self._done = folder / "balancer"
+        self.places: dict[str, str] = {}
+        for name in ("leave-load-balancer", "join-load-balancer"):
+            script = folder / name
+            script.write_text('#!/bin/sh\necho "%s $EVENT_RESOURCE" >> %s\n' % (name.partition("-")[0], self._done))
+            script.chmod(0o755)
+            self.places["/usr/local/bin/" + name] = str(script)
+
+    def count(self, line: str) -> int:
+        return self._done.read_text().splitlines().count(line) if self._done.exists() else 0
+
+
+@pytest.mark.xdist_group("guide-fleet")
+def test_maintenance_of_a_fleet(machines: Machines) -> None:
+    here = machines.site("web1", "web2")
+    balancer = Balancer(here.folder)
+    reader = machines.reader(here, *FLEET_SECTIONS, places=balancer.places)
+    with Hook() as hook:
+        reader.places["https://hooks.example.com"] = hook.address
+        reader.go_on("--scenario")
+        for number, minion in enumerate(here.minions.values()):
+            minion.configure(azure_events={"endpoint": reader.places["http://127.0.0.1:%d" % (8169 + number)]})
+        reader.go_on("azure_events.fleet")
+        for event_id, command in ((FLEET, ""), (HELD, "azure_events.release"), (FORCED, "force=True")):
+            reader.go_on(SCHEDULE)
+            if command:
+                here.master.bus.wait("salt/azure_events/%s/held" % event_id)
+                assert reader.approvals(event_id) == []
+                reader.go_on(command)
+            here.master.bus.wait("salt/azure_events/%s/started" % event_id)
+            reader.go_on(COMPLETE)
+            here.master.bus.wait("salt/azure_events/%s/recovered" % event_id)
+            assert len(reader.approvals(event_id)) == 1
+        assert [balancer.count("%s %s" % line) for line in (("leave", "web1"), ("join", "web1"), ("leave", "web2"), ("join", "web2"))] == [3, 3, 2, 2]
+        reader.go_on()
+        reader.run("in another terminal", "python3 -m imds_simulator schedule --type Freeze --resources web2 --id " + NOTIFIED)
+        assert hook.wait("/azure-events", step="approved")["event_id"] == NOTIFIED
+
+
+@pytest.fixture
+def web1() -> Iterator[Azure]:
+    """An Azure with one VM."""
+    with simulated({"web": {"vms": {"web1": {}}}}) as running:
+        yield running
+
+
+@pytest.mark.xdist_group("guide-one")
+def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
+    here = machines.site("web1")
+    # soon, and in the place of Azure
+    places = {"seconds: 15": "seconds: 2", "seconds: 60": "seconds: 2", "azure_events:\n": "azure_events:\n  endpoint: %s\n" % web1.endpoints["web1"]}
+    reader = machines.reader(here, *ALONE_SECTIONS, places=places, has_master=False)
+    reader.go_on()
+    event_id = web1.announce("web1", kind="Freeze", notice="4h")
+    until(lambda: web1.approvals(event_id), "the approval")
+    leaving = reader.run_folder / "leaving"
+    assert leaving.exists()
+    web1.end(event_id)
+    until(lambda: not leaving.exists(), "the recovery")
+    assert len(web1.approvals(event_id)) == 1
+
+
+@pytest.mark.xdist_group("guide-masters")
+def test_several_masters(machines: Machines, web1: Azure) -> None:
+    here = machines.site(engines=[{"azure_events": {}}], **MASTER_DIRS)
+    settings = {"endpoint": web1.endpoints["web1"]}
+    minion = here.minion("web1", azure_events=settings, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
+    journal = Journal(minion)
+    here.master.configure(pillar_roots={"base": [str(here.master.pillar)]})
+    here.start()
+    other = machines.second_master(here, engines=[{"azure_events": {}}], **MASTER_DIRS)
+    for master in (here.master, other):
+        master.set_pillar(web1=journal.pillar())
+    api = next(PORTS)
+    places = {
+        "[salt1, salt2]": json.dumps([master.config["interface"] for master in (here.master, other)]),
+        "port: 8000": "port: %d\n  host: %s" % (api, ADDRESS),
+        "salt1:8000": "%s:%d" % (ADDRESS, api),
+        "/etc/salt/api": str(here.folder / "api"),
+    }
+    certificate(here.folder)
+    reader = machines.reader(here, *MASTERS_SECTIONS, places=places, masters={"salt1": here.master, "salt2": other})
+    reader.go_on("restart salt-minion")
+    other.wait_for("web1")
+
+    event_id = web1.announce("web1", kind="Freeze", notice="4h")
+    for master in (here.master, other):
+        master.bus.wait("salt/azure_events/%s/prepared" % event_id)
+    until(lambda: web1.approvals(event_id), "the approval")
+    web1.simulator.advance(2)
+    web1.end(event_id)
+    for master in (here.master, other):
+        master.bus.wait("salt/azure_events/%s/recovered" % event_id)
+    assert journal.counts == (1, 1) and len(web1.approvals(event_id)) == 1
+
+    other.configure(engines=[])
+    reader.go_on()
+    asked = len(here.master.bus.events("salt/job/*/new", fun="azure_events.status"))
+    # no beacon, but the other master has sent this hint
+    other.wait_for("web1")
+    other.run("salt-run", "event.send", "salt/beacon/web1/azure_events/scheduled", json.dumps({"event_id": "A", "id": "web1"}))
+    here.master.bus.wait("salt/netapi/hook/azure_events")
+    here.master.bus.wait_for_more("salt/job/*/new", asked, fun="azure_events.status")
+
+
+def certificate(folder: Path) -> None:
+    """Of salt-api, signed by itself."""
+    names = ["-subj", "/CN=salt1", "-addext", "subjectAltName=IP:%s" % ADDRESS]
+    files = ["-keyout", str(folder / "api.key"), "-out", str(folder / "api.crt")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files], check=True, capture_output=True)
+
+
+@pytest.mark.xdist_group("guide-install")
+def test_installation_from_git(machines: Machines, tmp_path: Path) -> None:
+    here = machines.site("web1")
+    reader = machines.reader(here, *GIT_SECTIONS, places={"https://github.com/azure-imds/scheduled_events.git": "file://%s" % repository(tmp_path)})
+    reader.go_on()
+    minion = here.minions["web1"]
+    assert minion.ask("azure_events.status")["version"] == 1
+    assert "azure_events/prepare_and_approve.sls" in minion.ask("cp.list_master")
+    copies = Path(here.master.config["extension_modules"])
+    assert (copies / "runners" / "azure_events.py").exists() and (copies / "engines" / "azure_events.py").exists()
+
+
+def repository(folder: Path) -> Path:
+    """This checkout as a repository of its own, with a branch main and nothing else."""
+    tree = copy_tree(REPOSITORY, folder / "tree")
+    user = ["-c", "user.name=test", "-c", "user.email=test"]
+    for words in (["checkout", "--quiet", "-b", "main"], ["add", "--all"], [*user, "commit", "--quiet", "--message=test"]):
+        subprocess.run(["git", *words], cwd=tree, check=True, capture_output=True)
+    bare = folder / "scheduled_events.git"
+    subprocess.run(["git", "clone", "--quiet", "--bare", str(tree), str(bare)], check=True, capture_output=True)
+    return bare
+
+
+@pytest.mark.xdist_group("guide-install")
+def test_installation_as_a_package(machines: Machines, installed: Installed, tmp_path: Path) -> None:
+    environment = installed.shared_by(tmp_path / "venv")
+    machines.installed = environment
+    here = machines.site("web1")
+    here.master.configure(file_roots={"base": [str(REPOSITORY / "salt")]})
+    here.start()
+    minion = here.minions["web1"]
+    minion.ask("saltutil.sync_all")
+    copies = Path(minion.config["extension_modules"])
+    assert (copies / "modules" / "azure_events.py").exists()
+    reader = machines.reader(here, *PACKAGE_SECTIONS)
+    reader.folders = {place: copy_tree(REPOSITORY, tmp_path / "tree") for place in ("in the checkout", "on each minion and on the master")}
+    here.master.configure(file_roots={"base": [str(here.folder / "srv" / "salt")]})
+    here.master.kill()
+    here.start()
+    reader.go_on()
+    here.minions["web1"].kill()
+    here.start()
+    assert not (copies / "modules" / "azure_events.py").exists() and not (copies / "utils" / "azure_events_steps").exists()
+    assert minion.ask("azure_events.status")["version"] == 1
+    assert minion.ask("cp.list_master").count("azure_events/prepare.sls") == 1
+
+
+@pytest.mark.xdist_group("guide-fleet")
+def test_troubleshooting(machines: Machines, web1: Azure) -> None:
+    here = machines.site(**MASTER_DIRS)
+    settings = {"endpoint": web1.endpoints["web1"]}
+    here.minion("web1", azure_events=settings)
+    here.start()
+    reader = machines.reader(here, *TROUBLE_SECTIONS)
+    reader.go_on("no engine answers")
+    here.master.configure(engines=[{"azure_events": {}}])
+    here.master.kill()
+    here.start()
+    reader.go_on("is not available")
+    here.minions["web1"].configure(beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
+    here.minions["web1"].kill()
+    here.start()
+    web1.announce("web1", notice="4h", id=BY_HAND)
+    reader.go_on()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A server on loopback in a thread, for what tests answer or read themselves."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeVar
+
+Self = TypeVar("Self", bound="HttpServer")
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+class HttpServer:
+    """Serves while its context is open. ``address`` is its URL."""
+
+    def __init__(self, handler: type[QuietHandler]) -> None:
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.address = "http://127.0.0.1:%d" % self.server.server_port
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+
+    def __enter__(self: Self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self._thread.join()
