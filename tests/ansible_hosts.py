@@ -37,7 +37,11 @@ class Hosts:
     def __init__(self, folder: Path, variables: Mapping[str, Mapping[str, Any]]) -> None:
         collections = REPOSITORY / ".cache" / "trees" / "ansible"
         copy_tree(REPOSITORY, collections)
-        common = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_pipelining": True}
+        common = {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": sys.executable,
+            "ansible_pipelining": True,
+        }
         inventory = {"all": {"hosts": {name: dict(own) for name, own in variables.items()}, "vars": common}}
         self._inventory = folder / "inventory.json"
         self._inventory.write_text(json.dumps(inventory))
@@ -50,7 +54,11 @@ class Hosts:
         }
 
     def playbook(
-        self, playbook: str, variables: Optional[Mapping[str, Any]] = None, *words: str, at: Optional[Mapping[str, Callable[[], object]]] = None
+        self,
+        playbook: str,
+        variables: Optional[Mapping[str, Any]] = None,
+        *words: str,
+        at: Optional[Mapping[str, Callable[[], object]]] = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a playbook: a file, or a name in this collection.
 
@@ -64,7 +72,9 @@ class Hosts:
         due = dict(at or {})
         said: list[str] = []
         with tempfile.TemporaryFile("w+") as errors:
-            with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+            with subprocess.Popen(
+                command, env=self.environment, stdout=subprocess.PIPE, stderr=errors, text=True
+            ) as process:
                 limit = threading.Timer(LONGEST, process.kill)
                 limit.start()
                 try:
@@ -87,7 +97,9 @@ class Hosts:
         """Run one module of this collection on a host; its result, also when it fails. Warnings are then in ``warned``."""
         given = ["-a", json.dumps(options)] if options else []
         command = self._command("ansible", host, "-m", COLLECTION + name, *given, *words)
-        ran = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=LONGEST, check=False)
+        ran = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, timeout=LONGEST, check=False
+        )
         # Ansible breaks lines where it likes
         self.warned = " ".join(ran.stderr.split())
         match = re.search(r"^\w+ \| \w+!? => (\{.*\})", ran.stdout, re.DOTALL | re.MULTILINE)

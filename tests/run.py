@@ -55,43 +55,95 @@ def integration_oldest(job: Job) -> Outcome:
 
 # The long ones first, so that the short ones fill the time beside them.
 STAGES = (
-    Stage("salt-3008", "Salt 3008: functions, beacon and engine on real masters and minions, docs/salt.md as printed, faults", partial(salt, series=3008)),
+    Stage(
+        "salt-3008",
+        "Salt 3008: functions, beacon and engine on real masters and minions, docs/salt.md as printed, faults",
+        partial(salt, series=3008),
+    ),
     Stage("sanity", "ansible-test sanity without an ignore file, on every Python that is there", sanity),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
     Stage("maintenance", "the role maintenance and its playbook", maintenance),
-    Stage("maintenance-interrupted", "the role maintenance when controllers, hosts and connections are lost", maintenance_interrupted),
-    Stage("hook_runner", "the daemon: its parts, all scenarios, a kill at every commit, its process", partial(pytest_folder, folder="hook_runner")),
-    Stage("hosts", "whole lives of events on real systemd hosts, through real interruptions; the role imds_simulator", hosts),
+    Stage(
+        "maintenance-interrupted",
+        "the role maintenance when controllers, hosts and connections are lost",
+        maintenance_interrupted,
+    ),
+    Stage(
+        "hook_runner",
+        "the daemon: its parts, all scenarios, a kill at every commit, its process",
+        partial(pytest_folder, folder="hook_runner"),
+    ),
+    Stage(
+        "hosts",
+        "whole lives of events on real systemd hosts, through real interruptions; the role imds_simulator",
+        hosts,
+    ),
     Stage("hosts-role", "the role hook_runner on a real systemd host, from nothing to nothing", hosts_role),
     Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts_others),
     Stage("recipes", "every Ansible recipe that README and docs/ansible.md print, on real systemd hosts", recipes),
-    Stage("chaos", "the maintenance playbook over real sshd, disturbed, by a few seeds; `make chaos` runs any number", chaos),
-    Stage("salt-3006", "Salt 3006: functions, beacon and engine on real masters and minions", partial(salt, series=3006)),
+    Stage(
+        "chaos",
+        "the maintenance playbook over real sshd, disturbed, by a few seeds; `make chaos` runs any number",
+        chaos,
+    ),
+    Stage(
+        "salt-3006", "Salt 3006: functions, beacon and engine on real masters and minions", partial(salt, series=3006)
+    ),
     Stage("integration-newest", "the newest ansible-core, on the newest Python", integration_newest),
-    Stage("integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest),
+    Stage(
+        "integration-oldest", "the oldest ansible-core of meta/runtime.yml, on the oldest Python", integration_oldest
+    ),
     Stage("units", "tests/unit by ansible-test, on every Python that is there", units),
-    Stage("readme", "the README's commands for a checkout, and its links as Galaxy renders them", partial(pytest_folder, folder="readme")),
+    Stage(
+        "readme",
+        "the README's commands for a checkout, and its links as Galaxy renders them",
+        partial(pytest_folder, folder="readme"),
+    ),
     Stage("namespace", "the modules against 169.254.169.254 itself, in a network namespace", namespace),
-    Stage("soak", "random lives of the daemon's process, by a few seeds; `make soak` runs any number", partial(pytest_folder, folder="soak")),
-    Stage("simulator", "the simulator against docs/reference/scheduled-events.md", partial(pytest_folder, folder="simulator")),
+    Stage(
+        "soak",
+        "random lives of the daemon's process, by a few seeds; `make soak` runs any number",
+        partial(pytest_folder, folder="soak"),
+    ),
+    Stage(
+        "simulator",
+        "the simulator against docs/reference/scheduled-events.md",
+        partial(pytest_folder, folder="simulator"),
+    ),
     Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
     Stage("transport-oldest", "the same with the requests of Debian 11 and RHEL 9", old_requests.transport),
-    Stage("salt-engine", "the logic of Salt's engine without Salt, and a simulated fleet", partial(pytest_folder, folder="salt/engine")),
+    Stage(
+        "salt-engine",
+        "the logic of Salt's engine without Salt, and a simulated fleet",
+        partial(pytest_folder, folder="salt/engine"),
+    ),
     Stage("unit", "tests/unit by pytest", partial(pytest_folder, folder="unit")),
     Stage("lint", "yamllint and ansible-lint", publishing.lint),
     Stage("galaxy", "the archive is built, and Galaxy's importer takes it", publishing.galaxy),
     Stage("docs", "the documentation of modules and its references", publishing.docs),
     Stage("mypy", "types", publishing.mypy),
     Stage("changelog", "the changelog and its fragments", publishing.changelog),
-    Stage("project", "rules of this repository: licences, imports, no leftovers", partial(pytest_folder, folder="project")),
+    Stage(
+        "project", "rules of this repository: licences, imports, no leftovers", partial(pytest_folder, folder="project")
+    ),
 )
 
 
 # Not part of the whole: they take minutes, and seldom find what the stages above do not.
 ON_REQUEST = (
-    Stage("integration", "each module against the simulator, by the ansible-core for Python 3.11; only when asked for by name", integration),
-    Stage("sanity-newest", "the checks of sanity by the newest ansible-core, only when asked for by name", sanity_newest),
-    Stage("salt-3006-guide", "docs/salt.md as printed, and the faults, with Salt 3006; only when asked for by name", partial(guide, series=3006)),
+    Stage(
+        "integration",
+        "each module against the simulator, by the ansible-core for Python 3.11; only when asked for by name",
+        integration,
+    ),
+    Stage(
+        "sanity-newest", "the checks of sanity by the newest ansible-core, only when asked for by name", sanity_newest
+    ),
+    Stage(
+        "salt-3006-guide",
+        "docs/salt.md as printed, and the faults, with Salt 3006; only when asked for by name",
+        partial(guide, series=3006),
+    ),
     # a series that its makers no longer support
     Stage("salt-3007", "as salt-3006, with Salt 3007; only when asked for by name", partial(salt, series=3007)),
 )
@@ -102,14 +154,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stages", nargs="*", choices=[*names, []], metavar="STAGE", help=", ".join(names))
     side_by_side = (os.cpu_count() or 1) + 1
-    parser.add_argument("--jobs", type=int, default=side_by_side, help="how many stages run side by side (default: one more than cores, as some wait)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=side_by_side,
+        help="how many stages run side by side (default: one more than cores, as some wait)",
+    )
     parser.add_argument("--list", action="store_true", help="say what each stage shows")
     options = parser.parse_args()
     if options.list:
         for stage in sorted((*STAGES, *ON_REQUEST), key=lambda stage: stage.name):
             print(f"{stage.name:<24} {stage.promise}")
         return 0
-    chosen = [stage for stage in (*STAGES, *ON_REQUEST) if stage.name in options.stages] if options.stages else list(STAGES)
+    chosen = (
+        [stage for stage in (*STAGES, *ON_REQUEST) if stage.name in options.stages] if options.stages else list(STAGES)
+    )
     # what the stages have started is in sessions of its own, and would go on in the folders of the next run
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

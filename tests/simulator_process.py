@@ -8,6 +8,7 @@
 
 Standard library only, so that any test (unit, integration, host) can use it.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -64,8 +65,9 @@ class Simulator:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.control + path, data=data, method=method,
-                                         headers={"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            self.control + path, data=data, method=method, headers={"Content-Type": "application/json"}
+        )
         try:
             with _DIRECT.open(request, timeout=60) as answer:
                 return json.loads(answer.read())
@@ -96,8 +98,14 @@ class Simulator:
         self.stop()
 
 
-def start(scenario: Union[str, Path, Mapping[str, Any], None] = None, args: Sequence[str] = (), *,
-          listen: str = "127.0.0.1:0", python: str = sys.executable, timeout: float = 60.0) -> Simulator:
+def start(
+    scenario: Union[str, Path, Mapping[str, Any], None] = None,
+    args: Sequence[str] = (),
+    *,
+    listen: str = "127.0.0.1:0",
+    python: str = sys.executable,
+    timeout: float = 60.0,
+) -> Simulator:
     """Start ``python -m imds_simulator`` and return once it serves.
 
     ``scenario``: a shipped name, a file, or the content of a scenario file as a mapping; None is the
@@ -113,8 +121,15 @@ def start(scenario: Union[str, Path, Mapping[str, Any], None] = None, args: Sequ
         scenario = name
     if scenario is not None:
         command += ["--scenario", str(scenario)]
-    process = subprocess.Popen(command + list(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, bufsize=1, env=environment())
+    process = subprocess.Popen(
+        command + list(args),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        bufsize=1,
+        env=environment(),
+    )
     output: list[str] = []
     ready = threading.Event()
     threading.Thread(target=_collect, args=(process, output, ready), daemon=True).start()

@@ -46,16 +46,22 @@ class ActionModule(ActionBase):
         return result
 
     def _misspelt(self, variables: t.Mapping[str, t.Any]) -> list[str]:
-        specs = self._loader.load_from_file(os.path.join(variables["role_path"], "meta", "argument_specs.yml"))["argument_specs"]
+        specs = self._loader.load_from_file(os.path.join(variables["role_path"], "meta", "argument_specs.yml"))[
+            "argument_specs"
+        ]
         options = {"maintenance_hosts"}.union(*(spec["options"] for spec in specs.values()))
-        return ["%s: no such option; did you mean %s?" % pair for pair in sorted(misspelt(map(str, variables), options).items())]
+        return [
+            "%s: no such option; did you mean %s?" % pair
+            for pair in sorted(misspelt(map(str, variables), options).items())
+        ]
 
     def _strategy(self, entry_point: str) -> list[str]:
         strategy = str(self._task.get_play().strategy)
         if entry_point != _PREPARE or strategy.rpartition(".")[2] in _LOCKSTEP:
             return []
         return [
-            "strategy: under %s one host could approve before the others have prepared; set strategy to ansible.builtin.linear" % strategy
+            "strategy: under %s one host could approve before the others have prepared; set strategy to ansible.builtin.linear"
+            % strategy
         ]
 
     def _forks(self, variables: t.Mapping[str, t.Any]) -> list[str]:
@@ -63,7 +69,10 @@ class ActionModule(ActionBase):
         hosts, forks = len(variables["ansible_play_hosts"]), int(variables["ansible_forks"])
         if hosts <= forks:
             return []
-        return ["forks: %d hosts, but %d forks; a host whose event lasts long delays the recovery of others; set forks to %d" % (hosts, forks, hosts)]
+        return [
+            "forks: %d hosts, but %d forks; a host whose event lasts long delays the recovery of others; set forks to %d"
+            % (hosts, forks, hosts)
+        ]
 
     def _find(self, option: str, name: str, variables: t.Mapping[str, t.Any]) -> tuple[dict[str, str], list[str]]:
         """Return what to include, ``tasks`` or ``role``, each "" if it is not that, and what is wrong."""
@@ -73,12 +82,16 @@ class ActionModule(ActionBase):
             return nothing, []
         if names_a_file(name):
             path, places = find_file(name, folders)
-            return dict(nothing, tasks=path), [] if path else ["%s: no file %s; looked for %s" % (option, name, ", ".join(places))]
+            return dict(nothing, tasks=path), [] if path else [
+                "%s: no file %s; looked for %s" % (option, name, ", ".join(places))
+            ]
         error = self._role_error(name)
         if error is None:
             return dict(nothing, role=name), []
         path, places = find_role(name, folders)
-        return dict(nothing, role=path), [] if path else ["%s: %s; looked for %s, too" % (option, error, ", ".join(places))]
+        return dict(nothing, role=path), [] if path else [
+            "%s: %s; looked for %s, too" % (option, error, ", ".join(places))
+        ]
 
     def _role_error(self, name: str) -> str | None:
         """Return why Ansible itself does not find the role, or None."""

@@ -49,7 +49,11 @@ class ActionModule(ActionBase):
         elapsed = time.monotonic() - started
         result.update(seen, events=list(known.values()), elapsed=round(elapsed, 1))
         if seen["outcome"] == "unreachable":
-            result["msg"] = "the host could not be reached at the end of %.0f seconds: %s; %s" % (elapsed, seen["msg"], _REMEDY)
+            result["msg"] = "the host could not be reached at the end of %.0f seconds: %s; %s" % (
+                elapsed,
+                seen["msg"],
+                _REMEDY,
+            )
         elif "obstacle" in seen:
             result["msg"] = "the events are not over after %.0f seconds: %s; %s" % (elapsed, seen["obstacle"], _REMEDY)
         return result

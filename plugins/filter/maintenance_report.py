@@ -43,14 +43,21 @@ _value:
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_report import compose_report, table_of
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_report import (
+    compose_report,
+    table_of,
+)
 
 
 def maintenance_report(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     known = hosts_of(hosts, hostvars)
     decisions = [decision for host in hosts for decision in hostvars[host].get("maintenance__decisions") or ()]
     rows = compose_report(known, decisions)
-    return {"rows": rows, "table": table_of(rows), "problems": {host.name: host.problem() for host in known if host.problem()}}
+    return {
+        "rows": rows,
+        "table": table_of(rows),
+        "problems": {host.name: host.problem() for host in known if host.problem()},
+    }
 
 
 class FilterModule:

@@ -63,7 +63,11 @@ def event_module(
 
 def selection(module: AnsibleModule) -> Selection:
     """The selection that the module's options describe. Fails for a misspelt word, which would select nothing."""
-    checked = [option for option in (("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES), ("types", EVENT_TYPES)) if module.params[option[0]]]
+    checked = [
+        option
+        for option in (("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES), ("types", EVENT_TYPES))
+        if module.params[option[0]]
+    ]
     if checked:
         # imported where it is needed: Ansible compiles each file that a module imports anew in each run
         from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (

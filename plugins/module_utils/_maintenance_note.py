@@ -192,7 +192,9 @@ class NoteFile:
         draft = _DRAFT + os.urandom(8).hex()
         kept = {key: value for key, value in note.items() if key != "age"}
         try:
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "w", encoding="utf-8") as file:
+            with open(
+                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "w", encoding="utf-8"
+            ) as file:
                 json.dump(kept, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
@@ -219,7 +221,11 @@ class NoteFile:
                     break
                 except BlockingIOError:
                     if time.monotonic() > end:
-                        raise OSError(errno.EBUSY, "another process has kept the lock for %d seconds" % _LOCK_TIMEOUT, self._folder) from None
+                        raise OSError(
+                            errno.EBUSY,
+                            "another process has kept the lock for %d seconds" % _LOCK_TIMEOUT,
+                            self._folder,
+                        ) from None
                     time.sleep(0.05)
             yield folder
 
@@ -240,7 +246,9 @@ def run_of(note: Note) -> str:
     return UNKNOWN_RUN if "damaged" in note else str(note["run"]["id"])
 
 
-def merged(known: t.Iterable[t.Mapping[str, t.Any]], newer: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+def merged(
+    known: t.Iterable[t.Mapping[str, t.Any]], newer: t.Iterable[t.Mapping[str, t.Any]]
+) -> list[dict[str, t.Any]]:
     """Return the events of both lists, one for each id in any letter case, as the newer list has them."""
     events = {str(event["event_id"]).casefold(): dict(event) for event in [*known, *newer]}
     return list(events.values())
@@ -254,6 +262,8 @@ def _checked(note: t.Any) -> Note:
     for key, kind in shape.items():
         if not isinstance(note.get(key), kind):
             raise ValueError("the member %s is missing or of another kind" % key)
-    if not note["run"].get("id") or not all(isinstance(event, dict) and "event_id" in event for event in note["events"]):
+    if not note["run"].get("id") or not all(
+        isinstance(event, dict) and "event_id" in event for event in note["events"]
+    ):
         raise ValueError("the run or an event has no id")
     return note

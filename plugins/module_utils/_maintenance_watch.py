@@ -9,12 +9,17 @@ import os
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import ABSENCES_NEEDED
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
+    ABSENCES_NEEDED,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     EventDocument,
     ScheduledEvent,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import ANY, Selection
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
+    ANY,
+    Selection,
+)
 
 # in the environment of the caller's tasks: the id of the run, and the step
 RUN_VARIABLE = "AZURE_MAINTENANCE_RUN"
@@ -93,7 +98,9 @@ class MaintenanceWatch:
         self._own_name = own_name
         self._processes = processes
         self._hold = hold
-        self._events = {str(event["event_id"]).casefold(): dict(event, listed=False, started=None, over=None) for event in events}
+        self._events = {
+            str(event["event_id"]).casefold(): dict(event, listed=False, started=None, over=None) for event in events
+        }
         self._absences = 0
         self.busy: list[str] = []
 
@@ -129,7 +136,11 @@ class MaintenanceWatch:
 
     def obstacle(self) -> str:
         """Return why the host may not recover yet."""
-        pending = ["%s %s is %s" % (event["event_type"], event["event_id"], event["status"]) for event in self.events if event["listed"]]
+        pending = [
+            "%s %s is %s" % (event["event_type"], event["event_id"], event["status"])
+            for event in self.events
+            if event["listed"]
+        ]
         if pending:
             return ", ".join(pending)
         if self.busy:

@@ -224,7 +224,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     Outcome,
     approve,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import displayable
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    displayable,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
     Policy,
@@ -296,7 +298,9 @@ def main() -> None:
     policy, gates = asked_policy(module), asked_gates(module)
     grounds = Grounds(chosen, None, module.params["release_others"], policy, module.params["prepared"], gates)
     try:
-        done = approve(conversation(module), grounds, module.params["receipts"] or default_folder(), send=not module.check_mode)
+        done = approve(
+            conversation(module), grounds, module.params["receipts"] or default_folder(), send=not module.check_mode
+        )
     except ImdsError as error:
         fail(module, error)
     warn_of(module, done.document)

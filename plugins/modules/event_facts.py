@@ -133,7 +133,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 
 
-def facts(name: str | None, document: EventDocument | None, events: list[ScheduledEvent], reason: str) -> dict[str, t.Any]:
+def facts(
+    name: str | None, document: EventDocument | None, events: list[ScheduledEvent], reason: str
+) -> dict[str, t.Any]:
     found: dict[str, t.Any] = {
         "available": not reason,
         "reason": reason,

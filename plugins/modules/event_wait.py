@@ -133,7 +133,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event
     warn_of,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import STATES, Watch
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import (
+    STATES,
+    Watch,
+)
 
 
 def main() -> None:

@@ -93,7 +93,11 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event
     selection,
     warn_of,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import note_file, NOTES, WITHIN
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import (
+    NOTES,
+    WITHIN,
+    note_file,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import is_due
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 
@@ -105,7 +109,9 @@ def main() -> None:
     try:
         note = notes.read()
     except OSError as error:
-        module.fail_json(msg="%s: the note cannot be read: %s; use become or set maintenance_notes" % (notes.path, error.strerror))
+        module.fail_json(
+            msg="%s: the note cannot be read: %s; use become or set maintenance_notes" % (notes.path, error.strerror)
+        )
     held = {event["event_id"].casefold() for event in note["events"]} if note else set()
     result: dict[str, t.Any] = dict(changed=False, available=True, reason="", resource_name=None, events=[], note=note)
     try:
@@ -117,10 +123,15 @@ def main() -> None:
     warn_of(module, document)
     name = imds.known_name
     if not document.complete:
-        result.update(available=False, reason="an entry of the document could not be read, so there may be more events than these")
+        result.update(
+            available=False, reason="an entry of the document could not be read, so there may be more events than these"
+        )
     events = [event for event in document.events if event.key in held or chosen.matches(event, name)]
     within = module.params["within"]
-    shown = [dict(event.as_dict(), key=event.key, due=event.key in held or is_due(event, document, within)) for event in events]
+    shown = [
+        dict(event.as_dict(), key=event.key, due=event.key in held or is_due(event, document, within))
+        for event in events
+    ]
     result.update(resource_name=name, events=shown)
     module.exit_json(**result)
 

@@ -108,7 +108,7 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import note_file, NOTES
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import NOTES, note_file
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
     Note,
     NoteFile,
@@ -116,7 +116,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     described,
     run_of,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import RECOVER, processes_of
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
+    RECOVER,
+    processes_of,
+)
 
 # seconds to wait for commands of an earlier recovery, which would undo the preparation that comes now
 PATIENCE = 30
@@ -126,7 +129,9 @@ REMEDY = "wait until it has ended, or set maintenance_take_over if it is known t
 def write(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
     p = module.params
     try:
-        note = notes.claim(p["run"], p["events"], p["expires"], p["replaces"], p["take_over"], write=not module.check_mode)
+        note = notes.claim(
+            p["run"], p["events"], p["expires"], p["replaces"], p["take_over"], write=not module.check_mode
+        )
     except NoteHeld as held:
         module.fail_json(msg="%s; %s" % (held, REMEDY), file=notes.path, found=held.note)
     is_prepared_next = any(event.get("status") != "Started" for event in p["events"])
@@ -159,7 +164,9 @@ def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
         # nothing has been written in check mode: a note of another run is the one that this run would have replaced
         return dict(changed=found is not None)
     if other is not None:
-        module.fail_json(msg="%s: another run has taken over the host" % described(notes.path, other), file=notes.path, found=other)
+        module.fail_json(
+            msg="%s: another run has taken over the host" % described(notes.path, other), file=notes.path, found=other
+        )
     return dict(changed=is_own)
 
 
@@ -181,7 +188,9 @@ def main() -> None:
     try:
         result = write(module, notes) if module.params["state"] == "present" else end(module, notes)
     except OSError as error:
-        module.fail_json(msg="%s: the note cannot be written: %s; use become or set maintenance_notes" % (notes.path, error.strerror))
+        module.fail_json(
+            msg="%s: the note cannot be written: %s; use become or set maintenance_notes" % (notes.path, error.strerror)
+        )
     module.exit_json(file=notes.path, **result)
 
 

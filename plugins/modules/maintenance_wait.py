@@ -124,9 +124,22 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event
     selection,
     warn_of,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import NOTES, WITHIN, note_file
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note, NoteFile, described, run_of
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import PREPARE, MaintenanceWatch, processes_of
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import (
+    NOTES,
+    WITHIN,
+    note_file,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
+    Note,
+    NoteFile,
+    described,
+    run_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
+    PREPARE,
+    MaintenanceWatch,
+    processes_of,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
 
@@ -140,7 +153,12 @@ def wait_with(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
     if note is None:
         return dict(nothing, outcome="no_note")
     if run_of(note) != module.params["run_id"]:
-        return dict(nothing, outcome="taken_over", failed=True, msg="%s: another run has taken over the host" % described(notes.path, note))
+        return dict(
+            nothing,
+            outcome="taken_over",
+            failed=True,
+            msg="%s: another run has taken over the host" % described(notes.path, note),
+        )
     return wait(module, notes, note)
 
 
@@ -175,7 +193,11 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
         module.warn("a prepare task has left these processes, which are not waited for: %s" % ", ".join(left))
     if not waited.reached:
         obstacle = str(waited.last_error) if waited.document is None else watch.obstacle()
-        result.update(failed=True, obstacle=obstacle, msg="the events are not over after %.0f seconds: %s" % (waited.elapsed, obstacle))
+        result.update(
+            failed=True,
+            obstacle=obstacle,
+            msg="the events are not over after %.0f seconds: %s" % (waited.elapsed, obstacle),
+        )
     return result
 
 
@@ -198,7 +220,9 @@ def main() -> None:
     except ImdsError as error:
         fail(module, error, outcome="timeout", events=[])
     except OSError as error:
-        module.fail_json(msg="%s: the note cannot be used: %s" % (notes.path, error.strerror), outcome="timeout", events=[])
+        module.fail_json(
+            msg="%s: the note cannot be used: %s" % (notes.path, error.strerror), outcome="timeout", events=[]
+        )
     module.exit_json(**result)
 
 

@@ -38,7 +38,11 @@ def this_run() -> dict[str, t.Any]:
 def has_ended(run: t.Mapping[str, t.Any]) -> bool:
     """Return True if the process of the run is known to have ended. That is never known of another controller."""
     here = this_run()
-    if run.get("host") != here["host"] or run.get("pid_namespace") != here["pid_namespace"] or not isinstance(run.get("pid"), int):
+    if (
+        run.get("host") != here["host"]
+        or run.get("pid_namespace") != here["pid_namespace"]
+        or not isinstance(run.get("pid"), int)
+    ):
         return False
     if run.get("boot") != here["boot"]:
         is_same_machine = bool(here["machine"]) and run.get("machine") == here["machine"]
@@ -67,7 +71,9 @@ def _start_of(pid: int) -> str:
     if os.path.exists("/proc/self/stat"):
         return ""
     try:
-        ps = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, timeout=10, check=False)
+        ps = subprocess.run(
+            ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return ps.stdout.strip()

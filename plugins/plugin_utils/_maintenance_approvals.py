@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import Event, MaintenanceHost
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import (
+    Event,
+    MaintenanceHost,
+)
 
 
 def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any]]:
@@ -25,7 +28,9 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any
 def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.Any]:
     by_vm = {host.vm.casefold(): host for host in hosts if host.vm}
     nameless = [host.name for host in hosts if not host.vm]
-    reasons = [_obstacle(vm, event, by_vm.get(vm.casefold()), nameless) for vm in event["resources"]] or ["the event names no VM"]
+    reasons = [_obstacle(vm, event, by_vm.get(vm.casefold()), nameless) for vm in event["resources"]] or [
+        "the event names no VM"
+    ]
     first = by_vm.get(event["resources"][0].casefold()) if event["resources"] else None
     return {
         "event_id": event["event_id"],

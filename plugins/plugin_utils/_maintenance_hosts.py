@@ -48,7 +48,9 @@ class MaintenanceHost:
     @property
     def failed_to_prepare(self) -> bool:
         """True if the host was to prepare and has not succeeded."""
-        is_wanted = any(self._check.get("prepare", {}).values()) and any(event["status"] != "Started" for event in self._events_read())
+        is_wanted = any(self._check.get("prepare", {}).values()) and any(
+            event["status"] != "Started" for event in self._events_read()
+        )
         return not self.is_prepared and (is_wanted or not self.takes_part)
 
     @property
@@ -109,7 +111,12 @@ class MaintenanceHost:
         problems = []
         if self.failed_to_prepare:
             problems.append(self.not_prepared_because())
-        problems += [reason for item in self._approvals if _has_failed(item) for reason in [self.approval_of(item["item"]["event_id"])[1]]]
+        problems += [
+            reason
+            for item in self._approvals
+            if _has_failed(item)
+            for reason in [self.approval_of(item["item"]["event_id"])[1]]
+        ]
         if self.takes_part:
             problems.append(self.not_recovered_because())
         return "; ".join(filter(None, problems))

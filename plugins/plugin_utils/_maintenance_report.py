@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import Event, MaintenanceHost
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import (
+    Event,
+    MaintenanceHost,
+)
 
 _TIMES = ("prepared", "approved", "started", "over", "recovered")
 
@@ -41,7 +44,11 @@ def table_of(rows: t.Sequence[Row]) -> list[str]:
 def _row(host: MaintenanceHost, event: Event, hosts: t.Sequence[MaintenanceHost], withheld: t.Mapping[str, str]) -> Row:
     approvals = [approver.approval_of(event["event_id"]) for approver in hosts]
     approved = next((at for at, dummy in approvals if at), None)
-    why_not = "" if approved else next((reason for dummy, reason in approvals if reason), withheld.get(event["event_id"].casefold(), ""))
+    why_not = (
+        ""
+        if approved
+        else next((reason for dummy, reason in approvals if reason), withheld.get(event["event_id"].casefold(), ""))
+    )
     if event.get("came_later"):
         why_not = "it came during the wait"
     # a host whose own problem keeps the approval back does not name it twice

@@ -26,4 +26,6 @@ def is_one_mistake_away(given: str, meant: str) -> bool:
 
 def misspelt(given: t.Iterable[str], options: t.Collection[str]) -> dict[str, str]:
     """Return which of the given names are misspelt options: name -> option."""
-    return {name: option for name in given if name not in options for option in options if is_one_mistake_away(name, option)}
+    return {
+        name: option for name in given if name not in options for option in options if is_one_mistake_away(name, option)
+    }

@@ -93,10 +93,18 @@ def start():
             _refuse(bus, str(error))
             return
         if not __opts__.get("job_cache", True):
-            _refuse(bus, "azure_events: job_cache is off; the engine reads the returns of minions from the master's job cache")
+            _refuse(
+                bus,
+                "azure_events: job_cache is off; the engine reads the returns of minions from the master's job cache",
+            )
             return
         folder = os.path.join(__opts__["cachedir"], "azure_events")
-        engine = shell.Shell(settings, _Master(bus, settings), Store(os.path.join(folder, "engine.sqlite")), signature.read_secret(_secret_path()))
+        engine = shell.Shell(
+            settings,
+            _Master(bus, settings),
+            Store(os.path.join(folder, "engine.sqlite")),
+            signature.read_secret(_secret_path()),
+        )
         engine.open()
         while True:
             _take_all(bus, engine)
@@ -141,7 +149,9 @@ class _Master:
         try:
             if self._client is None:
                 self._client = salt.client.LocalClient(mopts=dict(__opts__))
-            published = self._client.run_job(list(minions), "azure_events." + function, kwarg=dict(kwargs), tgt_type="list", timeout=5, listen=False)
+            published = self._client.run_job(
+                list(minions), "azure_events." + function, kwarg=dict(kwargs), tgt_type="list", timeout=5, listen=False
+            )
         except (SaltException, OSError) as error:
             self._client = None
             raise shell.PublishError(str(error)) from error
@@ -154,7 +164,9 @@ class _Master:
 
     def known(self):
         settings = self._settings
-        accepted = salt.utils.minions.CkMinions(__opts__).check_minions(settings.minions, settings.minions_type)["minions"]
+        accepted = salt.utils.minions.CkMinions(__opts__).check_minions(settings.minions, settings.minions_type)[
+            "minions"
+        ]
         return Known(frozenset(accepted), self._pillar_names(list(accepted)) if settings.mapping_pillar else {})
 
     def stored_return(self, job_id, minion):

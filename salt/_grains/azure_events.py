@@ -52,7 +52,9 @@ def azure_events():
         for entry in data["entries"]:
             event = entry.get("event") if isinstance(entry, dict) else None
             if isinstance(event, dict) and entry.get("meant") is True and entry.get("change") != "gone":
-                events[event.get("event_id")] = {key: event.get(key) for key in ("event_id", "event_type", "status", "not_before")}
+                events[event.get("event_id")] = {
+                    key: event.get(key) for key in ("event_id", "event_type", "status", "not_before")
+                }
     latest = max(seen.values(), key=lambda data: str(data.get("checked")))
     return {
         "azure_events": {

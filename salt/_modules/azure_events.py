@@ -80,7 +80,9 @@ try:
     from azure_scheduled_events.transport import REQUESTS_IMPORT_ERROR
     from azure_scheduled_events.waiting import STATES, Watch
 
-    MISSING = "the Python library requests is not installed for this minion" if REQUESTS_IMPORT_ERROR is not None else None
+    MISSING = (
+        "the Python library requests is not installed for this minion" if REQUESTS_IMPORT_ERROR is not None else None
+    )
 except ImportError as error:
     MISSING = "%s: run saltutil.sync_all on this minion, or install the package into its Python" % error
 
@@ -96,8 +98,17 @@ def __virtual__():
     return __virtualname__ if MISSING is None else (False, "azure_events: " + MISSING)
 
 
-def list_(event_ids=None, types=None, statuses=None, sources=None, affects=None,
-          endpoint=None, api_version=None, resource_name=None, timeout=130):
+def list_(
+    event_ids=None,
+    types=None,
+    statuses=None,
+    sources=None,
+    affects=None,
+    endpoint=None,
+    api_version=None,
+    resource_name=None,
+    timeout=130,
+):
     """
     The selected events.
 
@@ -122,7 +133,11 @@ def list_(event_ids=None, types=None, statuses=None, sources=None, affects=None,
         document = conversation.read(name_required=chosen.needs_own_name)
         events = chosen.pick(document, conversation.known_name)
         # whom an event hits that names no VM is unknown, which is not "somebody else"
-        nameless = [event for event in chosen._replace(affects=ANY).pick(document, None) if not event.resources and event not in events]
+        nameless = [
+            event
+            for event in chosen._replace(affects=ANY).pick(document, None)
+            if not event.resources and event not in events
+        ]
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
     return {
@@ -146,7 +161,9 @@ def get(event_id, endpoint=None, api_version=None, timeout=130):
     """
     found = list_(event_ids=[event_id], affects="any", endpoint=endpoint, api_version=api_version, timeout=timeout)
     if not found["events"] and not found["complete"]:
-        raise CommandExecutionError("an entry of the document could not be read, so nobody knows whether event %s is over" % event_id)
+        raise CommandExecutionError(
+            "an entry of the document could not be read, so nobody knows whether event %s is over" % event_id
+        )
     return found["events"][0] if found["events"] else None
 
 
@@ -167,8 +184,17 @@ def instance(endpoint=None, timeout=10):
         raise CommandExecutionError(str(error)) from error
 
 
-def pending(event_ids=None, types=None, statuses=None, sources=None, affects=None,
-            endpoint=None, api_version=None, resource_name=None, timeout=5):
+def pending(
+    event_ids=None,
+    types=None,
+    statuses=None,
+    sources=None,
+    affects=None,
+    endpoint=None,
+    api_version=None,
+    resource_name=None,
+    timeout=5,
+):
     """
     Whether something is coming, for use in front of other things: it does not fail because of IMDS.
 
@@ -181,7 +207,14 @@ def pending(event_ids=None, types=None, statuses=None, sources=None, affects=Non
 
         salt '*' azure_events.pending
     """
-    result = {"available": False, "reason": "", "resource_name": None, "incarnation": None, "events": [], "pending": False}
+    result = {
+        "available": False,
+        "reason": "",
+        "resource_name": None,
+        "incarnation": None,
+        "events": [],
+        "pending": False,
+    }
     try:
         found = list_(event_ids, types, statuses, sources, affects, endpoint, api_version, resource_name, timeout)
     except SaltInvocationError:
@@ -194,8 +227,19 @@ def pending(event_ids=None, types=None, statuses=None, sources=None, affects=Non
     return dict(result, available=found["complete"], pending=bool(found["events"]))
 
 
-def wait(state="present", event_ids=None, types=None, statuses=None, sources=None, affects=None,
-         endpoint=None, api_version=None, resource_name=None, timeout=900, poll_interval=1):
+def wait(
+    state="present",
+    event_ids=None,
+    types=None,
+    statuses=None,
+    sources=None,
+    affects=None,
+    endpoint=None,
+    api_version=None,
+    resource_name=None,
+    timeout=900,
+    poll_interval=1,
+):
     """
     Wait until a selected event is there (``present``), has that status (``scheduled``, ``started``), or none is there (``absent``:
     two good documents in a row list none).
@@ -249,7 +293,9 @@ def status(event_id=None):
     try:
         return minion_status.status(_minion(), _event_id(event_id))
     except ValueError as error:
-        return minion_status.status(Minion(__opts__["cachedir"], read_configuration(None), _call_step), trouble=str(error))
+        return minion_status.status(
+            Minion(__opts__["cachedir"], read_configuration(None), _call_step), trouble=str(error)
+        )
 
 
 def prepare(event_id=None, test=False):
@@ -325,7 +371,10 @@ def sweep(test=False):
         results = recovery.sweep(_minion(), dry)
     except (ValueError, OSError) as error:
         results = [answers.Job(answers.RECOVER, None).refused(str(error))]
-    if not all(result["outcome"] == answers.STILL_LISTED or answers.is_success(answers.RECOVER, result["outcome"]) for result in results):
+    if not all(
+        result["outcome"] == answers.STILL_LISTED or answers.is_success(answers.RECOVER, result["outcome"])
+        for result in results
+    ):
         __context__["retcode"] = 1
     return {"version": answers.VERSION, "results": results}
 
@@ -351,14 +400,31 @@ def approve_prepared(event_id, resources):
     """
     names = [resources] if isinstance(resources, str) else resources
     if event_id is None or not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise SaltInvocationError("approve_prepared: expected the id of an event, and a list of names of VMs as resources")
+        raise SaltInvocationError(
+            "approve_prepared: expected the id of an event, and a list of names of VMs as resources"
+        )
     job = answers.Job(answers.APPROVE, _event_id(event_id))
     return _done(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None)))
 
 
-def approve(event_ids=None, types=None, statuses=None, sources=None, affects=None,
-            policy=None, policy_file=None, prepared="none", gates=None, release_others=False, receipts=None, test=False,
-            endpoint=None, api_version=None, resource_name=None, timeout=130):
+def approve(
+    event_ids=None,
+    types=None,
+    statuses=None,
+    sources=None,
+    affects=None,
+    policy=None,
+    policy_file=None,
+    prepared="none",
+    gates=None,
+    release_others=False,
+    receipts=None,
+    test=False,
+    endpoint=None,
+    api_version=None,
+    resource_name=None,
+    timeout=130,
+):
     """
     Approve events, so that they start early. That cannot be taken back, and releases every VM that the event names.
 
@@ -472,9 +538,13 @@ def watch_news(config):
         salt '*' azure_events.watch_status
     """
     if not settings.is_from_salt(config):
-        raise SaltInvocationError("watch_news is for the beacon alone; see azure_events.watch_status for what it has seen")
+        raise SaltInvocationError(
+            "watch_news is for the beacon alone; see azure_events.watch_status for what it has seen"
+        )
     asked = settings.known_settings(config, _section())
-    return registry.news(asked, memory.path_for(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")), _session())
+    return registry.news(
+        asked, memory.path_for(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")), _session()
+    )
 
 
 def watch_close(config):
@@ -522,7 +592,9 @@ def _minion():
         if source.get("azure_events") is not None and not isinstance(source["azure_events"], dict):
             raise ValueError("azure_events: expected a mapping, not %r" % (source["azure_events"],))
     if "allow_paths" in (__pillar__.get("azure_events") or {}):
-        raise ValueError("azure_events: allow_paths counts in the minion's own configuration only; take it out of the pillar")
+        raise ValueError(
+            "azure_events: allow_paths counts in the minion's own configuration only; take it out of the pillar"
+        )
     return Minion(__opts__["cachedir"], read_configuration(_section(), beacons.get("azure_events")), _call_step)
 
 
@@ -552,7 +624,11 @@ def _summary(result):
     """What came of a run of states: those that failed, or their number."""
     if not isinstance(result, dict):
         return "; ".join(map(str, result)) if isinstance(result, list) else str(result)
-    failed = ["%s: %s" % (key, one.get("comment")) for key, one in result.items() if isinstance(one, dict) and one.get("result") is False]
+    failed = [
+        "%s: %s" % (key, one.get("comment"))
+        for key, one in result.items()
+        if isinstance(one, dict) and one.get("result") is False
+    ]
     return "; ".join(failed) or "%d states" % len(result)
 
 
@@ -573,7 +649,9 @@ def _event_id(event_id):
         return event_id
     if isinstance(event_id, (int, float)) and not isinstance(event_id, bool):
         return str(event_id)
-    raise SaltInvocationError("event_id: expected the id of an event, not %r; leave it out for a preparation by hand" % (event_id,))
+    raise SaltInvocationError(
+        "event_id: expected the id of an event, not %r; leave it out for a preparation by hand" % (event_id,)
+    )
 
 
 def _truth(name, value):
@@ -598,7 +676,8 @@ def _check_paths(**given):
     for name, path in given.items():
         if path is not None and not allowed and not _is_local_call():
             raise SaltInvocationError(
-                "%s: this minion takes paths from jobs only with azure_events: {allow_paths: true} in its own configuration" % name
+                "%s: this minion takes paths from jobs only with azure_events: {allow_paths: true} in its own configuration"
+                % name
             )
 
 

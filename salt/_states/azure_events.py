@@ -118,8 +118,18 @@ def recovered(name, by_hand=False):
     return _done(name, by_hand, "recover", {"old": "prepared", "new": "recovered"})
 
 
-def pending(name, event_ids=None, types=None, statuses=None, sources=None, affects=None,
-            endpoint=None, api_version=None, resource_name=None, timeout=130):
+def pending(
+    name,
+    event_ids=None,
+    types=None,
+    statuses=None,
+    sources=None,
+    affects=None,
+    endpoint=None,
+    api_version=None,
+    resource_name=None,
+    timeout=130,
+):
     """
     Has changes when a selected event is there, so that other states can name it in ``onchanges``. It changes nothing itself.
 
@@ -130,8 +140,15 @@ def pending(name, event_ids=None, types=None, statuses=None, sources=None, affec
     seen.pop(name, None)
     try:
         found = __salt__["azure_events.list"](
-            event_ids=event_ids, types=types, statuses=statuses, sources=sources, affects=affects,
-            endpoint=endpoint, api_version=api_version, resource_name=resource_name, timeout=timeout,
+            event_ids=event_ids,
+            types=types,
+            statuses=statuses,
+            sources=sources,
+            affects=affects,
+            endpoint=endpoint,
+            api_version=api_version,
+            resource_name=resource_name,
+            timeout=timeout,
         )
     except (CommandExecutionError, SaltInvocationError) as error:
         return _result(name, False, _short(error))
@@ -144,9 +161,25 @@ def pending(name, event_ids=None, types=None, statuses=None, sources=None, affec
     return _result(name, None if __opts__["test"] else True, "There is: %s" % _told(found["events"]), changes)
 
 
-def approved(name, event_ids=None, types=None, statuses=None, sources=None, affects=None,
-             policy=None, policy_file=None, prepared="none", gates=None, release_others=False, receipts=None,
-             endpoint=None, api_version=None, resource_name=None, timeout=130, of=None):
+def approved(
+    name,
+    event_ids=None,
+    types=None,
+    statuses=None,
+    sources=None,
+    affects=None,
+    policy=None,
+    policy_file=None,
+    prepared="none",
+    gates=None,
+    release_others=False,
+    receipts=None,
+    endpoint=None,
+    api_version=None,
+    resource_name=None,
+    timeout=130,
+    of=None,
+):
     """
     The selected events have been approved, or have started, or are over. Nothing is approved twice.
 
@@ -164,25 +197,51 @@ def approved(name, event_ids=None, types=None, statuses=None, sources=None, affe
     words = {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources}
     if of is not None:
         if of not in __context__.get(_SEEN, {}):
-            return _result(name, False, "of: no state azure_events.pending with the name %r has seen the events in this run" % (of,))
+            return _result(
+                name,
+                False,
+                "of: no state azure_events.pending with the name %r has seen the events in this run" % (of,),
+            )
         seen = __context__[_SEEN][of]
-        wanted = None if event_ids is None else {str(one).casefold() for one in ([event_ids] if isinstance(event_ids, str) else event_ids)}
+        wanted = (
+            None
+            if event_ids is None
+            else {str(one).casefold() for one in ([event_ids] if isinstance(event_ids, str) else event_ids)}
+        )
         words["event_ids"] = [event_id for event_id in seen if wanted is None or event_id.casefold() in wanted]
     elif policy is None and policy_file is None and all(word is None for word in words.values()):
         words["event_ids"] = [name]
     try:
         done = __salt__["azure_events.approve"](
-            affects=affects, policy=policy, policy_file=policy_file, prepared=prepared, gates=gates, release_others=release_others,
-            receipts=receipts, endpoint=endpoint, api_version=api_version, resource_name=resource_name, timeout=timeout,
-            test=bool(__opts__["test"]), **words,
+            affects=affects,
+            policy=policy,
+            policy_file=policy_file,
+            prepared=prepared,
+            gates=gates,
+            release_others=release_others,
+            receipts=receipts,
+            endpoint=endpoint,
+            api_version=api_version,
+            resource_name=resource_name,
+            timeout=timeout,
+            test=bool(__opts__["test"]),
+            **words,
         )
     except (CommandExecutionError, SaltInvocationError) as error:
         done = getattr(error, "info", None)
         done = done if isinstance(done, dict) else {"approvals": [], "approved": []}
-        if of is None or event_ids is not None or not done["approvals"] or any(item["outcome"] == "failed" for item in done["approvals"]):
+        if (
+            of is None
+            or event_ids is not None
+            or not done["approvals"]
+            or any(item["outcome"] == "failed" for item in done["approvals"])
+        ):
             # in test mode nothing was approved, and a failure plans nothing
             return _result(name, False, _short(error), _approvals([] if __opts__["test"] else done["approved"]))
-    comment = "; ".join("%(event_id)s: %(outcome)s: %(reason)s" % item for item in done["approvals"]) or "No event is selected"
+    comment = (
+        "; ".join("%(event_id)s: %(outcome)s: %(reason)s" % item for item in done["approvals"])
+        or "No event is selected"
+    )
     if __opts__["test"] and done["changed"]:
         return _result(name, None, "Would be approved: " + ", ".join(done["approved"]), _approvals(done["approved"]))
     ret = _result(name, True, comment, _approvals(done["approved"]))
@@ -191,8 +250,19 @@ def approved(name, event_ids=None, types=None, statuses=None, sources=None, affe
     return ret
 
 
-def settled(name, event_ids=None, types=None, statuses=None, sources=None, affects=None,
-            endpoint=None, api_version=None, resource_name=None, timeout=1800, poll_interval=1):
+def settled(
+    name,
+    event_ids=None,
+    types=None,
+    statuses=None,
+    sources=None,
+    affects=None,
+    endpoint=None,
+    api_version=None,
+    resource_name=None,
+    timeout=1800,
+    poll_interval=1,
+):
     """
     No selected event is there; if there is one, wait until it is over: until two good answers in a row do not list it. Fails after
     timeout seconds in all.
@@ -240,7 +310,9 @@ def settled(name, event_ids=None, types=None, statuses=None, sources=None, affec
         waited = waited or sights == 0
         if again["events"] and not changes:
             changes = {"events": {"old": _ids(again["events"]), "new": []}}
-    return _result(name, True, "Over after %.0f seconds" % (time.monotonic() - began) if waited else "No event is there", changes)
+    return _result(
+        name, True, "Over after %.0f seconds" % (time.monotonic() - began) if waited else "No event is there", changes
+    )
 
 
 def _done(name, by_hand, function, change):
@@ -254,7 +326,9 @@ def _done(name, by_hand, function, change):
         return _result(name, False, _short(error))
     changes = {}
     if answer["changed"]:
-        changes[function] = change if answer["outcome"] in _REACHED else {"old": change["old"], "new": answer["outcome"]}
+        changes[function] = (
+            change if answer["outcome"] in _REACHED else {"old": change["old"], "new": answer["outcome"]}
+        )
         steps = {"%d %s" % (number, step["name"]): step["outcome"] for number, step in enumerate(answer["steps"], 1)}
         changes.update({"steps": steps} if steps else {})
     result = answer["outcome"] in _REACHED

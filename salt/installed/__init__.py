@@ -10,5 +10,12 @@ from pathlib import Path
 def directories() -> dict[str, list[str]]:
     """The folders for each kind of module; called through the entry point group ``salt.loader``."""
     here = Path(__file__).resolve().parent
-    folders = {"beacons": "_beacons", "engines": "_engines", "grains": "_grains", "modules": "_modules", "runners": "_runners", "states": "_states"}
+    folders = {
+        "beacons": "_beacons",
+        "engines": "_engines",
+        "grains": "_grains",
+        "modules": "_modules",
+        "runners": "_runners",
+        "states": "_states",
+    }
     return {kind: [str(here / folder)] for kind, folder in folders.items()}

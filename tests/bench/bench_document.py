@@ -3,7 +3,7 @@
 
 """Reading documents of 1, 100 and 10,000 events: parse_document against json.loads alone, in time and memory.
 
-    python tests/bench/bench_document.py
+python tests/bench/bench_document.py
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any, Callable
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "plugins" / "module_utils"))
-from azure_scheduled_events import changes, parse_document  # noqa: E402
 from table import print_table, ratio  # noqa: E402
+
+from azure_scheduled_events import changes, parse_document  # noqa: E402
 
 IMPORT = "import time, requests; started = time.perf_counter(); import azure_scheduled_events; print(time.perf_counter() - started)"
 
@@ -34,7 +35,8 @@ def body(count: int) -> bytes:
             "ResourceType": "VirtualMachine",
             "Resources": ["web_%d" % number, "web_%d" % (number + count)],
             "NotBefore": "Mon, 11 Apr 2022 22:26:58 GMT",
-            "Description": "Virtual machine is being paused because of a memory-preserving Live Migration operation." + "." * 150,
+            "Description": "Virtual machine is being paused because of a memory-preserving Live Migration operation."
+            + "." * 150,
             "EventSource": "Platform",
             "DurationInSeconds": 5,
         }
@@ -72,13 +74,35 @@ def main() -> None:
         mine, theirs = memory(lambda: parse_document(text)), memory(lambda: json.loads(text))
         document = parse_document(text)
         compared = best(lambda: changes(document, document))
-        cells = ["%d" % count, "%.1f" % (len(text) / 1024), "%.3f" % (ours * 1e3), "%.3f" % (plain * 1e3), ratio(ours, plain)]
+        cells = [
+            "%d" % count,
+            "%.1f" % (len(text) / 1024),
+            "%.3f" % (ours * 1e3),
+            "%.3f" % (plain * 1e3),
+            ratio(ours, plain),
+        ]
         cells += ["%.1f" % (mine / 1024), "%.1f" % (theirs / 1024), ratio(mine, theirs), "%.3f" % (compared * 1e3)]
         rows.append(cells)
-    columns = ["events", "KiB", "parse, ms", "json.loads, ms", "ratio", "held, KiB", "json.loads, KiB", "ratio", "compare, ms"]
+    columns = [
+        "events",
+        "KiB",
+        "parse, ms",
+        "json.loads, ms",
+        "ratio",
+        "held, KiB",
+        "json.loads, KiB",
+        "ratio",
+        "compare, ms",
+    ]
     print_table("Reading a document", columns, rows)
-    environment = {"PYTHONPATH": str(REPOSITORY / "plugins" / "module_utils"), "PYTHONPYCACHEPREFIX": str(REPOSITORY / ".cache" / "pycache")}
-    runs = [float(subprocess.run([sys.executable, "-c", IMPORT], env=environment, capture_output=True, check=True).stdout) for _run in range(6)]
+    environment = {
+        "PYTHONPATH": str(REPOSITORY / "plugins" / "module_utils"),
+        "PYTHONPYCACHEPREFIX": str(REPOSITORY / ".cache" / "pycache"),
+    }
+    runs = [
+        float(subprocess.run([sys.executable, "-c", IMPORT], env=environment, capture_output=True, check=True).stdout)
+        for _run in range(6)
+    ]
     print("Importing the helper takes %.1f ms beyond requests (best of 5, compiled)." % (min(runs[1:]) * 1e3))
 
 

@@ -3,7 +3,7 @@
 
 """Reading what concerns this VM: event_info against ansible.builtin.uri with filters that do the same job.
 
-    python tests/bench/bench_event_info.py [TIMES [ROUNDS]]
+python tests/bench/bench_event_info.py [TIMES [ROUNDS]]
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import simulator_process  # noqa: E402
 from playbooks import Cost, collections_path, run  # noqa: E402
 from table import print_table, ratio  # noqa: E402
+
+import simulator_process  # noqa: E402
 
 HEADERS = {"Metadata": "true"}
 TRIVIAL = [{"ansible.builtin.ping": {}}]
@@ -26,7 +27,10 @@ URI = [
         "register": "instance",
     },
     {
-        "ansible.builtin.uri": {"url": "{{ endpoint }}/metadata/scheduledevents?api-version=2020-07-01", "headers": HEADERS},
+        "ansible.builtin.uri": {
+            "url": "{{ endpoint }}/metadata/scheduledevents?api-version=2020-07-01",
+            "headers": HEADERS,
+        },
         "register": "document",
         "failed_when": "document.status != 200 or document.json.Events is not defined",
     },
@@ -62,7 +66,9 @@ def main() -> None:
         rows.append([name + ", ms", "%.0f" % least, "%.0f" % mine, "%.0f" % theirs, ratio(mine, theirs)])
     title = "Reading once what concerns this VM (mean of %d, best of %d rounds)" % (times, rounds)
     print_table(title, ["", "ping", "event_info", "uri + filters", "event_info / uri"], rows)
-    print("wall is by the clock; controller and host are CPU. A playbook without tasks is subtracted. ping is what any module costs.")
+    print(
+        "wall is by the clock; controller and host are CPU. A playbook without tasks is subtracted. ping is what any module costs."
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
 """Waiting a minute for an event: event_wait against ansible.builtin.uri in an until loop at the same interval.
 
-    python tests/bench/bench_event_wait.py [SECONDS]
+python tests/bench/bench_event_wait.py [SECONDS]
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import simulator_process  # noqa: E402
 from playbooks import Cost, collections_path, run  # noqa: E402
 from table import print_table, ratio  # noqa: E402
 
-EVENT_WAIT = {"azure_imds.scheduled_events.event_wait": {"endpoint": "{{ endpoint }}", "state": "present", "timeout": 600}}
+import simulator_process  # noqa: E402
+
+EVENT_WAIT = {
+    "azure_imds.scheduled_events.event_wait": {"endpoint": "{{ endpoint }}", "state": "present", "timeout": 600}
+}
 URI = {
     "ansible.builtin.uri": {
         "url": "{{ endpoint }}/metadata/scheduledevents?api-version=2020-07-01",
@@ -47,7 +50,9 @@ class Wait:
             "events": [{"type": "Reboot", "resources": ["vm1"], "at": seconds}],
         }
         with simulator_process.start(scenario) as azure:
-            self.cost: Cost = run([{"hosts": "all", "gather_facts": False, "tasks": [task]}], azure.endpoints["vm1"], collections)
+            self.cost: Cost = run(
+                [{"hosts": "all", "gather_facts": False, "tasks": [task]}], azure.endpoints["vm1"], collections
+            )
             self.requests = sum(count["count"] for count in azure.get("/requests")["counts"])
             (appeared,) = [line["time"] for line in azure.get("/log")["lines"] if line["what"] == "scheduled"]
         self.delay = self.cost.end - datetime.fromisoformat(appeared.replace("Z", "+00:00")).timestamp()
@@ -58,7 +63,9 @@ def main() -> None:
     collections = collections_path()
     empty = run([{"hosts": "all", "gather_facts": False, "tasks": []}], "", collections)
     ours, other = Wait(EVENT_WAIT, seconds, collections), Wait(URI, seconds, collections)
-    our_delay, other_delay = (statistics.median(Wait(task, phase, collections).delay for phase in PHASES) for task in (EVENT_WAIT, URI))
+    our_delay, other_delay = (
+        statistics.median(Wait(task, phase, collections).delay for phase in PHASES) for task in (EVENT_WAIT, URI)
+    )
     lines = [
         ("CPU of the controller, s", ours.cost.controller - empty.controller, other.cost.controller - empty.controller),
         ("CPU of the host, s", ours.cost.host, other.cost.host),
@@ -66,9 +73,14 @@ def main() -> None:
         ("from an event to the end of the playbook, s", our_delay, other_delay),
     ]
     rows = [[name, "%.2f" % mine, "%.2f" % theirs, ratio(mine, theirs)] for name, mine, theirs in lines]
-    print_table("Waiting %g s for an event, one look a second" % seconds, ["", "event_wait", "uri + until", "ratio"], rows)
+    print_table(
+        "Waiting %g s for an event, one look a second" % seconds, ["", "event_wait", "uri + until", "ratio"], rows
+    )
     print("CPU of the controller is without that of a playbook without tasks (%.2f s)." % empty.controller)
-    print("The delay is the median of %d short waits, in which the event appears at various moments between two looks." % len(PHASES))
+    print(
+        "The delay is the median of %d short waits, in which the event appears at various moments between two looks."
+        % len(PHASES)
+    )
 
 
 if __name__ == "__main__":

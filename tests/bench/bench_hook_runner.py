@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import NamedTuple, Sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import simulator_process  # noqa: E402
 from installed_daemon import ENVIRONMENT, Daemon, install  # noqa: E402
-from simulator_process import Simulator  # noqa: E402
 from table import print_table, ratio  # noqa: E402
+
+import simulator_process  # noqa: E402
+from simulator_process import Simulator  # noqa: E402
 
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 BASELINE = os.environ.get("BASELINE", "")
@@ -103,7 +104,8 @@ class Race:
             after, asked_later = {name: cpu_seconds(pid) for name, pid in self._pids.items()}, self._looks()
             looks = {name: asked_later.get(name, 0) - asked.get(name, 0) for name in self._pids}
             return {
-                name: Usage((after[name] - before[name]) / looks[name] * 3600 if looks[name] else 0.0, resident(pid)) for name, pid in self._pids.items()
+                name: Usage((after[name] - before[name]) / looks[name] * 3600 if looks[name] else 0.0, resident(pid))
+                for name, pid in self._pids.items()
             }
         finally:
             for daemon in self._daemons:
@@ -155,11 +157,24 @@ def idle(seconds: float, folder: Path) -> None:
         if shutil.which("curl") and shutil.which("bash"):
             race.add_command("curl", ["bash", "-c", CURL % (azure.endpoints["curl"] + PATH)])
         used = race.measure(seconds)
-    rows = [[names[name], "%.2f" % used[name].cpu, ratio(used["daemon"].cpu, used[name].cpu), "%.1f" % used[name].memory] for name in names if name in used]
+    rows = [
+        [names[name], "%.2f" % used[name].cpu, ratio(used["daemon"].cpu, used[name].cpu), "%.1f" % used[name].memory]
+        for name in names
+        if name in used
+    ]
     rows.append(["python3 -c 'import requests'", "-", "-", "%.1f" % used["import"].memory])
-    print_table("Watching without an event, a look a second, for %g s" % seconds, ["", "CPU, s per hour", "daemon / this", "resident, MiB"], rows)
-    print("Goals: the daemon takes at most 0.6 of the CPU of requests.Session, 0.7 with an event, and at most 3 MiB more than importing requests.")
-    print("It takes %.2f, and %.1f MiB more." % (used["daemon"].cpu / used["session"].cpu, used["daemon"].memory - used["import"].memory))
+    print_table(
+        "Watching without an event, a look a second, for %g s" % seconds,
+        ["", "CPU, s per hour", "daemon / this", "resident, MiB"],
+        rows,
+    )
+    print(
+        "Goals: the daemon takes at most 0.6 of the CPU of requests.Session, 0.7 with an event, and at most 3 MiB more than importing requests."
+    )
+    print(
+        "It takes %.2f, and %.1f MiB more."
+        % (used["daemon"].cpu / used["session"].cpu, used["daemon"].memory - used["import"].memory)
+    )
 
 
 WATCHED = ("daemon", "baseline")
@@ -169,9 +184,16 @@ KINDS = (*WATCHED, "session", "other")
 def busy(seconds: float, folder: Path) -> None:
     """With events pending: one hits the VM of each daemon, the others a neighbour."""
     counts = (1, 10, 1000)
-    groups = {"g%d" % count: {"kind": "availability_set", "vms": {kind + str(count): {} for kind in KINDS}} for count in counts}
+    groups = {
+        "g%d" % count: {"kind": "availability_set", "vms": {kind + str(count): {} for kind in KINDS}}
+        for count in counts
+    }
     events = [
-        {"type": "Freeze", "resources": [kind + str(count) for kind in (WATCHED if number == 0 else ["other"])], "notice": "5h"}
+        {
+            "type": "Freeze",
+            "resources": [kind + str(count) for kind in (WATCHED if number == 0 else ["other"])],
+            "notice": "5h",
+        }
         for count in counts
         for number in range(count)
     ]
@@ -181,12 +203,21 @@ def busy(seconds: float, folder: Path) -> None:
             race.add_daemon("daemon%d" % count)
             if BASELINE:
                 race.add_daemon("baseline%d" % count)
-            race.add_command("session%d" % count, [sys.executable, "-c", SESSION % (address(azure, "session%d" % count), INTERVAL)])
+            race.add_command(
+                "session%d" % count, [sys.executable, "-c", SESSION % (address(azure, "session%d" % count), INTERVAL)]
+            )
         used = race.measure(seconds)
     rows = []
     for count in counts:
         ours, other = used["daemon%d" % count], used["session%d" % count]
-        row = ["%d" % count, "%.2f" % ours.cpu, "%.2f" % other.cpu, ratio(ours.cpu, other.cpu), "%.1f" % ours.memory, "%.1f" % other.memory]
+        row = [
+            "%d" % count,
+            "%.2f" % ours.cpu,
+            "%.2f" % other.cpu,
+            ratio(ours.cpu, other.cpu),
+            "%.1f" % ours.memory,
+            "%.1f" % other.memory,
+        ]
         if BASELINE:
             before = used["baseline%d" % count]
             row += ["%.2f" % before.cpu, ratio(before.cpu, other.cpu), "%.1f" % before.memory]

@@ -3,7 +3,7 @@
 
 """How soon hooks run: from an event's appearance at IMDS to the first instruction of its hook, and from a start of the daemon to recovery.
 
-    python tests/bench/bench_hook_runner_delay.py [EVENTS [STARTS]]
+python tests/bench/bench_hook_runner_delay.py [EVENTS [STARTS]]
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import simulator_process  # noqa: E402
 from installed_daemon import ENVIRONMENT, Daemon, install, wait_for  # noqa: E402
-from simulator_process import Simulator  # noqa: E402
 from table import print_table, ratio  # noqa: E402
 
+import simulator_process  # noqa: E402
+from simulator_process import Simulator  # noqa: E402
+
 # notes when it began, to the nanosecond; `exec`, so that no second process is started
-HOOK = '#!/bin/sh\nexec date +%%s.%%N >> %s\n'
+HOOK = "#!/bin/sh\nexec date +%%s.%%N >> %s\n"
 # daemons side by side, so that many events fit into a minute
 VMS = 4
 BY_HAND = """
@@ -41,7 +42,11 @@ class Stamps:
 
     def all(self) -> list[float]:
         # the last line may be half there
-        return [float(line) for line in self.path.read_text().splitlines(True) if line.endswith("\n")] if self.path.exists() else []
+        return (
+            [float(line) for line in self.path.read_text().splitlines(True) if line.endswith("\n")]
+            if self.path.exists()
+            else []
+        )
 
     def wait(self, count: int, daemon: Daemon) -> float:
         """The count-th moment, as soon as it is there."""
@@ -126,11 +131,22 @@ def main() -> None:
         library = install(folder / "library")
         heard = first_instruction(events, library, folder)
         recovered, asked = recovery(starts, library, folder)
-    rows = [["%.3f" % quantile(heard, 0.0), "%.3f" % quantile(heard, 0.5), "%.3f" % quantile(heard, 0.99), "%.3f" % heard[-1]]]
+    rows = [
+        [
+            "%.3f" % quantile(heard, 0.0),
+            "%.3f" % quantile(heard, 0.5),
+            "%.3f" % quantile(heard, 0.99),
+            "%.3f" % heard[-1],
+        ]
+    ]
     print_table(
-        "From an event's appearance to the first instruction of its hook, %d events at random moments, s" % len(heard), ["least", "median", "p99", "most"], rows
+        "From an event's appearance to the first instruction of its hook, %d events at random moments, s" % len(heard),
+        ["least", "median", "p99", "most"],
+        rows,
     )
-    print("A look a second lets half a second pass in the mean before anybody can know. Goals: median less than 0.6, p99 less than 1.1.")
+    print(
+        "A look a second lets half a second pass in the mean before anybody can know. Goals: median less than 0.6, p99 less than 1.1."
+    )
     ours, other = quantile(recovered, 0.5), quantile(asked, 0.5)
     print_table(
         "From a start of the daemon to the first instruction of a recover hook, median of %d, s" % len(recovered),

@@ -21,10 +21,11 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import simulator_process  # noqa: E402
 from playbooks import REPOSITORY, collections_path  # noqa: E402
-from simulator_process import Simulator  # noqa: E402
 from table import print_table, ratio  # noqa: E402
+
+import simulator_process  # noqa: E402
+from simulator_process import Simulator  # noqa: E402
 from tools.tree import INSIDE  # noqa: E402
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
@@ -36,9 +37,13 @@ LONGEST = 1800
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
-    parser.add_argument("hosts", nargs="*", type=int, default=[5, 50], metavar="HOSTS", help="numbers of hosts (default: 5 50)")
+    parser.add_argument(
+        "hosts", nargs="*", type=int, default=[5, 50], metavar="HOSTS", help="numbers of hosts (default: 5 50)"
+    )
     parser.add_argument("--before", default=BEFORE, metavar="COMMIT", help="the earlier commit (default: %(default)s)")
-    parser.add_argument("--times", type=int, default=3, help="runs of each, of which the median counts (default: %(default)s)")
+    parser.add_argument(
+        "--times", type=int, default=3, help="runs of each, of which the median counts (default: %(default)s)"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         checkouts = {"before": unpack(options.before, Path(name) / "before"), "after": collections_path()}
@@ -51,16 +56,25 @@ def main() -> None:
                         walls[which].append(wall(collections, hosts, has_event))
                 before, after = (statistics.median(walls[which]) for which in ("before", "after"))
                 rows.append(["%d hosts, %s" % (hosts, what), "%.1f" % before, "%.1f" % after, ratio(after, before)])
-    print_table("Playbook maintenance, wall time in seconds (median of %d)" % options.times, ["", options.before, "here", "ratio"], rows)
+    print_table(
+        "Playbook maintenance, wall time in seconds (median of %d)" % options.times,
+        ["", options.before, "here", "ratio"],
+        rows,
+    )
     cores = os.cpu_count() or 1
-    print("Local connections, as many forks as hosts, %d cores. The event is Started for %d s, which are part of the time." % (cores, STARTED_FOR))
+    print(
+        "Local connections, as many forks as hosts, %d cores. The event is Started for %d s, which are part of the time."
+        % (cores, STARTED_FOR)
+    )
 
 
 def unpack(commit: str, folder: Path) -> Path:
     """The collection as it was then."""
     collection = folder / INSIDE
     collection.mkdir(parents=True)
-    archive = subprocess.run(["git", "archive", "--format=tar", commit], cwd=REPOSITORY, check=True, capture_output=True).stdout
+    archive = subprocess.run(
+        ["git", "archive", "--format=tar", commit], cwd=REPOSITORY, check=True, capture_output=True
+    ).stdout
     subprocess.run(["tar", "-x"], cwd=collection, input=archive, check=True)
     return folder
 
@@ -96,8 +110,20 @@ def run(folder: Path, azure: Simulator, collections: Path, names: list[str]) -> 
     }
     hosts = {name: {"maintenance_endpoint": azure.endpoints[name]} for name in names}
     (folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}))
-    command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(folder / "inventory.json"), "--forks", str(len(names)), PLAYBOOK]
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_HOME": str(folder), "ANSIBLE_LOCAL_TEMP": str(folder)}
+    command = [
+        str(Path(sys.executable).with_name("ansible-playbook")),
+        "-i",
+        str(folder / "inventory.json"),
+        "--forks",
+        str(len(names)),
+        PLAYBOOK,
+    ]
+    environment = {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(collections),
+        "ANSIBLE_HOME": str(folder),
+        "ANSIBLE_LOCAL_TEMP": str(folder),
+    }
     started = time.monotonic()
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False)
     seconds = time.monotonic() - started

@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from table import print_table, ratio  # noqa: E402
+
 from salt_lab.azure import Azure, simulated  # noqa: E402
 from salt_lab.installed import QUIET, Installed  # noqa: E402
 from salt_lab.minion import Minion  # noqa: E402
 from salt_lab.site import REPOSITORY, TREE, Site, site  # noqa: E402
-from table import print_table, ratio  # noqa: E402
 from tools.salt import install  # noqa: E402
 from tools.stage import Job  # noqa: E402
 from tools.workshop import open_workshop  # noqa: E402
@@ -141,12 +142,27 @@ def report(
         for word, share in (("median", 0.5), ("p99", 0.99)):
             row("%s, %s, s" % (what, word), *(percentile(measured[name][index], share) for name in BEACONS), "%.2f")
     for what, taken in (("IMDS is well", healthy), ("IMDS hangs", hanging)):
-        row("loop held each second, %s, median, ms" % what, *(statistics.median(taken[name]) for name in BEACONS), "%.2f")
+        row(
+            "loop held each second, %s, median, ms" % what,
+            *(statistics.median(taken[name]) for name in BEACONS),
+            "%.2f",
+        )
         row("loop held each second, %s, max, ms" % what, *(max(taken[name]) for name in BEACONS), "%.2f")
     for when, seconds in spent.items():
-        row("CPU that it adds to an idle minion, %s the events, s/h" % when, *(seconds[name] - seconds["idle"] for name in BEACONS), "%.1f")
-    print_table("The Salt beacon at 1 s (Salt %d, %d events each)" % (SERIES, events), ["", "azure_events", "naive", "ratio"], rows)
-    print("naive sends one blocking requests.get in each call, with a timeout of 10 s. A minion without a beacon spends %.0f s/h." % spent["before"]["idle"])
+        row(
+            "CPU that it adds to an idle minion, %s the events, s/h" % when,
+            *(seconds[name] - seconds["idle"] for name in BEACONS),
+            "%.1f",
+        )
+    print_table(
+        "The Salt beacon at 1 s (Salt %d, %d events each)" % (SERIES, events),
+        ["", "azure_events", "naive", "ratio"],
+        rows,
+    )
+    print(
+        "naive sends one blocking requests.get in each call, with a timeout of 10 s. A minion without a beacon spends %.0f s/h."
+        % spent["before"]["idle"]
+    )
 
 
 if __name__ == "__main__":

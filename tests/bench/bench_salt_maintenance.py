@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench_salt import salt_of_the_tests  # noqa: E402
+from table import print_table, ratio  # noqa: E402
+
 from salt_lab.azure import Azure, simulated  # noqa: E402
 from salt_lab.leash import children  # noqa: E402
 from salt_lab.site import TREE, Site, site  # noqa: E402
 from salt_lab.until import until  # noqa: E402
-from table import print_table, ratio  # noqa: E402
 
 OWN = Path(__file__).parent / "salt" / "maintenance"
 # seconds in which the CPU of masters without an event is counted, and for which they may go on after a recovery
@@ -134,7 +135,9 @@ class Runner:
 @contextmanager
 def runners(names: dict[str, Contestant]) -> Iterator[dict[str, Runner]]:
     installed = salt_of_the_tests()
-    groups = {name: {"kind": "availability_set", "vms": {"%s%d" % (name, number): {} for number in (1, 2)}} for name in names}
+    groups = {
+        name: {"kind": "availability_set", "vms": {"%s%d" % (name, number): {} for number in (1, 2)}} for name in names
+    }
     with ExitStack() as stack:
         azure = stack.enter_context(simulated(groups))
         found = {}
@@ -144,7 +147,9 @@ def runners(names: dict[str, Contestant]) -> Iterator[dict[str, Runner]]:
             for minion in found[name].minions:
                 beacons = {"azure_events": [{"interval": 1}, {"endpoint": azure.endpoints[minion]}]}
                 here.minion(minion, azure_events={"endpoint": azure.endpoints[minion]}, beacons=beacons)
-            here.master.set_pillar(**{minion: contestant.pillar(here.minions[minion].folder) for minion in found[name].minions})
+            here.master.set_pillar(
+                **{minion: contestant.pillar(here.minions[minion].folder) for minion in found[name].minions}
+            )
             here.master.start()
             here.master.run("salt-run", "saltutil.sync_all")
             here.master.kill()
@@ -162,7 +167,9 @@ def main() -> None:
         time.sleep(IDLE)
         idle = {name: (runner.cpu() - before[name]) / (time.monotonic() - began) for name, runner in found.items()}
         # the first maintenance of each is for what is made and loaded once
-        done = [{name: runner.maintain(idle[name]) for name, runner in found.items()} for _number in range(count + 1)][1:]
+        done = [{name: runner.maintain(idle[name]) for name, runner in found.items()} for _number in range(count + 1)][
+            1:
+        ]
     rows = []
     for text, field in (
         ("announcement to the last preparation, s", "prepared"),
@@ -171,10 +178,20 @@ def main() -> None:
         ("CPU of the master for one maintenance, s", "cpu"),
     ):
         medians = {name: statistics.median(getattr(one[name], field) for one in done) for name in found}
-        rows.append([text, *("%.2f" % medians[name] for name in found), *(ratio(medians["engine"], medians[name]) for name in list(found)[1:])])
+        rows.append(
+            [
+                text,
+                *("%.2f" % medians[name] for name in found),
+                *(ratio(medians["engine"], medians[name]) for name in list(found)[1:]),
+            ]
+        )
     ratios = (ratio(idle["engine"], idle[name]) for name in list(found)[1:])
     rows.append(["CPU of the master without an event, s/h", *("%.0f" % (3600 * idle[name]) for name in found), *ratios])
-    print_table("A maintenance of two minions (Salt 3008, median of %d)" % count, ["", *found, *("engine / %s" % name for name in list(found)[1:])], rows)
+    print_table(
+        "A maintenance of two minions (Salt 3008, median of %d)" % count,
+        ["", *found, *("engine / %s" % name for name in list(found)[1:])],
+        rows,
+    )
 
 
 if __name__ == "__main__":

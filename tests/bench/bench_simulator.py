@@ -7,6 +7,7 @@
 Each server runs in a process of its own, on one core; 1,000 kept-alive connections, each from the source address of
 one VM, drive it from another core: first as fast as it answers, then at 1,000 requests per second. Under 40 seconds.
 """
+
 from __future__ import annotations
 
 import http.server
@@ -31,13 +32,28 @@ GROUP_SIZE = 50
 SATURATED_SECONDS = 5.0
 PACED_SECONDS = 5.0
 PATIENCE = 10.0
-REQUEST = (b"GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\n"
-           b"Host: 169.254.169.254\r\nMetadata: true\r\n\r\n")
-CANNED_BODY = json.dumps({"DocumentIncarnation": 2, "Events": [{
-    "EventId": "5EED0000-0000-4000-8000-000000000001", "EventStatus": "Scheduled", "EventType": "Freeze",
-    "ResourceType": "VirtualMachine", "Resources": ["vm0"], "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",
-    "Description": "Host server is undergoing maintenance.", "EventSource": "Platform", "DurationInSeconds": 9,
-}]}, separators=(",", ":")).encode()
+REQUEST = (
+    b"GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n\r\n"
+)
+CANNED_BODY = json.dumps(
+    {
+        "DocumentIncarnation": 2,
+        "Events": [
+            {
+                "EventId": "5EED0000-0000-4000-8000-000000000001",
+                "EventStatus": "Scheduled",
+                "EventType": "Freeze",
+                "ResourceType": "VirtualMachine",
+                "Resources": ["vm0"],
+                "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",
+                "Description": "Host server is undergoing maintenance.",
+                "EventSource": "Platform",
+                "DurationInSeconds": 9,
+            }
+        ],
+    },
+    separators=(",", ":"),
+).encode()
 
 
 @dataclass(frozen=True)
@@ -69,16 +85,21 @@ def source_address(number: int) -> str:
 
 def measure_simulator(core: int) -> Result:
     """The simulator with 20 groups of 50 VMs, an event in each."""
-    groups = {"g%d" % first: {"kind": "availability_set", "vms": {
-        "vm%d" % number: {"source": source_address(number)} for number in range(first, first + GROUP_SIZE)}}
-        for first in range(0, VMS, GROUP_SIZE)}
+    groups = {
+        "g%d" % first: {
+            "kind": "availability_set",
+            "vms": {"vm%d" % number: {"source": source_address(number)} for number in range(first, first + GROUP_SIZE)},
+        }
+        for first in range(0, VMS, GROUP_SIZE)
+    }
     events = [{"type": "Freeze", "resources": ["vm%d" % first], "notice": "2h"} for first in range(0, VMS, GROUP_SIZE)]
     with simulator_process.start({"groups": groups, "events": events}, args=["--quiet"]) as running:
         os.sched_setaffinity(running.process.pid, {core})
         port = int(running.endpoints["vm0"].rpartition(":")[2])
         running.post("/knobs", {"rate_limit": 0})
-        return measure("imds_simulator", running.process.pid, port,
-                       before_paced=lambda: running.post("/knobs", {"rate_limit": 5}))
+        return measure(
+            "imds_simulator", running.process.pid, port, before_paced=lambda: running.post("/knobs", {"rate_limit": 5})
+        )
 
 
 def measure_canned(core: int) -> Result:
@@ -112,8 +133,14 @@ def measure(name: str, pid: int, port: int, before_paced: Optional[Callable[[], 
     finally:
         for connection in connections:
             connection.close()
-    return Result(name, done / took, done / max(used, 0.01), share,
-                  1000 * latencies[len(latencies) // 2], 1000 * latencies[int(len(latencies) * 0.99)])
+    return Result(
+        name,
+        done / took,
+        done / max(used, 0.01),
+        share,
+        1000 * latencies[len(latencies) // 2],
+        1000 * latencies[int(len(latencies) * 0.99)],
+    )
 
 
 def connect(number: int, port: int) -> socket.socket:
@@ -234,12 +261,21 @@ def print_table(results: Sequence[Result]) -> None:
     print("| server | requests/s, saturated | requests per CPU second | CPU share at 1,000/s | p50 ms | p99 ms |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for each in results:
-        print("| %s | %.0f | %.0f | %.0f %% | %.2f | %.2f |" % (
-            each.name, each.saturated, each.per_cpu_second, 100 * each.paced_cpu, each.p50, each.p99))
+        print(
+            "| %s | %.0f | %.0f | %.0f %% | %.2f | %.2f |"
+            % (each.name, each.saturated, each.per_cpu_second, 100 * each.paced_cpu, each.p50, each.p99)
+        )
     ours, canned = results
-    print("| ratio | %.2f | %.2f | %.2f | %.2f | %.2f |" % (
-        ours.saturated / canned.saturated, ours.per_cpu_second / canned.per_cpu_second, ours.paced_cpu / max(canned.paced_cpu, 0.001),
-        ours.p50 / canned.p50, ours.p99 / canned.p99))
+    print(
+        "| ratio | %.2f | %.2f | %.2f | %.2f | %.2f |"
+        % (
+            ours.saturated / canned.saturated,
+            ours.per_cpu_second / canned.per_cpu_second,
+            ours.paced_cpu / max(canned.paced_cpu, 0.001),
+            ours.p50 / canned.p50,
+            ours.p99 / canned.p99,
+        )
+    )
 
 
 class Canned(http.server.BaseHTTPRequestHandler):

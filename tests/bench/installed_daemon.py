@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PACKAGES = (REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner", REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events")
+PACKAGES = (
+    REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner",
+    REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events",
+)
 COMMAND = "import sys; sys.path.insert(0, %r); from hook_runner.cli.main import main; sys.exit(main())"
 # nothing of the developer's own settings reaches what is measured, and nothing keeps Python from its bytecode
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -58,7 +61,15 @@ class Daemon:
         """Start it, or start it again; returns its process id at once."""
         self.kill()
         with open(self.folder / "log", "ab") as log:
-            command = [sys.executable, "-I", "-c", COMMAND % str(self._library), "run", "--config", str(self.folder / "config.yml")]
+            command = [
+                sys.executable,
+                "-I",
+                "-c",
+                COMMAND % str(self._library),
+                "run",
+                "--config",
+                str(self.folder / "config.yml"),
+            ]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=ENVIRONMENT)
         return self._process.pid
 

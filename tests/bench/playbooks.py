@@ -47,7 +47,14 @@ def run(plays: list[dict[str, Any]], endpoint: str, collections: Path) -> Cost:
         shim.chmod(0o755)
         playbook.write_text(json.dumps(plays))
         variables = {"ansible_connection": "local", "ansible_python_interpreter": str(shim), "endpoint": endpoint}
-        command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "host,", "-e", json.dumps(variables), str(playbook)]
+        command = [
+            str(Path(sys.executable).with_name("ansible-playbook")),
+            "-i",
+            "host,",
+            "-e",
+            json.dumps(variables),
+            str(playbook),
+        ]
         environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_HOME": str(folder)}
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -62,7 +69,11 @@ def run(plays: list[dict[str, Any]], endpoint: str, collections: Path) -> Cost:
 def host_seconds(notes: str) -> float:
     """CPU seconds of children in the output of bash's `times`, whose every second line is theirs."""
     children = notes.splitlines()[1::2]
-    return sum(60 * float(minutes) + float(seconds) for line in children for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", line))
+    return sum(
+        60 * float(minutes) + float(seconds)
+        for line in children
+        for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", line)
+    )
 
 
 def collections_path() -> Path:

@@ -14,7 +14,11 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
     print("\n%s" % title)
     for line in lines:
-        print("  ".join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))]).rstrip())
+        print(
+            "  ".join(
+                [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))]
+            ).rstrip()
+        )
 
 
 def ratio(ours: float, other: float) -> str:

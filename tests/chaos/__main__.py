@@ -15,24 +15,39 @@ import time
 from pathlib import Path
 from typing import Iterable, Optional, Sequence
 
-from hosts import possible, rootfs
-from tools.tree import copy_tree
-
 from chaos.campaign import run_seeds
 from chaos.drawing import draw
 from chaos.report import Outcome, Totals
+from hosts import possible, rootfs
+from tools.tree import copy_tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
-    parser.add_argument("--seeds", type=seeds, default=range(1, 101), metavar="FROM-TO", help="these seeds, each once (default: 1-100)")
-    parser.add_argument("--for", type=float, default=None, dest="limit", metavar="MINUTES", help="begin no seed after so long, from 1 on")
+    parser.add_argument(
+        "--seeds", type=seeds, default=range(1, 101), metavar="FROM-TO", help="these seeds, each once (default: 1-100)"
+    )
+    parser.add_argument(
+        "--for",
+        type=float,
+        default=None,
+        dest="limit",
+        metavar="MINUTES",
+        help="begin no seed after so long, from 1 on",
+    )
     parser.add_argument("--seed", type=int, help="this seed only, with its timeline")
     parser.add_argument("--jobs", type=int, default=2, help="how many seeds side by side (default: %(default)s)")
-    parser.add_argument("--of", type=Path, default=REPOSITORY, metavar="CHECKOUT", help="test the playbook of another checkout")
-    parser.add_argument("--folder", type=Path, default=REPOSITORY / ".cache" / "chaos", help="what failing seeds leave (default: %(default)s)")
+    parser.add_argument(
+        "--of", type=Path, default=REPOSITORY, metavar="CHECKOUT", help="test the playbook of another checkout"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=REPOSITORY / ".cache" / "chaos",
+        help="what failing seeds leave (default: %(default)s)",
+    )
     parser.add_argument("--keep", action="store_true", help="keep what good seeds leave, too; --seed does")
     parser.add_argument("--plan", action="store_true", help="print the plan of --seed, and run nothing")
     options = parser.parse_args(arguments)
@@ -57,7 +72,15 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         print("seed %d (%s): %s, %.0f s" % (outcome.seed, outcome.cause, word, outcome.seconds), flush=True)
 
     limit = None if options.limit is None else 60 * options.limit
-    run_seeds(chosen, options.folder, collections, options.jobs, ended, seconds=limit, keep=options.keep or options.seed is not None)
+    run_seeds(
+        chosen,
+        options.folder,
+        collections,
+        options.jobs,
+        ended,
+        seconds=limit,
+        keep=options.keep or options.seed is not None,
+    )
     print("\n%s\n%.0f s" % (totals.as_text(), time.monotonic() - began))
     if totals.failing:
         print("what they left is in %s/SEED; `make chaos CHAOS_SEED=N` runs one of them again" % options.folder)

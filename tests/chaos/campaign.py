@@ -16,10 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable, Iterable, Optional
 
-from hosts.lab import INTO_A_SPACE
-
 from chaos.drawing import draw
 from chaos.report import Outcome
+from hosts.lab import INTO_A_SPACE
 
 TESTS = Path(__file__).resolve().parents[1]
 PATHS = (TESTS, TESTS.parent / "roles" / "imds_simulator" / "files")
@@ -43,12 +42,27 @@ def run_seed(seed: int, below: Path, collections: Path, keep: bool = False) -> O
 
 
 def _in_a_space(seed: int, folder: Path, sockets: Path, collections: Path) -> Outcome:
-    command = [*INTO_A_SPACE, sys.executable, "-m", "chaos.one_seed", str(seed), str(folder), str(sockets), str(collections)]
+    command = [
+        *INTO_A_SPACE,
+        sys.executable,
+        "-m",
+        "chaos.one_seed",
+        str(seed),
+        str(folder),
+        str(sockets),
+        str(collections),
+    ]
     with (folder / "harness").open("w") as said:
         try:
             subprocess.run(
-                command, env=_environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=LONGEST_SEED, check=True,
-            )  # fmt: skip
+                command,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                timeout=LONGEST_SEED,
+                check=True,
+            )
             return Outcome.read(folder / "outcome")
         except (subprocess.SubprocessError, OSError, ValueError) as error:
             plan = draw(seed)
@@ -61,7 +75,14 @@ def _environment() -> dict[str, str]:
 
 
 def run_seeds(
-    seeds: Iterable[int], below: Path, collections: Path, jobs: int, ended: Callable[[Outcome], None], *, seconds: Optional[float] = None, keep: bool = False
+    seeds: Iterable[int],
+    below: Path,
+    collections: Path,
+    jobs: int,
+    ended: Callable[[Outcome], None],
+    *,
+    seconds: Optional[float] = None,
+    keep: bool = False,
 ) -> None:
     """Run seeds in their order, several side by side, and begin none after that time; ``ended`` gets each outcome."""
     until = time.monotonic() + seconds if seconds is not None else float("inf")

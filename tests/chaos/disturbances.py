@@ -11,12 +11,11 @@ import time
 import traceback
 from typing import Any, Callable, Optional, Sequence
 
-from simulator_process import ControlError
-
 from chaos.controller import Controller
 from chaos.evidence import Deed, unix
 from chaos.plan import Disturbance, Event, Moment
 from chaos.site import Site
+from simulator_process import ControlError
 
 AFTER_THE_NEXT_RUN = "after the next run"
 PAUSE = 0.05
@@ -67,9 +66,16 @@ class Disturbances:
         """Whether it came while the run was under way."""
         if moment.what == "mark":
             step, word = moment.name.split()[::-1]
-            came = self._wait(lambda: any(mark[2:] == (step, word, self._run.name) for mark in self._site.vms[moment.vm].marks()))
+            came = self._wait(
+                lambda: any(mark[2:] == (step, word, self._run.name) for mark in self._site.vms[moment.vm].marks())
+            )
         elif moment.what == "azure":
-            came = self._wait(lambda: any(line["what"] == moment.name and unix(line["time"]) > self._run.began for line in self._site.azure_log()))
+            came = self._wait(
+                lambda: any(
+                    line["what"] == moment.name and unix(line["time"]) > self._run.began
+                    for line in self._site.azure_log()
+                )
+            )
         else:
             came = True
         return came and not self._over.wait(moment.delay) and self._run.is_running

@@ -16,11 +16,23 @@ NOTICES = (12, 30, 90, 90, 90, 90)
 KILLS = ("kill-9", "kill-9", "kill-9-all", "ctrl-c", "ctrl-c")
 # (kind, options)
 FAULTS = (
-    ("server-error", "{}"), ("unavailable", '{"retry_after": "1s"}'), ("too-many-requests", '{"retry_after": "1s"}'), ("gone", "{}"),
-    ("not-found", "{}"), ("empty", "{}"), ("reset", "{}"), ("hang", "{}"), ("truncated", "{}"), ("html", "{}"), ("events-null", "{}"),
-    ("cut-json", "{}"), ("delay", '{"delay": "2s"}'), ("lost-answer", '{"method": "POST"}'), ("lost-request", '{"method": "POST"}'),
+    ("server-error", "{}"),
+    ("unavailable", '{"retry_after": "1s"}'),
+    ("too-many-requests", '{"retry_after": "1s"}'),
+    ("gone", "{}"),
+    ("not-found", "{}"),
+    ("empty", "{}"),
+    ("reset", "{}"),
+    ("hang", "{}"),
+    ("truncated", "{}"),
+    ("html", "{}"),
+    ("events-null", "{}"),
+    ("cut-json", "{}"),
+    ("delay", '{"delay": "2s"}'),
+    ("lost-answer", '{"method": "POST"}'),
+    ("lost-request", '{"method": "POST"}'),
     ("server-error", '{"method": "POST"}'),
-)  # fmt: skip
+)
 SECONDS_OF_FAULTS = (1, 3, 3, 8, 25)
 # seconds after which a disturbance is over; None: when the disturbed run has ended
 HEALED_AFTER = (2.0, 5.0, 15.0, None, None)
@@ -28,9 +40,23 @@ AZURE = ("approval", "started", "started", "finished", "finished")
 # likelihood of a second disturbed run
 AGAIN = 0.25
 TURNS = (
-    "controller killed", "host killed", "sshd killed", "connection cut", "controller killed", "prepare fails", "recover fails", "IMDS faulty",
-    "controller killed", "second event", "host killed", "sshd killed", "connection cut", "controller killed", "event changes", "second run",
-)  # fmt: skip
+    "controller killed",
+    "host killed",
+    "sshd killed",
+    "connection cut",
+    "controller killed",
+    "prepare fails",
+    "recover fails",
+    "IMDS faulty",
+    "controller killed",
+    "second event",
+    "host killed",
+    "sshd killed",
+    "connection cut",
+    "controller killed",
+    "event changes",
+    "second run",
+)
 
 
 def draw(seed: int) -> Plan:
@@ -43,10 +69,19 @@ def draw(seed: int) -> Plan:
         if chance.random() < likelihood:
             story.add(chance.choice(TURNS))
     return Plan(
-        seed, cause, story.vms, tuple(story.events), tuple(story.failures), tuple(story.slow), tuple(story.disturbances),
-        pause=round(chance.choice((0.0, chance.uniform(0, 4))), 1), events_end=chance.random() < 0.5, pipelining=chance.random() < 0.7,
-        again=story.again(), elsewhere=chance.random() < 0.2,
-    )  # fmt: skip
+        seed,
+        cause,
+        story.vms,
+        tuple(story.events),
+        tuple(story.failures),
+        tuple(story.slow),
+        tuple(story.disturbances),
+        pause=round(chance.choice((0.0, chance.uniform(0, 4))), 1),
+        events_end=chance.random() < 0.5,
+        pipelining=chance.random() < 0.7,
+        again=story.again(),
+        elsewhere=chance.random() < 0.2,
+    )
 
 
 class Story:
@@ -58,8 +93,10 @@ class Story:
         self.events = self._first_events()
         self.failures: list[Failure] = []
         self.slow = [
-            Slow(vm, chance.choice((*PREPARE, *RECOVER)), round(chance.uniform(0.5, 3), 1)) for vm in self.vms if chance.random() < 0.35
-        ]  # fmt: skip
+            Slow(vm, chance.choice((*PREPARE, *RECOVER)), round(chance.uniform(0.5, 3), 1))
+            for vm in self.vms
+            if chance.random() < 0.35
+        ]
         self.disturbances: list[Disturbance] = []
 
     def add(self, cause: str) -> None:
@@ -104,7 +141,9 @@ class Story:
         return chance.choice(ways)
 
     def _moment_of_recovery(self) -> Moment:
-        return Moment("mark", "begin " + self._chance.choice((WARM, JOIN)), self._hit(), round(self._chance.uniform(0, 0.7), 2))
+        return Moment(
+            "mark", "begin " + self._chance.choice((WARM, JOIN)), self._hit(), round(self._chance.uniform(0, 0.7), 2)
+        )
 
     def again(self) -> tuple[Disturbance, ...]:
         """The controller is killed once more, in a run that may have nothing to do but to recover."""
@@ -123,11 +162,17 @@ class Story:
 
     def _sshd(self) -> None:
         vm = self._vm()
-        self.disturbances.append(Disturbance("kill-sshd", self._moment(vm), (vm, self._chance.choice((0.0, 0.0, *HEALED_AFTER)))))
+        self.disturbances.append(
+            Disturbance("kill-sshd", self._moment(vm), (vm, self._chance.choice((0.0, 0.0, *HEALED_AFTER))))
+        )
 
     def _connection(self) -> None:
         vm, chance = self._vm(), self._chance
-        self.disturbances.append(Disturbance(chance.choice(("cut", "cut-ssh", "cut-ssh")), self._moment(vm), (vm, chance.choice(HEALED_AFTER))))
+        self.disturbances.append(
+            Disturbance(
+                chance.choice(("cut", "cut-ssh", "cut-ssh")), self._moment(vm), (vm, chance.choice(HEALED_AFTER))
+            )
+        )
 
     def _prepare(self) -> None:
         self.failures.append(Failure(self._vm(), self._chance.choice(PREPARE), self._chance.random() < 0.5))
@@ -143,7 +188,9 @@ class Story:
             self.disturbances.append(Disturbance("stale-imds", self._moment(), (vm, requests)))
             return
         kind, options = chance.choice(FAULTS)
-        self.disturbances.append(Disturbance("imds", self._moment(), (vm, kind, chance.choice(SECONDS_OF_FAULTS), options)))
+        self.disturbances.append(
+            Disturbance("imds", self._moment(), (vm, kind, chance.choice(SECONDS_OF_FAULTS), options))
+        )
 
     def _second_event(self) -> None:
         event = self._event(tuple(self._chance.sample(self.vms, self._chance.randint(1, len(self.vms)))))

@@ -123,7 +123,10 @@ class Evidence(NamedTuple):
             return "prepared"
         if last is not None and last.what == "failed" and last is begun:
             return "not prepared: step %s failed" % begun.step
-        return "not prepared: step %s %s" % (begun.step, "had not ended" if begun.what == "begin" else "was the last one")
+        return "not prepared: step %s %s" % (
+            begun.step,
+            "had not ended" if begun.what == "begin" else "was the last one",
+        )
 
     def timeline(self) -> list[str]:
         """All of it in the order of time, a line each, for people."""
@@ -132,14 +135,31 @@ class Evidence(NamedTuple):
         for event in self.events:
             name = event.event_id[:8]
             lines += [(at, "    azure: %s %s of %s" % (name, event.kind, ",".join(hit))) for at, hit in event.hits]
-            lines += [(at, "    azure: %s %s" % (name, what)) for at, what in ((event.started, "started"), (event.over, "over")) if at is not None]
-        lines += [(approval.at, "    azure: %s approved by %s" % (approval.event_id[:8], approval.vm)) for approval in self.approvals]
+            lines += [
+                (at, "    azure: %s %s" % (name, what))
+                for at, what in ((event.started, "started"), (event.over, "over"))
+                if at is not None
+            ]
+        lines += [
+            (approval.at, "    azure: %s approved by %s" % (approval.event_id[:8], approval.vm))
+            for approval in self.approvals
+        ]
         for run in self.runs:
             lines.append((run.began, "%s begins" % run.name))
-            end = "hangs, and is killed" if run.hung else ("killed: %s, %d" if run.killed else "ends%s with %d") % (run.killed, run.status)
-            state = "drained: %s; down: %s" % (" ".join(sorted(run.drained)) or "none", " ".join(sorted(run.down)) or "none")
+            end = (
+                "hangs, and is killed"
+                if run.hung
+                else ("killed: %s, %d" if run.killed else "ends%s with %d") % (run.killed, run.status)
+            )
+            state = "drained: %s; down: %s" % (
+                " ".join(sorted(run.drained)) or "none",
+                " ".join(sorted(run.down)) or "none",
+            )
             lines.append((run.ended, "%s %s (%s)" % (run.name, end, state)))
-        return ["%s %s" % (datetime.fromtimestamp(at, timezone.utc).strftime("%H:%M:%S.%f")[:-3], text) for at, text in sorted(lines)]
+        return [
+            "%s %s" % (datetime.fromtimestamp(at, timezone.utc).strftime("%H:%M:%S.%f")[:-3], text)
+            for at, text in sorted(lines)
+        ]
 
 
 def events_from(lines: Sequence[dict[str, Any]]) -> list[AzureEvent]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from soak.violations import Violation
-
 from chaos.evidence import ELSEWHERE, Evidence, Run
 from chaos.plan import JOIN, PREPARE, SETTLE, WARM
+from soak.violations import Violation
 
 # seconds within which a controller cannot have known of a change in Azure
 UNKNOWN_FOR = 3.0
@@ -49,7 +48,9 @@ def approvals_follow_preparations(evidence: Evidence) -> Iterator[Violation]:
     for approval in evidence.approvals:
         event = events[approval.event_id]
         # those that it has just come to hit may not have been in the document that the approval was for
-        known = set(event.resources_at(approval.at)) & set(event.resources_at(approval.at - UNKNOWN_FOR) or event.resources_at(approval.at))
+        known = set(event.resources_at(approval.at)) & set(
+            event.resources_at(approval.at - UNKNOWN_FOR) or event.resources_at(approval.at)
+        )
         for vm in sorted(known):
             state = evidence.preparation(vm, approval.at)
             if state != "prepared":
@@ -80,7 +81,11 @@ def undisturbed_runs_handle_events(evidence: Evidence) -> Iterator[Violation]:
             end = min(filter(None, (event.started, event.over, run.ended)))
             for vm in resources:
                 if evidence.preparation(vm, end) != "prepared":
-                    text = "%s was %s when %s started or was over" % (vm, evidence.preparation(vm, end), event.event_id[:8])
+                    text = "%s was %s when %s started or was over" % (
+                        vm,
+                        evidence.preparation(vm, end),
+                        event.event_id[:8],
+                    )
                     yield Violation("event ignored", "%s: %s" % (run.name, text))
 
 
@@ -100,7 +105,9 @@ def exit_statuses_are_right(evidence: Evidence) -> Iterator[Violation]:
         elif run.status == 0 and left:
             yield Violation("exit status", "%s ended with 0 although %s stayed drained" % (run.name, ", ".join(left)))
         elif run.status == 0 and (failed := failed_preparations(evidence, run)):
-            yield Violation("exit status", "%s ended with 0 although a preparation failed on %s" % (run.name, ", ".join(failed)))
+            yield Violation(
+                "exit status", "%s ended with 0 although a preparation failed on %s" % (run.name, ", ".join(failed))
+            )
         elif not run.is_disturbed and (run.status != 0) != bool(run.down) and not started_unprepared(evidence, run):
             yield Violation("exit status", "%s ended with %d" % (run.name, run.status))
 
@@ -109,7 +116,13 @@ def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
     """No run prints what only its makers understand."""
     for run in evidence.runs:
         for line in run.output.splitlines():
-            if NONSENSE.search(line) and not run.killed or CUT_SHORT in line and not run.is_disturbed and not started_unprepared(evidence, run):
+            if (
+                NONSENSE.search(line)
+                and not run.killed
+                or CUT_SHORT in line
+                and not run.is_disturbed
+                and not started_unprepared(evidence, run)
+            ):
                 yield Violation("message", "%s: %s" % (run.name, line.strip()[:300]))
                 break
 
@@ -122,7 +135,9 @@ def runs_keep_apart(evidence: Evidence) -> Iterator[Violation]:
             is_alive = other.began <= mark.at <= other.ended and (other.killed or other.status == 0)
             is_unknown = mark.run == ELSEWHERE and bool(other.killed)
             if mark.run != other.name and (is_alive or is_unknown) and evidence.held_by(other, mark.vm, mark.at):
-                yield Violation("two runs at once", "%s: %s of %s while %s held the VM" % (mark.vm, mark.step, mark.run, other.name))
+                yield Violation(
+                    "two runs at once", "%s: %s of %s while %s held the VM" % (mark.vm, mark.step, mark.run, other.name)
+                )
 
 
 def reports_are_true(evidence: Evidence) -> Iterator[Violation]:
@@ -133,7 +148,9 @@ def reports_are_true(evidence: Evidence) -> Iterator[Violation]:
             for member, step in (("prepared", SETTLE), ("recovered", JOIN)):
                 if bool(row[member]) != evidence.did(row["host"], step, run) and (row[member] or not run.is_disturbed):
                     yield Violation("report", "%s is reported as %s%s" % (where, "" if row[member] else "not ", member))
-            approved = any(each.event_id == row["event_id"].casefold() and each.at <= run.ended for each in evidence.approvals)
+            approved = any(
+                each.event_id == row["event_id"].casefold() and each.at <= run.ended for each in evidence.approvals
+            )
             if row["approved"] and not approved:
                 yield Violation("report", "%s is reported as approved" % where)
         reported = {row["host"] for row in run.report or ()}
@@ -150,12 +167,20 @@ def failed_preparations(evidence: Evidence, run: Run) -> list[str]:
     """VMs on which a step of the preparation failed in a run, and none was ok later in it."""
     marks = [mark for mark in evidence.marks if mark.run == run.name and mark.step in PREPARE]
     failed = {mark.vm: mark.at for mark in marks if mark.what == "failed"}
-    return sorted(vm for vm, at in failed.items() if not any((mark.vm, mark.step, mark.what) == (vm, SETTLE, "ok") and mark.at > at for mark in marks))
+    return sorted(
+        vm
+        for vm, at in failed.items()
+        if not any((mark.vm, mark.step, mark.what) == (vm, SETTLE, "ok") and mark.at > at for mark in marks)
+    )
 
 
 def started_unprepared(evidence: Evidence, run: Run) -> bool:
     """Whether an event interrupted a VM in that run that was not prepared, so that the run could fail on it."""
-    starts = [(event, event.started) for event in evidence.events if event.started is not None and run.began <= event.started <= run.ended]
+    starts = [
+        (event, event.started)
+        for event in evidence.events
+        if event.started is not None and run.began <= event.started <= run.ended
+    ]
     return any(evidence.preparation(vm, at) != "prepared" for event, at in starts for vm in event.resources_at(at))
 
 

@@ -59,14 +59,19 @@ class _Life:
         if is_elsewhere and last.killed:
             self._end(self.site.run(ELSEWHERE, elsewhere=True), is_disturbed=True)
         for number in range(1, MOST_RUNS + 1):
-            self._end(self.site.run("next-run-%d" % number, elsewhere=is_elsewhere, take_over=is_elsewhere), is_disturbed=False)
+            self._end(
+                self.site.run("next-run-%d" % number, elsewhere=is_elsewhere, take_over=is_elsewhere),
+                is_disturbed=False,
+            )
             if not self.runs[-1].down and not self.site.living():
                 break
             self.site.heal()
             self.site.end_events()
         not_before.stop()
         lines = self.site.azure_log()
-        evidence = Evidence(self.plan, self.runs, self.site.marks(), events_from(lines), approvals_from(lines), self.deeds)
+        evidence = Evidence(
+            self.plan, self.runs, self.site.marks(), events_from(lines), approvals_from(lines), self.deeds
+        )
         return Lived(evidence, self.done, self.errors)
 
     def _disturb(self, name: str, wanted: Sequence[Disturbance]) -> Controller:
@@ -90,8 +95,15 @@ class _Life:
         assert run.ended is not None and run.status is not None
         self.runs.append(
             Run(
-                name=run.name, is_disturbed=is_disturbed, began=run.began, ended=run.ended, status=run.status, killed=run.killed, hung=hung,
+                name=run.name,
+                is_disturbed=is_disturbed,
+                began=run.began,
+                ended=run.ended,
+                status=run.status,
+                killed=run.killed,
+                hung=hung,
                 down=frozenset(name for name, vm in self.site.vms.items() if not vm.host.is_up),
-                drained=frozenset(name for name, vm in self.site.vms.items() if vm.is_drained), output=run.output,
-            )  # fmt: skip
+                drained=frozenset(name for name, vm in self.site.vms.items() if vm.is_drained),
+                output=run.output,
+            )
         )

@@ -9,9 +9,8 @@ import collections
 import contextlib
 import threading
 
-from simulator_process import ControlError
-
 from chaos.site import Site
+from simulator_process import ControlError
 
 # looks at the document since the last step on any VM: a run that waits looks each second
 LOOKS = 8

@@ -3,7 +3,7 @@
 
 """One seed in the namespaces of this process; `campaign` starts it there.
 
-    python -m chaos.one_seed SEED FOLDER SOCKETS COLLECTIONS
+python -m chaos.one_seed SEED FOLDER SOCKETS COLLECTIONS
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from soak.violations import Violation
-
 from chaos.drawing import draw
 from chaos.judge import judge
 from chaos.life import live
 from chaos.report import Outcome, counts_of
+from soak.violations import Violation
 
 
 def main() -> None:
@@ -24,9 +23,17 @@ def main() -> None:
     plan = draw(seed)
     lived = live(plan, folder, Path(sys.argv[3]), Path(sys.argv[4]))
     found = [*(Violation("harness", error) for error in lived.errors), *judge(lived.evidence)]
-    lines = [plan.as_text(), "timeline:", *("  " + line for line in lived.evidence.timeline()), "violations:", *("  " + str(each) for each in found)]
+    lines = [
+        plan.as_text(),
+        "timeline:",
+        *("  " + line for line in lived.evidence.timeline()),
+        "violations:",
+        *("  " + str(each) for each in found),
+    ]
     counts = counts_of(lived.evidence, lived.done)
-    Outcome(seed, plan.cause, tuple((each.invariant, each.text) for each in found), "\n".join(lines), counts, 0.0).write(folder / "outcome")
+    Outcome(
+        seed, plan.cause, tuple((each.invariant, each.text) for each in found), "\n".join(lines), counts, 0.0
+    ).write(folder / "outcome")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,12 @@ class Event(NamedTuple):
     impact_for: int
 
     def __str__(self) -> str:
-        return "%s of %s, notice %d s, started for %d s" % (self.kind, ",".join(self.resources), self.notice, self.started_for)
+        return "%s of %s, notice %d s, started for %d s" % (
+            self.kind,
+            ",".join(self.resources),
+            self.notice,
+            self.started_for,
+        )
 
 
 class Failure(NamedTuple):
@@ -109,7 +114,10 @@ class Plan(NamedTuple):
         """For people."""
         flags = ["pipelining"] * self.pipelining + ["all events end before the next run"] * self.events_end
         flags += ["the next run is on another controller"] * self.elsewhere
-        lines = ["seed %d (%s): %s; %s" % (self.seed, self.cause, ", ".join(self.vms), "; ".join([*flags, "pause of %.1f s" % self.pause]))]
+        lines = [
+            "seed %d (%s): %s; %s"
+            % (self.seed, self.cause, ", ".join(self.vms), "; ".join([*flags, "pause of %.1f s" % self.pause]))
+        ]
         things: tuple[object, ...] = (*self.events, *self.failures, *self.slow, *self.disturbances)
         lines += ["  " + str(thing) for thing in things]
         return "\n".join(lines + ["  in a second disturbed run, " + str(thing) for thing in self.again])

@@ -57,14 +57,19 @@ class Totals:
     def as_text(self) -> str:
         """For people: one count a line."""
         lines = ["%-55s %6d" % (name, count) for name, count in sorted(self.counts.items())]
-        lines += ["%-55s %6d in %d seeds" % ("violations: " + rule, count, self.seeds_of[rule]) for rule, count in sorted(self.violations.items())]
+        lines += [
+            "%-55s %6d in %d seeds" % ("violations: " + rule, count, self.seeds_of[rule])
+            for rule, count in sorted(self.violations.items())
+        ]
         failing = " ".join(map(str, sorted(self.failing))) or "none"
         return "\n".join([*lines, "seeds that failed: %s" % failing])
 
 
 def counts_of(evidence: Evidence, done: list[str]) -> dict[str, int]:
     """What happened in one seed, by name."""
-    counts: collections.Counter[str] = collections.Counter(seeds=1, VMs=len(evidence.plan.vms), events=len(evidence.events))
+    counts: collections.Counter[str] = collections.Counter(
+        seeds=1, VMs=len(evidence.plan.vms), events=len(evidence.events)
+    )
     counts["approvals"] = len(evidence.approvals)
     counts["runs of ansible-playbook"] = len(evidence.runs)
     for mark in evidence.marks:

@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Any, Mapping, Optional
 
 import simulator_process
-from hosts.fabric import IMDS
-from hosts.impact import DONE, Impacts
-from hosts.lab import Lab
-from simulator_process import ControlError, Simulator
-
 from chaos import wires
 from chaos.controller import PROGRAM, Controller
 from chaos.plan import PREPARE, RECOVER, Event, Plan
 from chaos.vm import ROTATE, Mark, Vm, make_key
+from hosts.fabric import IMDS
+from hosts.impact import DONE, Impacts
+from hosts.lab import Lab
+from simulator_process import ControlError, Simulator
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 PATIENCE = 60
@@ -57,7 +56,9 @@ class Site:
         collections: where the collection is that is tested.
     """
 
-    def __init__(self, plan: Plan, folder: Path, sockets: Path, collections: Path, vms: Mapping[str, Vm], simulator: Simulator) -> None:
+    def __init__(
+        self, plan: Plan, folder: Path, sockets: Path, collections: Path, vms: Mapping[str, Vm], simulator: Simulator
+    ) -> None:
         self.plan, self.vms, self.simulator = plan, vms, simulator
         self._folder = folder
         self._announced: dict[str, float] = {}
@@ -74,7 +75,10 @@ class Site:
 
     def _project(self) -> None:
         for name, steps in (("prepare", PREPARE), ("recover", RECOVER)):
-            tasks = [{"name": "Step %s" % step, "ansible.builtin.command": "%s %s {{ chaos_run }}" % (ROTATE, step)} for step in steps]
+            tasks = [
+                {"name": "Step %s" % step, "ansible.builtin.command": "%s %s {{ chaos_run }}" % (ROTATE, step)}
+                for step in steps
+            ]
             (self._folder / (name + ".yml")).write_text(json.dumps(tasks, indent=2))
         known = self._folder / "known_hosts"
         known.write_text("".join(vm.host_key for vm in self.vms.values()))
@@ -98,14 +102,23 @@ class Site:
             "maintenance_take_over": take_over,
         }
         words = ["-i", str(self._folder / "inventory.json"), "-e", json.dumps(variables), PLAYBOOK]
-        return Controller(name, [*(ON_ANOTHER_MACHINE if elsewhere else ()), PROGRAM, *words], self._environment, self._folder / (name + ".log"))
+        return Controller(
+            name,
+            [*(ON_ANOTHER_MACHINE if elsewhere else ()), PROGRAM, *words],
+            self._environment,
+            self._folder / (name + ".log"),
+        )
 
     def announce(self, event: Event) -> str:
         """An event appears; returns its id."""
         body = {
-            "type": event.kind, "resources": list(event.resources), "notice": event.notice, "started_for": event.started_for,
-            "impact_for": min(event.impact_for, event.started_for), "duration": event.impact_for,
-        }  # fmt: skip
+            "type": event.kind,
+            "resources": list(event.resources),
+            "notice": event.notice,
+            "started_for": event.started_for,
+            "impact_for": min(event.impact_for, event.started_for),
+            "duration": event.impact_for,
+        }
         event_id = str(self.simulator.post("/events", body)["id"])
         self._announced[event_id] = time.time()
         return event_id
@@ -128,7 +141,9 @@ class Site:
         """Cancel what has not started, and end what has."""
         for event in self.living():
             with contextlib.suppress(ControlError):  # it has just ended
-                self.simulator.post("/events/%s/%s" % (event["id"], "cancel" if event["status"] == "Scheduled" else "complete"))
+                self.simulator.post(
+                    "/events/%s/%s" % (event["id"], "cancel" if event["status"] == "Scheduled" else "complete")
+                )
 
     def heal(self, but: Optional[str] = None) -> None:
         """No fault is left, but for a VM that stays down."""
@@ -155,7 +170,11 @@ def site_of(plan: Plan, folder: Path, sockets: Path, collections: Path) -> Itera
         for slow in plan.slow:
             vms[slow.vm].let_be_slow(slow)
         with RealImpacts(vms, folder / "lab") as impacts:
-            scenario = {"groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in vms}}}, "knobs": KNOBS, "impact": impacts.commands}
+            scenario = {
+                "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in vms}}},
+                "knobs": KNOBS,
+                "impact": impacts.commands,
+            }
             sources = [word for name, vm in vms.items() for word in ("--source", "%s=%s" % (name, vm.host.address))]
             with simulator_process.start(scenario, sources, listen=IMDS + ":80") as simulator:
                 yield Site(plan, folder, sockets, collections, vms, simulator)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hosts import possible, rootfs
-from tools.tree import copy_tree
 
 from chaos.campaign import run_seeds
 from chaos.drawing import draw
 from chaos.plan import PREPARE, RECOVER
 from chaos.report import Outcome
+from hosts import possible, rootfs
+from tools.tree import copy_tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SEEDS = (86, 567, 728, 1721)
@@ -28,7 +28,9 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
         pytest.skip(reason)
     folder, found = tmp_path_factory.mktemp("chaos"), dict[int, Outcome]()
     copy_tree(REPOSITORY, folder / "collections")
-    run_seeds(SEEDS, folder, folder / "collections", SIDE_BY_SIDE, lambda outcome: found.update({outcome.seed: outcome}))
+    run_seeds(
+        SEEDS, folder, folder / "collections", SIDE_BY_SIDE, lambda outcome: found.update({outcome.seed: outcome})
+    )
     return found
 
 

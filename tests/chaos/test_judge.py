@@ -25,7 +25,12 @@ RUN = Run("next-run-1", False, 1.0, 60.0, 0, "", False, NONE, NONE, GOOD_REPORT)
 
 def marks(**times: float) -> list[Mark]:
     """Both VMs take the steps at these times."""
-    return sorted(Mark(at, vm, step, what, "next-run-1") for step, at in times.items() for vm in ("vm1", "vm2") for what in ("begin", "ok"))
+    return sorted(
+        Mark(at, vm, step, what, "next-run-1")
+        for step, at in times.items()
+        for vm in ("vm1", "vm2")
+        for what in ("begin", "ok")
+    )
 
 
 KILLED = RUN._replace(name="disturbed-run", ended=11.0, status=-9, killed="kill-9")
@@ -40,7 +45,11 @@ def two_runs(second: str, first: str = "next-run-1") -> list[Mark]:
 def failed(step: str, at: float) -> Callable[[Evidence], Evidence]:
     def change(evidence: Evidence) -> Evidence:
         others = [mark for mark in evidence.marks if (mark.vm, mark.step) != ("vm2", step)]
-        return evidence._replace(marks=sorted([*others, Mark(at, "vm2", step, "begin", "next-run-1"), Mark(at, "vm2", step, "failed", "next-run-1")]))
+        return evidence._replace(
+            marks=sorted(
+                [*others, Mark(at, "vm2", step, "begin", "next-run-1"), Mark(at, "vm2", step, "failed", "next-run-1")]
+            )
+        )
 
     return change
 
@@ -61,15 +70,26 @@ def test_nothing_is_found_where_all_is_well() -> None:
         ("approval after a failed preparation", failed("settle", 11)),
         ("approval without preparation", lambda evidence: evidence._replace(approvals=[Approval(9.0, "vm1", "a")])),
         ("approval without preparation", lambda evidence: evidence._replace(approvals=[Approval(10.5, "vm1", "a")])),
-        ("recovery during the event", lambda evidence: evidence._replace(marks=marks(drain=10, settle=11, warm=34, join=35))),
+        (
+            "recovery during the event",
+            lambda evidence: evidence._replace(marks=marks(drain=10, settle=11, warm=34, join=35)),
+        ),
         ("event ignored", lambda evidence: evidence._replace(marks=[], approvals=[])),
         ("hang", with_run(hung=True, killed="kill-9-all")),
         ("exit status", with_run(status=1)),
         ("exit status", with_run(status=2)),
         ("exit status", with_run(is_disturbed=True, drained=frozenset({"vm1"}))),
         ("exit status", failed("settle", 11)),
-        ("two runs at once", lambda evidence: evidence._replace(runs=[RUN._replace(name="second-run"), RUN], marks=two_runs("second-run"))),
-        ("two runs at once", lambda evidence: evidence._replace(runs=[KILLED, RUN], marks=two_runs(ELSEWHERE, "disturbed-run"))),
+        (
+            "two runs at once",
+            lambda evidence: evidence._replace(
+                runs=[RUN._replace(name="second-run"), RUN], marks=two_runs("second-run")
+            ),
+        ),
+        (
+            "two runs at once",
+            lambda evidence: evidence._replace(runs=[KILLED, RUN], marks=two_runs(ELSEWHERE, "disturbed-run")),
+        ),
         ("report", with_run(output=REPORT % (("null", '"20:00"', '"46:00"') * 2))),
         ("report", with_run(output=REPORT % (('"11:00"', '"20:00"', "null") * 2))),
         ("report", lambda evidence: with_run(output=GOOD_REPORT)(evidence)._replace(approvals=[])),
@@ -83,10 +103,16 @@ def test_rule_finds_what_it_is_for(rule: str, change: Callable[[Evidence], Evide
 
 def test_vm_that_an_event_still_concerns_may_be_drained() -> None:
     running = GOOD._replace(events=[EVENT._replace(over=None)], marks=marks(drain=10, settle=11))
-    found = [violation.invariant for violation in judge(with_run(drained=frozenset({"vm1", "vm2"}), output="")(running))]
+    found = [
+        violation.invariant for violation in judge(with_run(drained=frozenset({"vm1", "vm2"}), output="")(running))
+    ]
     assert found == ["lost recovery"] * 2  # which is for the end of a seed, when no event is left
 
 
 def test_run_that_an_unprepared_vm_failed_may_say_so() -> None:
-    early = GOOD._replace(events=[EVENT._replace(not_before=12.0, started=12.0)], marks=marks(drain=13, settle=14, warm=45, join=46), approvals=[])
+    early = GOOD._replace(
+        events=[EVENT._replace(not_before=12.0, started=12.0)],
+        marks=marks(drain=13, settle=14, warm=45, join=46),
+        approvals=[],
+    )
     assert judge(with_run(status=4, output="")(early)) == []

@@ -12,11 +12,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from hosts.entrance import HostIsDown
-from hosts.host import Host, HostFailed
-
 from chaos.plan import Failure, Slow
 from chaos.wires import Wire
+from hosts.entrance import HostIsDown
+from hosts.host import Host, HostFailed
 
 STATE = "/var/lib/chaos"
 ROTATE = "/usr/local/sbin/rotation"
@@ -142,4 +141,6 @@ class Vm:
 
 
 def make_key(path: Path) -> None:
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "chaos", "-f", str(path)], check=True, timeout=30)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "chaos", "-f", str(path)], check=True, timeout=30
+    )

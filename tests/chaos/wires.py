@@ -32,8 +32,30 @@ class Wire:
     def __init__(self, name: str, number: int, address: str) -> None:
         self._name, self._cable, self._address = name, "host%d" % number, address
         # without known neighbours the kernel would report an error to connections after three seconds
-        ip("neighbour", "replace", address, "lladdr", _hardware_address("eth0", "-n", name), "dev", BRIDGE, "nud", "permanent")
-        ip("-n", name, "neighbour", "replace", GATEWAY, "lladdr", _hardware_address(BRIDGE), "dev", "eth0", "nud", "permanent")
+        ip(
+            "neighbour",
+            "replace",
+            address,
+            "lladdr",
+            _hardware_address("eth0", "-n", name),
+            "dev",
+            BRIDGE,
+            "nud",
+            "permanent",
+        )
+        ip(
+            "-n",
+            name,
+            "neighbour",
+            "replace",
+            GATEWAY,
+            "lladdr",
+            _hardware_address(BRIDGE),
+            "dev",
+            "eth0",
+            "nud",
+            "permanent",
+        )
         _make_void("-n", name)
         self._is_cut = self._is_cut_for_ssh = False
 
@@ -70,5 +92,7 @@ def _make_void(*where: str) -> None:
 
 
 def _hardware_address(device: str, *where: str) -> str:
-    shown = subprocess.run(["ip", *where, "-json", "link", "show", device], check=True, capture_output=True, text=True, timeout=30).stdout
+    shown = subprocess.run(
+        ["ip", *where, "-json", "link", "show", device], check=True, capture_output=True, text=True, timeout=30
+    ).stdout
     return str(json.loads(shown)[0]["address"])

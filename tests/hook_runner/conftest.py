@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
+
 import simulator_process
 from daemon_process import Daemon
 from disk import disk  # noqa: F401  # pylint: disable=unused-import
@@ -80,7 +81,11 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path)
     others = set(zombies())
     yield bench
-    until(lambda: not [pid for pid in marked(bench.mark) if not bench.may_leave or pid in marked("supervisor.py")], "the end of all processes", 3)
+    until(
+        lambda: not [pid for pid in marked(bench.mark) if not bench.may_leave or pid in marked("supervisor.py")],
+        "the end of all processes",
+        3,
+    )
     for pid in marked(bench.mark):
         os.kill(pid, signal.SIGKILL)
     for daemon in bench.daemons:

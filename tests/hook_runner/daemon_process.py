@@ -54,8 +54,11 @@ class Daemon:
         with open(self.rig.folder / "stderr", "ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, *command, "run", "--config", str(self.rig.folder / "config.yml"), *arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**self._environment(), "NOTIFY_SOCKET": str(self.rig.folder / "notify"), **environment},
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**self._environment(), "NOTIFY_SOCKET": str(self.rig.folder / "notify"), **environment},
+            )
         if until:
             self.wait(lambda: self.begun(until) > before)
         return self
@@ -102,7 +105,15 @@ class Daemon:
     def command(self, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run another verb of the command."""
         words = [sys.executable, "-m", "hook_runner", verb, "--config", str(self.rig.folder / "config.yml"), *arguments]
-        return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environment(), timeout=PATIENCE, check=False)
+        return subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=self._environment(),
+            timeout=PATIENCE,
+            check=False,
+        )
 
     def data(self, verb: str, *arguments: str) -> tuple[int, Any]:
         """Exit status and JSON of a verb."""
@@ -111,7 +122,12 @@ class Daemon:
         return done.returncode, json.loads(done.stdout)
 
     def _environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+        return {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": PYTHONPATH,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LC_ALL": "C.UTF-8",
+        }
 
     def _listen(self) -> None:
         while True:

@@ -9,6 +9,7 @@ import sqlite3
 from typing import Iterator
 
 import pytest
+
 from hook_runner.journal import journal
 from rig import Rig
 

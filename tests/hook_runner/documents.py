@@ -35,8 +35,16 @@ def section(text: str, heading: str) -> str:
 
 def rows(text: str, heading: str) -> list[list[str]]:
     """The cells of the table rows below a heading, without the heads of the tables."""
-    lines = [[cell.strip() for cell in line.strip("|").split(" |")] for line in section(text, heading).splitlines() if line.startswith("|")]
-    return [line for number, line in enumerate(lines) if not is_rule(line) and not (number + 1 < len(lines) and is_rule(lines[number + 1]))]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split(" |")]
+        for line in section(text, heading).splitlines()
+        if line.startswith("|")
+    ]
+    return [
+        line
+        for number, line in enumerate(lines)
+        if not is_rule(line) and not (number + 1 < len(lines) and is_rule(lines[number + 1]))
+    ]
 
 
 def is_rule(cells: list[str]) -> bool:

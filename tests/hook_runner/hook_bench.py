@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Optional, TypeVar
 
-from hook_runner.hooks.runs import Result, Runs
 from hook_runner.hooks.processes import keeper_of
+from hook_runner.hooks.runs import Result, Runs
 from hook_runner.hooks.spawning import KEEPER
 
 T = TypeVar("T")
@@ -97,7 +97,13 @@ class Bench:
         return self.hook("#!%s -IS\nimport os, sys, time, signal\n%s" % (os.path.realpath(sys.executable), script))
 
     def start(
-        self, path: str, step: int = 1, input: bytes = b"{}", variables: Optional[dict[str, str]] = None, limit: float = LONG, runs: Optional[Daemon] = None
+        self,
+        path: str,
+        step: int = 1,
+        input: bytes = b"{}",
+        variables: Optional[dict[str, str]] = None,
+        limit: float = LONG,
+        runs: Optional[Daemon] = None,
     ) -> None:
         (runs or self.runs).start(step, path, input, variables or {}, limit)
 

@@ -54,7 +54,12 @@ def end_step(record: Record, step: Step, output: str = "done\n", state: str = OK
 
 def close_record(record: Record) -> None:
     record.seen_started, record.outcome = True, COMPLETED
-    record.approval, record.approval_reason, record.approval_attempts, record.approval_asked_by = ACCEPTED, "rule 1", 2, "root"
+    record.approval, record.approval_reason, record.approval_attempts, record.approval_asked_by = (
+        ACCEPTED,
+        "rule 1",
+        2,
+        "root",
+    )
     record.gone_at, record.closed_at = after(60), after(61)
     record.timeline.append(Entry(after(61), "closed", "recovered"))
 

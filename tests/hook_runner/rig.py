@@ -20,17 +20,17 @@ from azure_scheduled_events import Imds, ImdsError
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import own_name, own_vm_id
 from azure_scheduled_events.pacing import WATCHING, Pacer
-from hook_runner.config.settings import load_settings
-from hook_runner.lifecycle.engine import Engine
-from hook_runner.reporting.imds_health import Health
-from hook_runner.hooks.discovery import find_hooks
-from hook_runner.journal.journal import Journal
-from hook_runner.log import Log
-from hook_runner.service.poller import Date, Looked, confirmed
-from hook_runner.records import Record, Step
-from hook_runner.hooks.runs import Runs
 from hook_runner.clock import ServerClock
+from hook_runner.config.settings import load_settings
+from hook_runner.hooks.discovery import find_hooks
+from hook_runner.hooks.runs import Runs
+from hook_runner.journal.journal import Journal
+from hook_runner.lifecycle.engine import Engine
+from hook_runner.log import Log
 from hook_runner.permissions import trusted_owners
+from hook_runner.records import Record, Step
+from hook_runner.reporting.imds_health import Health
+from hook_runner.service.poller import Date, Looked, confirmed
 from scripts import WORKS, is_alive, processes_with, write_hook
 from simulated_azure import Azure
 from told import Told
@@ -38,7 +38,9 @@ from told import Told
 # a hook takes milliseconds; only a test that fails waits so long
 PATIENCE = 30.0
 
-AFTER_PREPARE = {"rules": [{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]}
+AFTER_PREPARE = {
+    "rules": [{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]
+}
 
 
 class Rig(Told):
@@ -95,17 +97,27 @@ class Rig(Told):
         self._say = Log("debug", self.log)
         self.health = Health(self._say)
         self.journal = Journal.open(settings.journal, lambda text: self._say.say("error", text), self.monotonic)
-        self.runs = Runs(settings.run_directory, settings.environment, settings.output_tail, settings.kill_after, self.monotonic)
+        self.runs = Runs(
+            settings.run_directory, settings.environment, settings.output_tail, settings.kill_after, self.monotonic
+        )
         self._queue: collections.deque[tuple[Record, ScheduledEvent]] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
-        self.pacer = Pacer(self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=WATCHING)
+        self.pacer = Pacer(
+            self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=WATCHING
+        )
         self._has_seen = False
         self.ended: list[tuple[Record, Step]] = []
         self._engine = Engine(
-            settings, self._hooks(), self.journal, self.runs, self.clock,
-            lambda record, event: self._queue.append((record, event)), self._say, lambda record, step: self.ended.append((record, step)),
+            settings,
+            self._hooks(),
+            self.journal,
+            self.runs,
+            self.clock,
+            lambda record, event: self._queue.append((record, event)),
+            self._say,
+            lambda record, step: self.ended.append((record, step)),
             "boot %d" % self.boot_number,
-        )  # fmt: skip
+        )
         return self._engine
 
     def reload(self) -> None:
@@ -175,6 +187,7 @@ class Rig(Told):
 
     def settle(self) -> None:
         """Tick until nothing happens by itself any more: no hook runs, or only ones that wait for the test."""
+
         def is_quiet() -> bool:
             self.journal.maintain()
             self.engine.tick()
@@ -201,8 +214,13 @@ class Rig(Told):
 
     def end_processes(self) -> None:
         """kill -9 for all keepers and hooks of this rig, and wait until they are gone."""
+
         def find() -> list[int]:
-            return [pid for pid in processes_with(str(self.folder), "cmdline") + processes_with(str(self.folder), "environ") if is_alive(pid)]
+            return [
+                pid
+                for pid in processes_with(str(self.folder), "cmdline") + processes_with(str(self.folder), "environ")
+                if is_alive(pid)
+            ]
 
         def is_over() -> bool:
             for pid in find():

@@ -59,14 +59,26 @@ class Azure:
     def show(self, *entries: dict[str, Any], **members: Any) -> None:
         """Answer with a document of these entries, whatever they hold, until `heal`."""
         self.heal()
-        self.fault("body", body=json.dumps({"DocumentIncarnation": 7, "Events": list(entries), **members}), method="GET", route="scheduledevents")
+        self.fault(
+            "body",
+            body=json.dumps({"DocumentIncarnation": 7, "Events": list(entries), **members}),
+            method="GET",
+            route="scheduledevents",
+        )
 
     def entry(self, **members: Any) -> dict[str, Any]:
         """An entry for `show`; a member that is None is left out."""
         usual = {
-            "EventId": "0F6DB1C4-11C2-4B7A-9D9B-6A8E6D8E0001", "EventStatus": "Scheduled", "EventType": "Reboot", "ResourceType": "VirtualMachine",
-            "Resources": ["vm1"], "NotBefore": self.in_seconds(900), "Description": "", "EventSource": "Platform", "DurationInSeconds": -1,
-        }  # fmt: skip
+            "EventId": "0F6DB1C4-11C2-4B7A-9D9B-6A8E6D8E0001",
+            "EventStatus": "Scheduled",
+            "EventType": "Reboot",
+            "ResourceType": "VirtualMachine",
+            "Resources": ["vm1"],
+            "NotBefore": self.in_seconds(900),
+            "Description": "",
+            "EventSource": "Platform",
+            "DurationInSeconds": -1,
+        }
         return {name: value for name, value in {**usual, **members}.items() if value is not None}
 
     def in_seconds(self, seconds: float) -> str:
@@ -90,7 +102,9 @@ class Azure:
 
     def approvals(self) -> list[tuple[str, str]]:
         """(VM, EventId) of every approval that the service took, repeats included."""
-        return [(line["vm"], event_id) for line in self.log("approval") if line["status"] == 200 for event_id in line["ids"]]
+        return [
+            (line["vm"], event_id) for line in self.log("approval") if line["status"] == 200 for event_id in line["ids"]
+        ]
 
     def starts(self, event_id: str) -> int:
         """How often the event started; once is right, however many approvals were sent."""

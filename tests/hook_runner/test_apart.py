@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 import pytest
+
 from azure_scheduled_events.yaml_lines import locate
 from hook_runner.config import yaml_subprocess
 
@@ -18,11 +19,15 @@ TEXT = "interval: 2\nhooks:\n  10-a: {timeout: 5}\n" + "".join("x%d: y\n" % numb
 
 @pytest.mark.parametrize("text", ["", TEXT])
 def test_it_is_the_same(text: str) -> None:
-    assert yaml_subprocess.locate_apart(text, "config.yml", "configuration") == locate(text, "config.yml", "configuration")
+    assert yaml_subprocess.locate_apart(text, "config.yml", "configuration") == locate(
+        text, "config.yml", "configuration"
+    )
 
 
 @pytest.mark.parametrize("half", [b"", b"half"])
-def test_a_child_that_gets_stuck_is_ended_and_the_file_is_read_here(half: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_gets_stuck_is_ended_and_the_file_is_read_here(
+    half: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     children = []
     fork = os.fork
 
@@ -39,7 +44,9 @@ def test_a_child_that_gets_stuck_is_ended_and_the_file_is_read_here(half: bytes,
     monkeypatch.setattr(yaml_subprocess, "_read_in_child", stuck)
     monkeypatch.setattr(yaml_subprocess, "CHILD_MAY_TAKE", 0.3)
     before = os.listdir("/proc/self/fd")
-    assert yaml_subprocess.locate_apart("interval: 2\n", "config.yml", "configuration") == locate("interval: 2\n", "config.yml", "configuration")
+    assert yaml_subprocess.locate_apart("interval: 2\n", "config.yml", "configuration") == locate(
+        "interval: 2\n", "config.yml", "configuration"
+    )
     assert os.listdir("/proc/self/fd") == before
     with pytest.raises(ProcessLookupError):
         os.kill(children[0], 0)

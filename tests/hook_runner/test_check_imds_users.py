@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+
 from hook_runner.preflight.imds_users import check_imds_users
 from hook_runner.preflight.report import INFO, WARNING, Report
 
@@ -35,7 +36,9 @@ def test_a_user_with_a_connection_is_named_and_root_is_not(family: int, address:
             own.connect((address, imds[1]))
             report = Report()
             check_imds_users(0, report, imds)
-            assert [each.severity for each in report.findings] == [INFO] and "no user but root" in report.findings[0].text
+            assert [each.severity for each in report.findings] == [INFO] and "no user but root" in report.findings[
+                0
+            ].text
             words = [sys.executable, "-c", CONNECT % NOBODY, address, str(imds[1])]
             with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/") as child:
                 assert child.stdout is not None and child.stdout.readline() == b"there\n"
@@ -44,4 +47,7 @@ def test_a_user_with_a_connection_is_named_and_root_is_not(family: int, address:
                 child.communicate()
             (found,) = report.findings
             assert (found.severity, found.what) == (WARNING, "imds-users")
-            assert "(%d) asked %s:%d (1 connections seen)" % (NOBODY, *imds) in found.text and "managed-identity tokens" in found.text
+            assert (
+                "(%d) asked %s:%d (1 connections seen)" % (NOBODY, *imds) in found.text
+                and "managed-identity tokens" in found.text
+            )

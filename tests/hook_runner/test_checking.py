@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 import pytest
 import yaml
+
 from hook_runner.preflight.check import check
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from simulated_azure import Azure
@@ -59,7 +60,9 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def said(report: Report, severity: str) -> str:
-    return "\n".join("%s: %s: %s" % (each.what, each.where, each.text) for each in report.findings if each.severity == severity)
+    return "\n".join(
+        "%s: %s: %s" % (each.what, each.where, each.text) for each in report.findings if each.severity == severity
+    )
 
 
 def test_all_is_well_with_a_good_configuration_and_good_hooks(stage: Stage) -> None:
@@ -74,7 +77,9 @@ def test_all_is_well_with_a_good_configuration_and_good_hooks(stage: Stage) -> N
     assert report.as_data()["ok"] is True
 
 
-def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "there is no such file" in said(check(str(tmp_path / "absent.yml"), offline=True), ERROR)
     monkeypatch.setattr("hook_runner.preflight.check.DEFAULT_PATH", str(tmp_path / "absent.yml"))
     assert "the defaults hold" in said(check(str(tmp_path / "absent.yml"), offline=True), INFO)
@@ -113,7 +118,9 @@ def test_a_hook_that_could_not_be_started_is_an_error(stage: Stage, text: str, c
     assert complaint in said(stage.check(), ERROR)
 
 
-@pytest.mark.parametrize("text", ["#! /bin/sh -e\n", "#!/usr/bin/env sh\n", "#!/usr/bin/env -S A=b sh -e\n", "#!/bin/sh"])
+@pytest.mark.parametrize(
+    "text", ["#! /bin/sh -e\n", "#!/usr/bin/env sh\n", "#!/usr/bin/env -S A=b sh -e\n", "#!/bin/sh"]
+)
 def test_a_hook_that_can_be_started_is_not(stage: Stage, text: str) -> None:
     stage.hook("prepare/10-a", text)
     assert said(stage.check(), ERROR) == ""
@@ -151,7 +158,9 @@ def test_what_looks_like_a_forgotten_hook_is_a_warning_and_what_is_left_over_is_
 @pytest.mark.parametrize("key", ["10-darin", "prepare/10-darin"])
 def test_settings_for_a_hook_that_is_not_there_are_a_warning_with_the_nearest_name(stage: Stage, key: str) -> None:
     stage.hook("prepare/10-drain")
-    assert "hooks.%s: there is no such hook; did you mean %s?" % (key, key.replace("darin", "drain")) in said(stage.check(hooks={key: {"timeout": 5}}), WARNING)
+    assert "hooks.%s: there is no such hook; did you mean %s?" % (key, key.replace("darin", "drain")) in said(
+        stage.check(hooks={key: {"timeout": 5}}), WARNING
+    )
     good = {"10-drain": {"timeout": 5}, "prepare/10-drain": {"timeout": 5}}
     assert said(stage.check(hooks=good), WARNING) == ""
     assert "hooks.recover/10-drain" in said(stage.check(hooks={"recover/10-drain": {"timeout": 5}}), WARNING)
@@ -190,11 +199,19 @@ def test_hooks_of_another_place_are_looked_at_when_asked_for(stage: Stage) -> No
 
 
 def test_folders_that_are_not_there_yet_need_only_a_place(stage: Stage) -> None:
-    assert said(stage.check(journal="/var/lib/azure-scheduled-events-absent/journal.db", run_directory="/run/x-absent/y"), ERROR) == ""
+    assert (
+        said(
+            stage.check(journal="/var/lib/azure-scheduled-events-absent/journal.db", run_directory="/run/x-absent/y"),
+            ERROR,
+        )
+        == ""
+    )
     errors = said(stage.check(journal="/proc/x/journal.db"), ERROR if os.geteuid() == 0 else WARNING)
     assert "journal: /proc: " in errors
     (stage.folder / "file").write_text("")
-    assert "run_directory: " in said(stage.check(run_directory=str(stage.folder / "file" / "x")), ERROR if os.geteuid() == 0 else WARNING)
+    assert "run_directory: " in said(
+        stage.check(run_directory=str(stage.folder / "file" / "x")), ERROR if os.geteuid() == 0 else WARNING
+    )
 
 
 @pytest.mark.parametrize("name", ["lib", "run"])
@@ -206,7 +223,9 @@ def test_a_folder_of_journal_or_runs_that_others_can_write_is_an_error(stage: St
 
 
 @pytest.mark.parametrize("little, severity", [(10, ERROR), (4 << 20, WARNING), (1 << 30, "")])
-def test_a_full_disk_is_told_before_an_event_has_to_be_written(stage: Stage, monkeypatch: pytest.MonkeyPatch, little: int, severity: str) -> None:
+def test_a_full_disk_is_told_before_an_event_has_to_be_written(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, little: int, severity: str
+) -> None:
     real = os.statvfs
 
     class Room:
@@ -215,7 +234,9 @@ def test_a_full_disk_is_told_before_an_event_has_to_be_written(stage: Stage, mon
 
     monkeypatch.setattr(os, "statvfs", Room)
     report = stage.check()
-    assert [each.severity for each in report.findings if "MiB are free" in each.text] == ([severity] * 2 if severity else [])
+    assert [each.severity for each in report.findings if "MiB are free" in each.text] == (
+        [severity] * 2 if severity else []
+    )
 
 
 def test_a_group_that_is_not_there_is_an_error(stage: Stage) -> None:
@@ -250,7 +271,9 @@ def test_an_imds_that_refuses_or_is_not_there_is_an_error(stage: Stage, azure: A
     assert "imds: http://127.0.0.1" in said(report, ERROR)
 
 
-def test_an_imds_that_is_being_updated_or_does_not_answer_in_time_is_a_warning(stage: Stage, azure: Azure, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_imds_that_is_being_updated_or_does_not_answer_in_time_is_a_warning(
+    stage: Stage, azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
     azure.fault("status", status=410, route="scheduledevents")
     report = stage.check(offline=False, endpoint=azure.simulator.endpoints["vm1"])
     assert (said(report, ERROR), "410" in said(report, WARNING)) == ("", True)
@@ -266,7 +289,9 @@ def test_an_imds_that_is_being_updated_or_does_not_answer_in_time_is_a_warning(s
 def test_findings_are_printed_worst_last_and_without_control_characters(stage: Stage) -> None:
     stage.hook("prepare/10-a", "#!/bin/\x1b[31mred\n")
     lines = stage.check(policy="observe").as_text().splitlines()
-    assert [line.split()[0] for line in lines[:-1]] == sorted((line.split()[0] for line in lines[:-1]), key=("info", "warning", "error").index)
+    assert [line.split()[0] for line in lines[:-1]] == sorted(
+        (line.split()[0] for line in lines[:-1]), key=("info", "warning", "error").index
+    )
     assert lines[-1] == "1 error, 1 warning"
 
 
@@ -292,9 +317,14 @@ def test_a_folder_of_metrics_that_others_can_write_is_a_warning(stage: Stage) ->
 
 
 @pytest.mark.parametrize("hooks, warns", [(["prepare/10-a"], True), (["recover/10-a"], False)])
-def test_approval_that_does_not_wait_for_prepare_hooks_is_a_warning(stage: Stage, hooks: list[str], warns: bool) -> None:
+def test_approval_that_does_not_wait_for_prepare_hooks_is_a_warning(
+    stage: Stage, hooks: list[str], warns: bool
+) -> None:
     for hook in hooks:
         stage.hook(hook)
     report = stage.check(policy={"rules": [{"when": {}, "do": [{"approve": "now"}]}]})
     assert any(finding.what == "policy" and "approve: now" in finding.text for finding in report.findings) == warns
-    assert not any(finding.what == "policy" and "approve: now" in finding.text for finding in stage.check(policy="documented").findings)
+    assert not any(
+        finding.what == "policy" and "approve: now" in finding.text
+        for finding in stage.check(policy="documented").findings
+    )

@@ -12,12 +12,23 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
+
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.predicates import Situation
-from hook_runner.config.settings import _HOOK_READERS, _KEYS, _READERS, ConfigError, HookSettings, Settings, load_settings
+from hook_runner.config.settings import (
+    _HOOK_READERS,
+    _KEYS,
+    _READERS,
+    ConfigError,
+    HookSettings,
+    Settings,
+    load_settings,
+)
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
-FREEZE = ScheduledEvent("A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOW, "", "Platform", timedelta(seconds=5))
+FREEZE = ScheduledEvent(
+    "A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOW, "", "Platform", timedelta(seconds=5)
+)
 
 EVERYTHING = """
 endpoint: http://169.254.169.254/
@@ -73,12 +84,30 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
 def test_every_key_is_read(tmp_path: Path) -> None:
     settings = load(tmp_path, EVERYTHING)
     assert settings._replace(policy=Settings().policy, hooks={}) == Settings(
-        endpoint="http://169.254.169.254", api_version=("2020-07-01", "2019-08-01"), resource_name="vm-1", interval=2.0, timeout=5.0,
-        first_timeout=180.0, leader="first", takeover_after=120.0, margin=10.0, kill_after=0.0, hook_timeout=3600.0, when_started="finish",
-        dry_run=True, hooks_directory="/srv/hooks.d", journal="/srv/journal.db", run_directory="/run/x", control_group="adm",
-        history_events=20, output_tail=0, metrics_file="/var/lib/node/x.prom", environment={"KUBECONFIG": "/root/.kube/config"},
-        gates={"quiet": "/run/quiet"}, log_level="debug",
-    )  # fmt: skip
+        endpoint="http://169.254.169.254",
+        api_version=("2020-07-01", "2019-08-01"),
+        resource_name="vm-1",
+        interval=2.0,
+        timeout=5.0,
+        first_timeout=180.0,
+        leader="first",
+        takeover_after=120.0,
+        margin=10.0,
+        kill_after=0.0,
+        hook_timeout=3600.0,
+        when_started="finish",
+        dry_run=True,
+        hooks_directory="/srv/hooks.d",
+        journal="/srv/journal.db",
+        run_directory="/run/x",
+        control_group="adm",
+        history_events=20,
+        output_tail=0,
+        metrics_file="/var/lib/node/x.prom",
+        environment={"KUBECONFIG": "/root/.kube/config"},
+        gates={"quiet": "/run/quiet"},
+        log_level="debug",
+    )
     decision = settings.policy.decide(FREEZE, Situation(NOW))
     assert decision.due
     assert "config.yml:11: policy.rules[0]" in decision.reason
@@ -100,7 +129,9 @@ def test_a_hooks_settings_are_those_of_its_name_and_then_those_of_its_stage(tmp_
 @pytest.mark.parametrize("name", ["observe", "documented", "Documented"])
 def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None:
     if name == "Documented":
-        with pytest.raises(ConfigError, match=r"config.yml:1: policy: unknown policy 'Documented'; did you mean documented\?"):
+        with pytest.raises(
+            ConfigError, match=r"config.yml:1: policy: unknown policy 'Documented'; did you mean documented\?"
+        ):
             load(tmp_path, "policy: Documented\n")
     else:
         assert load(tmp_path, "policy: %s\n" % name).policy.name == name
@@ -120,7 +151,10 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
         ("interval: 1\nintervall: 2\n", "config.yml:2: intervall: unknown key 'intervall'; did you mean interval?"),
         ("interval: 1\ninterval: 2\n", "config.yml:2: the key 'interval' stands twice"),
         ("interval: 0.1\n", "config.yml:1: interval: expected 0.2 to 60 seconds, not 0.1"),
-        ("interval: 1 week\n", "config.yml:1: interval: expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not '1 week'"),
+        (
+            "interval: 1 week\n",
+            "config.yml:1: interval: expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not '1 week'",
+        ),
         ("interval: true\n", "config.yml:1: interval: expected seconds"),
         ("interval: .nan\n", "config.yml:1: interval: expected seconds"),
         ("interval: .inf\n", "config.yml:1: interval: expected seconds"),
@@ -131,7 +165,10 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
         ("api_version: latest\n", "config.yml:1: api_version: expected an api-version such as 2020-07-01"),
         ("api_version: []\n", "config.yml:1: api_version: expected"),
         ("api_version: 2020-07-01 10:00:00\n", "config.yml:1: api_version: expected"),
-        ("resource_name: 17\n", "config.yml:1: resource_name: expected a text, not 17; texts that look like something else need quotes"),
+        (
+            "resource_name: 17\n",
+            "config.yml:1: resource_name: expected a text, not 17; texts that look like something else need quotes",
+        ),
         ('resource_name: "a\\nb"\n', "config.yml:1: resource_name: 'a\\nb' has control characters"),
         ("leader: frist\n", "config.yml:1: leader: unknown leader 'frist'; did you mean first?"),
         ("when_started: go\n", "config.yml:1: when_started: unknown action 'go'; there are: stop, finish"),
@@ -140,37 +177,61 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
         ("history_events: 1.5\n", "config.yml:1: history_events: expected a whole number, not 1.5"),
         ("output_tail: 1000000000\n", "config.yml:1: output_tail: expected 0 to 1048576, not 1000000000"),
         ("environment: [A=b]\n", "config.yml:1: environment: expected a mapping"),
-        ("environment:\n  EVENT_ID: x\n", "config.yml:1: environment: EVENT_ID: names with EVENT_ and HOOK_ are set by the service"),
+        (
+            "environment:\n  EVENT_ID: x\n",
+            "config.yml:1: environment: EVENT_ID: names with EVENT_ and HOOK_ are set by the service",
+        ),
         ("environment: {HOOK_X: x}\n", "config.yml:1: environment: HOOK_X"),
         ("environment: {A-B: x}\n", "config.yml:1: environment: 'A-B' cannot be the name of a variable"),
         ('environment: {A: "a\\0b"}\n', "config.yml:1: environment: 'a\\x00b' has control characters"),
         ("gates: {quiet: quiet}\n", "config.yml:1: gates: expected an absolute path"),
         ("policy: observed\n", "config.yml:1: policy: unknown policy 'observed'; did you mean observe?"),
-        ("policy:\n  rules:\n  - when:\n      tipe: Freeze\n    do: log\n", "config.yml:4: policy.rules[0].when.tipe: unknown key 'tipe'; did you mean type?"),
-        ("policy:\n  rules:\n  - when: {}\n    do: [aprove]\n", "config.yml:4: policy.rules[0].do[0]: unknown action 'aprove'; did you mean approve?"),
+        (
+            "policy:\n  rules:\n  - when:\n      tipe: Freeze\n    do: log\n",
+            "config.yml:4: policy.rules[0].when.tipe: unknown key 'tipe'; did you mean type?",
+        ),
+        (
+            "policy:\n  rules:\n  - when: {}\n    do: [aprove]\n",
+            "config.yml:4: policy.rules[0].do[0]: unknown action 'aprove'; did you mean approve?",
+        ),
         ("policy: {}\n", "config.yml:1: policy: expected either preset or rules"),
         ("policy: []\n", "config.yml:1: policy: expected a preset's name or a mapping with rules, not a list"),
         ("policy:\n", "config.yml:1: policy: expected a mapping"),
-        ("\npolicy: observe\npolicy_file: x.yml\n", "config.yml:3: policy_file: policy and policy_file exclude each other"),
+        (
+            "\npolicy: observe\npolicy_file: x.yml\n",
+            "config.yml:3: policy_file: policy and policy_file exclude each other",
+        ),
         ("policy_file: x.yml\n", "x.yml cannot be read"),
         ("hooks: [10-x]\n", "config.yml:1: hooks: expected a mapping of hooks' names"),
         ("hooks:\n  10-x: 5\n", "config.yml:2: hooks.10-x: expected a mapping of keys, not 5"),
-        ("hooks:\n  10-x:\n    timeot: 5\n", "config.yml:3: hooks.10-x.timeot: unknown key 'timeot'; did you mean timeout?"),
-        ("hooks:\n  10-x:\n    types: [Freeze, Rebot]\n", "config.yml:3: hooks.10-x.types: unknown event type 'Rebot'; did you mean Reboot?"),
+        (
+            "hooks:\n  10-x:\n    timeot: 5\n",
+            "config.yml:3: hooks.10-x.timeot: unknown key 'timeot'; did you mean timeout?",
+        ),
+        (
+            "hooks:\n  10-x:\n    types: [Freeze, Rebot]\n",
+            "config.yml:3: hooks.10-x.types: unknown event type 'Rebot'; did you mean Reboot?",
+        ),
         ("hooks:\n  10-x: {on_failure: abort}\n", "config.yml:2: hooks.10-x.on_failure: unknown reaction 'abort'"),
-        ("hooks:\n  prepar/10-x: {}\n", "config.yml:2: hooks.prepar/10-x: unknown stage 'prepar'; did you mean prepare?"),
+        (
+            "hooks:\n  prepar/10-x: {}\n",
+            "config.yml:2: hooks.prepar/10-x: unknown stage 'prepar'; did you mean prepare?",
+        ),
         ("hooks:\n  Prepare/10-x: {}\n", "config.yml:2: hooks.Prepare/10-x: stages are written in small letters"),
         ("hooks:\n  ../10-x: {}\n", "config.yml:2: hooks.../10-x: unknown stage '..'"),
         ("hooks:\n  .hidden: {}\n", "config.yml:2: hooks..hidden: '.hidden' cannot be the name of a hook"),
         ("hooks:\n  10: {}\n", "expected a text, not 10"),
-        ("hooks:\n  recover/10-x:\n    needs: 5\n", "config.yml:3: hooks.recover/10-x.needs: only hooks of stage prepare"),
+        (
+            "hooks:\n  recover/10-x:\n    needs: 5\n",
+            "config.yml:3: hooks.recover/10-x.needs: only hooks of stage prepare",
+        ),
         ("- interval\n", "config.yml:1: expected a mapping of keys"),
         ("interval: [\n", "config.yml:2: not YAML"),
         ("interval: !!python/object:os.system {}\n", "config.yml:1"),
         ("interval: &a [*a]\n", "config.yml: nested too deeply, or an anchor that refers to itself"),
         ("a: \x00", "config.yml"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(complaint)):
         load(tmp_path, text)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
+
 from hook_runner.service.control_socket import Control, ask
 
 SOON = 10.0

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
+
 from hook_runner.journal.journal import Journal
 from hook_runner.records import Record
 from journal_children import die, in_child

@@ -48,7 +48,9 @@ Engine.tick = counted
 """
 
 
-def test_service_sleeps_while_a_hook_runs_and_wakes_for_its_end(azure: Azure, make_daemon: Callable[..., Daemon]) -> None:
+def test_service_sleeps_while_a_hook_runs_and_wakes_for_its_end(
+    azure: Azure, make_daemon: Callable[..., Daemon]
+) -> None:
     me = make_daemon(hook_timeout=600)
     me.rig.hook("prepare/10-a", HANGS)
     ticks = me.rig.folder / "ticks"

@@ -16,6 +16,7 @@ from typing import Callable, Iterator, Optional
 
 import pytest
 import yaml
+
 from documents import GUIDE, REFERENCE, REPOSITORY, blocks, dialogues, section, shape
 from hook_runner.config.settings import ConfigError, load_settings
 from simulated_azure import Azure
@@ -48,7 +49,9 @@ class Host:
         self.ready.parent.mkdir()
         self.ready.touch()
         for name in ("curl", "runuser", "ss"):
-            self._write(folder / "bin" / name, (_CONNECTIONS if name == "ss" else _STAND_IN) % {"calls": self.calls}, 0o755)
+            self._write(
+                folder / "bin" / name, (_CONNECTIONS if name == "ss" else _STAND_IN) % {"calls": self.calls}, 0o755
+            )
         for text in HOOKS:
             (name,) = re.findall(r"^# (hooks\.d/\S+):", text, re.MULTILINE)
             self._write(folder / "etc" / name, self._moved(text), 0o755)
@@ -69,10 +72,18 @@ class Host:
         assert name == "azure-scheduled-events"
         ran = subprocess.run(
             [sys.executable, "-m", "hook_runner", verb, "--config", str(self._config), *words],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, "LC_ALL": "C.UTF-8"}, capture_output=True, text=True, timeout=PATIENCE, check=False,
-        )  # fmt: skip
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, "LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
         text = ran.stdout + ran.stderr
-        for theirs, ours in {**self._places, "/usr/bin/python3": sys.executable, "http://169.254.169.254": self._endpoint}.items():
+        for theirs, ours in {
+            **self._places,
+            "/usr/bin/python3": sys.executable,
+            "http://169.254.169.254": self._endpoint,
+        }.items():
             text = text.replace(ours, theirs)
         return ran.returncode, text
 
@@ -80,8 +91,11 @@ class Host:
         with open(self._log, "wb") as log:
             self._daemon = subprocess.Popen(
                 [sys.executable, "-m", "hook_runner", "run", "--config", str(self._config)],
-                env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
         self.wait_until_said("IMDS answers")
 
     def stop(self) -> None:
@@ -136,7 +150,9 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> No
     reboot = azure.schedule("Reboot", "vm1", source="User", description=about)
     host.wait_until_said("approved: ")
     assert not host.ready.exists()
-    assert [line for line in host.calls.read_text().splitlines() if line.startswith("runuser")] == ["runuser -u postgres -- psql -qXc CHECKPOINT"]
+    assert [line for line in host.calls.read_text().splitlines() if line.startswith("runuser")] == [
+        "runuser -u postgres -- psql -qXc CHECKPOINT"
+    ]
     see(0)  # status
     azure.advance(2)
     host.wait_until_said("it has started")
@@ -150,7 +166,11 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> No
     host.wait_until_said("hook-ended: prepare/10-drain: ok", times=2)
     see(1, freeze)  # approve
     see(0, freeze)  # approve --release-others
-    host.wait(lambda: azure.status(freeze) != "Scheduled" or '"accepted"' in host.run("azure-scheduled-events status --json")[1])
+    host.wait(
+        lambda: (
+            azure.status(freeze) != "Scheduled" or '"accepted"' in host.run("azure-scheduled-events status --json")[1]
+        )
+    )
     see(4)  # approve of nothing
     assert next(shown, None) is None
 
@@ -165,11 +185,19 @@ def test_a_configuration_that_is_shown_is_one(text: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("readme", ["README.md", "roles/hook_runner/README.md"])
 def test_what_a_readme_gives_the_role_is_a_configuration(readme: str, tmp_path: Path) -> None:
     """As the role puts it together: the policy, and the settings of each hook."""
-    texts = [text for text in blocks((REPOSITORY / readme).read_text(), "yaml") if "role: azure_imds.scheduled_events.hook_runner" in text]
+    texts = [
+        text
+        for text in blocks((REPOSITORY / readme).read_text(), "yaml")
+        if "role: azure_imds.scheduled_events.hook_runner" in text
+    ]
     assert texts
     for text in texts:
         (given,) = [role["vars"] for play in yaml.safe_load(text) for role in play["roles"]]
-        settings = {"%s/%s" % (hook["stage"], hook["name"]): hook["settings"] for hook in given["hook_runner_hooks"] if "settings" in hook}
+        settings = {
+            "%s/%s" % (hook["stage"], hook["name"]): hook["settings"]
+            for hook in given["hook_runner_hooks"]
+            if "settings" in hook
+        }
         path = tmp_path / "config.yml"
         path.write_text(yaml.safe_dump({"policy": given["hook_runner_policy"], "hooks": settings}))
         assert load_settings(str(path)).policy.may_approve() and settings
@@ -190,6 +218,9 @@ def test_the_answer_to_an_approval_that_waits_is_the_one_that_is_told() -> None:
 
 
 def test_contents_lead_to_headings() -> None:
-    headings = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", GUIDE, re.MULTILINE)}
+    headings = {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"^#+ (.+)$", GUIDE, re.MULTILINE)
+    }
     for text in (GUIDE, REFERENCE.replace("hook-runner.md#", "#")):
         assert set(re.findall(r"\]\(#([^)\s]+)\)", text)) <= headings

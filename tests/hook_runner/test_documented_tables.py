@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from documents import GUIDE, REFERENCE, REPOSITORY, quoted, rows
 from hook_runner.cli import main, output
-from hook_runner.lifecycle import leader
+from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import ConfigError, HookSettings, Settings, load_settings
+from hook_runner.hooks.inputs import hook_input, hook_variables
+from hook_runner.lifecycle import leader
 from hook_runner.log import PRIORITIES
 from hook_runner.records import STAGES, STEP_STATES
 from hook_runner.service.daemon import FIXED
-from hook_runner.hooks.inputs import hook_input, hook_variables
-from hook_runner.cli.verbs import parser
 from journal_values import NOON, make_record
 
 DAEMON = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
@@ -64,7 +65,9 @@ def bounds(table: list[list[str]]) -> list[tuple[str, str, str]]:
     return [(key, match.group(1), match.group(2)) for key, match in found if match is not None]
 
 
-@pytest.mark.parametrize(("key", "least", "most"), bounds(KEYS) + [("hooks: {x: {%s" % key, *rest) for key, *rest in bounds(HOOK_KEYS)])
+@pytest.mark.parametrize(
+    ("key", "least", "most"), bounds(KEYS) + [("hooks: {x: {%s" % key, *rest) for key, *rest in bounds(HOOK_KEYS)]
+)
 def test_the_bounds_are_those_that_are_told(key: str, least: str, most: str, tmp_path: Path) -> None:
     text = "%s: %%s%s\n" % (key, "}" * key.count("{"))
     for value in (least, most):
@@ -99,27 +102,50 @@ def test_what_a_hook_is_told_is_documented() -> None:
 
 
 def test_exit_codes_are_documented() -> None:
-    known = {output.GOOD, output.WRONG, 2, output.NOT_RUNNING, output.NO_SUCH_EVENT, output.NOT_PERMITTED, output.BAD_CONFIG}
+    known = {
+        output.GOOD,
+        output.WRONG,
+        2,
+        output.NOT_RUNNING,
+        output.NO_SUCH_EVENT,
+        output.NOT_PERMITTED,
+        output.BAD_CONFIG,
+    }
     assert {int(cells[0]) for cells in rows(GUIDE, "The command") if cells[0].isdigit()} == known
     assert known == {0, *map(int, re.findall(r"(?:; |\n)(\d+) ", main.__doc__ or ""))}
 
 
 def test_verbs_and_options_are_documented() -> None:
-    told = {words[1]: set(re.findall(r"--[a-z-]+", text)) for text in first_words(GUIDE, "The command") for words in [text.split()] if len(words) > 1}
+    told = {
+        words[1]: set(re.findall(r"--[a-z-]+", text))
+        for text in first_words(GUIDE, "The command")
+        for words in [text.split()]
+        if len(words) > 1
+    }
     (verbs,) = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
     everywhere = {"--help", "--config", "--json"}
-    assert told == {name: {text for text in verb._option_string_actions if text.startswith("--")} - everywhere for name, verb in verbs.choices.items()}
+    assert told == {
+        name: {text for text in verb._option_string_actions if text.startswith("--")} - everywhere
+        for name, verb in verbs.choices.items()
+    }
 
 
 def test_fields_of_the_log_are_documented() -> None:
-    used = {name.upper() for path in DAEMON.rglob("*.py") for name in re.findall(r"\bazure_(?!scheduled|imds\.|events)\w+", path.read_text())}
+    used = {
+        name.upper()
+        for path in DAEMON.rglob("*.py")
+        for name in re.findall(r"\bazure_(?!scheduled|imds\.|events)\w+", path.read_text())
+    }
     assert set(first_words(GUIDE, "Logs")) - {"status-503", "unreachable", "unreadable"} == used
 
 
 def test_metrics_are_documented() -> None:
     source = (DAEMON / "reporting" / "metrics.py").read_text()
     made = re.findall(r'client\.(\w+)\(\s*PREFIX \+ "(\w+)", "[^"]+"(?:, \[([^]]*)\])?', source)
-    names = {"azure_scheduled_events_" + name + ("_total" if kind == "Counter" else ""): labels.replace('"', "") for kind, name, labels in made}
+    names = {
+        "azure_scheduled_events_" + name + ("_total" if kind == "Counter" else ""): labels.replace('"', "")
+        for kind, name, labels in made
+    }
     assert {quoted(cells[0])[0]: cells[1] for cells in rows(GUIDE, "Metrics")} == names
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from daemon_process import Daemon
 from hook_runner.permissions import Untrusted, make_folder, trusted_owners, untrusted_place
 from simulated_azure import Azure
@@ -25,13 +26,19 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 
 @pytest.mark.parametrize("name, key", [("state", "journal"), ("run", "run_directory")])
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
-def test_a_folder_that_others_can_write_is_refused(azure: Azure, make_daemon: MakeDaemon, name: str, key: str, mode: int) -> None:
+def test_a_folder_that_others_can_write_is_refused(
+    azure: Azure, make_daemon: MakeDaemon, name: str, key: str, mode: int
+) -> None:
     me = make_daemon()
     folder = me.rig.folder / name
     folder.mkdir()
     folder.chmod(mode)
     done = me.command("run")
-    assert done.returncode == 78 and key + ": the service does not work in the folder" in done.stderr and list(folder.iterdir()) == []
+    assert (
+        done.returncode == 78
+        and key + ": the service does not work in the folder" in done.stderr
+        and list(folder.iterdir()) == []
+    )
 
 
 @needs_root
@@ -143,7 +150,9 @@ def test_metrics_are_not_written_where_others_could_put_another_folder(azure: Az
 
 
 @needs_root
-def test_a_folder_of_hooks_below_another_users_is_an_error_before_it_is_made(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_a_folder_of_hooks_below_another_users_is_an_error_before_it_is_made(
+    azure: Azure, make_daemon: MakeDaemon
+) -> None:
     me = make_daemon()
     (me.rig.folder / "home").mkdir()
     os.chown(me.rig.folder / "home", NOBODY, -1)

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from hook_runner.gates import gates_open
 from hook_runner.permissions import trusted_owners
 

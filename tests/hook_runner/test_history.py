@@ -10,8 +10,9 @@ from datetime import timedelta, timezone
 from typing import Any
 
 import pytest
-from hook_runner.reporting import history
+
 from hook_runner.records import CANCELLED_OR_MISSED, RECOVER, SENT, SKIPPED, TIMEOUT, Entry, Record
+from hook_runner.reporting import history
 from journal_values import NOON, add_step, after, close_record, end_step, make_record
 
 
@@ -70,7 +71,11 @@ def test_no_events_are_said_to_be_none() -> None:
 
 def test_events_are_told_in_the_order_in_which_they_are_given() -> None:
     records = [make_record(number, "E-%d" % number) for number in (2, 1, 3)]
-    assert [part.splitlines()[0] for part in history.as_text(records).split("\n\n")] == ["event E-2", "event E-1", "event E-3"]
+    assert [part.splitlines()[0] for part in history.as_text(records).split("\n\n")] == [
+        "event E-2",
+        "event E-1",
+        "event E-3",
+    ]
     assert [each["event"]["event_id"] for each in history.as_data(records)] == ["E-2", "E-1", "E-3"]
 
 
@@ -78,12 +83,33 @@ def test_data_has_everything_and_is_json() -> None:
     (data,) = json.loads(json.dumps(history.as_data([a_story()])))
     assert data["event"] == json.loads(json.dumps(a_story().event.as_dict()))
     assert set(data) == {
-        "event", "life", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome", "closed_at",
-        "approval", "stages", "timeline",
-    }  # fmt: skip
-    assert (data["first_seen"], data["gone_at"], data["closed_at"]) == ("2026-11-21T12:00:00.123Z", "2026-11-21T12:01:00.123Z", "2026-11-21T12:01:01.123Z")
+        "event",
+        "life",
+        "first_seen",
+        "first_type",
+        "first_status",
+        "concerned",
+        "seen_started",
+        "gone_at",
+        "outcome",
+        "closed_at",
+        "approval",
+        "stages",
+        "timeline",
+    }
+    assert (data["first_seen"], data["gone_at"], data["closed_at"]) == (
+        "2026-11-21T12:00:00.123Z",
+        "2026-11-21T12:01:00.123Z",
+        "2026-11-21T12:01:01.123Z",
+    )
     assert (data["outcome"], data["life"], data["concerned"], data["seen_started"]) == ("completed", 1, True, True)
-    assert data["approval"] == {"state": "accepted", "reason": "rule 1", "attempts": 2, "asked_by": "root", "error": None}
+    assert data["approval"] == {
+        "state": "accepted",
+        "reason": "rule 1",
+        "attempts": 2,
+        "asked_by": "root",
+        "error": None,
+    }
     assert {stage: [run["hook"] for run in runs] for stage, runs in data["stages"].items()} == {
         "prepare": ["10-app", "20-late"],
         "emergency": [],
@@ -103,11 +129,22 @@ def test_data_has_everything_and_is_json() -> None:
         "output": "moved 3 VMs\n\nall \u00fcber\n",
         "void": None,
     }
-    assert data["timeline"][0] == {"at": "2026-11-21T12:00:00.123Z", "what": "appeared", "detail": "Freeze by Platform hits this VM"}
+    assert data["timeline"][0] == {
+        "at": "2026-11-21T12:00:00.123Z",
+        "what": "appeared",
+        "detail": "Freeze by Platform hits this VM",
+    }
 
 
 def test_what_is_not_known_yet_is_null_in_the_data_and_words_in_the_text() -> None:
-    unknown: dict[str, Any] = {"resource_type": None, "not_before": None, "description": None, "source": None, "duration": None, "resources": ()}
+    unknown: dict[str, Any] = {
+        "resource_type": None,
+        "not_before": None,
+        "description": None,
+        "source": None,
+        "duration": None,
+        "resources": (),
+    }
     record = make_record(1, event_type="", status="", **unknown)
     add_step(record, 2)
     (data,) = history.as_data([record])
@@ -115,7 +152,12 @@ def test_what_is_not_known_yet_is_null_in_the_data_and_words_in_the_text() -> No
     assert [data["stages"]["prepare"][0][name] for name in ("ended_at", "seconds", "exit_status")] == [None] * 3
     text = history.as_text([record])
     assert "unknown type by somebody, no status\n" in text
-    assert "no VM by name\n" in text and "approval   none\n" in text and "outcome    not over\n" in text and "10-app  running" in text
+    assert (
+        "no VM by name\n" in text
+        and "approval   none\n" in text
+        and "outcome    not over\n" in text
+        and "10-app  running" in text
+    )
 
 
 def test_approval_in_doubt_and_recovery_to_do_are_said() -> None:
@@ -140,7 +182,16 @@ EVIL = ["\x1b[2J\x1b]0;owned\x07", "\r\n2026 forged", "\x9b31m", "\u202egnp", "\
 
 @pytest.mark.parametrize("evil", EVIL, ids=ascii)
 def test_nothing_that_others_named_steers_a_terminal_or_forges_a_line(evil: str) -> None:
-    record = make_record(1, "E" + evil, event_type=evil, status=evil, source=evil, description=evil, resources=(evil, evil), resource_type=evil)
+    record = make_record(
+        1,
+        "E" + evil,
+        event_type=evil,
+        status=evil,
+        source=evil,
+        description=evil,
+        resources=(evil, evil),
+        resource_type=evil,
+    )
     step = add_step(record, 2, hook=evil)
     end_step(record, step, evil.replace("\n", ""))
     step.reason = record.approval_reason = record.approval_asked_by = record.outcome = evil
@@ -150,7 +201,10 @@ def test_nothing_that_others_named_steers_a_terminal_or_forges_a_line(evil: str)
     plain = history.as_text([make_plain()])
     assert all(character.isprintable() or character == "\n" for character in text)
     assert not any(line.startswith("2026 forged") for line in text.splitlines())
-    assert len(text.splitlines()) in (len(plain.splitlines()), len(plain.splitlines()) + 1)  # one more where the output has a line break
+    assert len(text.splitlines()) in (
+        len(plain.splitlines()),
+        len(plain.splitlines()) + 1,
+    )  # one more where the output has a line break
     text.encode("utf-8")
     written = json.dumps(history.as_data([record]))
     assert all(character.isprintable() or character == "\x7f" for character in written)
@@ -165,7 +219,9 @@ def make_plain() -> Record:
 
 
 def test_very_many_and_very_long_names_do_not_flood_the_text() -> None:
-    record = make_record(1, "i" * 1_000_000, resources=tuple("vm-%d" % number for number in range(5000)), description="d" * 1_000_000)
+    record = make_record(
+        1, "i" * 1_000_000, resources=tuple("vm-%d" % number for number in range(5000)), description="d" * 1_000_000
+    )
     record.timeline.append(Entry(NOON, "changed", "c" * 1_000_000))
     text = history.as_text([record])
     assert len(text) < 10_000
@@ -173,7 +229,10 @@ def test_very_many_and_very_long_names_do_not_flood_the_text() -> None:
     assert len(history.as_data([record])[0]["event"]["resources"]) == 5000
 
 
-@pytest.mark.parametrize("seconds, text", [(0.04, "0 s"), (2.25, "2.2 s"), (59, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (7380, "2 h 3 min")])
+@pytest.mark.parametrize(
+    "seconds, text",
+    [(0.04, "0 s"), (2.25, "2.2 s"), (59, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (7380, "2 h 3 min")],
+)
 def test_durations_are_readable(seconds: float, text: str) -> None:
     record = make_record(1)
     step = add_step(record, 2)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import pytest
+
 from hook_runner.event_ids import MOST_CANDIDATES, meant
+from hook_runner.records import RECOVER
 from hook_runner.reporting.history import as_data
 from hook_runner.reporting.history_table import as_text, result
-from hook_runner.records import RECOVER
 from journal_values import add_step, close_record, end_step, make_record
 
 
@@ -20,10 +21,13 @@ def test_each_event_is_a_line() -> None:
     close_record(done)
     done.life = 2
     other.concerned = False
-    assert as_text(as_data([done, other])) == """\
+    assert (
+        as_text(as_data([done, other]))
+        == """\
 EVENT               TYPE    FIRST SEEN (UTC)     OUTCOME    APPROVAL  PREPARED     RECOVERED
 E-1 (life 2)        Freeze  2026-11-21 12:00:00  completed  accepted  ok           failed
 E-2-that-is-longer  ?       2026-11-21 12:00:00  not over   none      not this VM  -"""
+    )
     assert as_text([]) == "no events"
 
 
@@ -33,12 +37,15 @@ def test_what_others_named_neither_steers_a_terminal_nor_floods_it() -> None:
     assert len(lines) == 2 and lines[1].isprintable() and len(lines[1]) < 250
 
 
-@pytest.mark.parametrize("states, told", [
-    ([], "-"),
-    (["ok", "skipped"], "ok"),
-    (["ok", "running"], "running"),
-    (["running", "timeout"], "timeout"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "states, told",
+    [
+        ([], "-"),
+        (["ok", "skipped"], "ok"),
+        (["ok", "running"], "running"),
+        (["running", "timeout"], "timeout"),
+    ],
+)
 def test_a_stage_is_told_by_its_worst_hook(states: list[str], told: str) -> None:
     assert result([{"hook": "%d" % number, "state": state} for number, state in enumerate(states)]) == told
 
@@ -47,13 +54,16 @@ def test_a_stage_is_told_by_the_latest_run_of_a_hook() -> None:
     assert result([{"hook": "10-a", "state": "interrupted"}, {"hook": "10-a", "state": "ok"}]) == "ok"
 
 
-@pytest.mark.parametrize("asked, found", [
-    ("abc", ["ABC"]),
-    ("AB", ["ABC", "abcd"]),
-    ("abcd", ["abcd"]),
-    ("x", []),
-    ("", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked, found",
+    [
+        ("abc", ["ABC"]),
+        ("AB", ["ABC", "abcd"]),
+        ("abcd", ["abcd"]),
+        ("x", []),
+        ("", []),
+    ],
+)
 def test_an_id_or_its_beginning_stands_for_events(asked: str, found: list[str]) -> None:
     assert meant(asked, ["ABC", "abcd", "ABC"]) == found
     assert len(meant("a", ["a%d" % number for number in range(100)])) == MOST_CANDIDATES

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import struct
-
 from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from documents import REFERENCE, quoted, rows
-from hook_runner.hooks import dbus_message
-from hook_runner.hooks import units
 from hook_runner.config.hook_limits import INFINITY, LIMITS, read_limits
+from hook_runner.hooks import dbus_message, units
 from hook_runner.hooks.spawning import HostEnds
 from hook_runner.hooks.systemd_manager import Refused
 from rig import Rig
@@ -28,17 +27,41 @@ def value(wanted: units.Wanted, name: str) -> object:
 
 
 def test_limits_are_read_in_the_notation_of_systemd() -> None:
-    given = {"MemoryMax": "1G", "MemoryHigh": 4096, "MemorySwapMax": "infinity", "CPUQuota": "150%", "TasksMax": 50, "Nice": -5}
+    given = {
+        "MemoryMax": "1G",
+        "MemoryHigh": 4096,
+        "MemorySwapMax": "infinity",
+        "CPUQuota": "150%",
+        "TasksMax": 50,
+        "Nice": -5,
+    }
     assert read_limits(given) == {
-        "MemoryMax": 1 << 30, "MemoryHigh": 4096, "MemorySwapMax": INFINITY, "CPUQuota": 1500000, "TasksMax": 50, "Nice": -5,
-    }  # fmt: skip
+        "MemoryMax": 1 << 30,
+        "MemoryHigh": 4096,
+        "MemorySwapMax": INFINITY,
+        "CPUQuota": 1500000,
+        "TasksMax": 50,
+        "Nice": -5,
+    }
     assert read_limits({}) == {}
 
 
-@pytest.mark.parametrize("given", [
-    [], "x", {"MemoryMaximum": 1}, {"MemoryMax": "lots"}, {"MemoryMax": True}, {"CPUQuota": "0%"}, {"CPUQuota": 5}, {"TasksMax": 0},
-    {"Nice": 20}, {"ExecStartPre": "x"}, {"OOMScoreAdjust": "5"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        "x",
+        {"MemoryMaximum": 1},
+        {"MemoryMax": "lots"},
+        {"MemoryMax": True},
+        {"CPUQuota": "0%"},
+        {"CPUQuota": 5},
+        {"TasksMax": 0},
+        {"Nice": 20},
+        {"ExecStartPre": "x"},
+        {"OOMScoreAdjust": "5"},
+    ],
+)
 def test_limits_that_systemd_would_not_take_are_refused(given: object) -> None:
     with pytest.raises(ValueError, match="expected|unknown limit"):
         read_limits(given)
@@ -75,13 +98,17 @@ def test_message_is_what_the_specification_says() -> None:
     body, serial, _fields = struct.unpack_from("<III", message, 4)
     assert serial == 1
     # a string, padding, the length of the array and padding to its first struct, which is no part of the length
-    assert message[-body:] == b"\2\0\0\0xy\0\0" + struct.pack("<I", 24) + bytes(4) + b"\1\0\0\0n\0" + b"\1t\0" + bytes(7) + struct.pack("<Q", 5)
+    assert message[-body:] == b"\2\0\0\0xy\0\0" + struct.pack("<I", 24) + bytes(4) + b"\1\0\0\0n\0" + b"\1t\0" + bytes(
+        7
+    ) + struct.pack("<Q", 5)
 
 
 def test_answers_are_told_from_signals_and_errors_have_their_text() -> None:
     call = dbus_message.call(9, "/a", "i.f", "M", "s", ("no such thing",))
     assert dbus_message.reply(call) is None
-    fields = b"\5\1u\0" + struct.pack("<I", 9) + b"\4\1s\0" + struct.pack("<I", 3) + b"a.b\0" + bytes(4) + b"\10\1g\0\1s\0"
+    fields = (
+        b"\5\1u\0" + struct.pack("<I", 9) + b"\4\1s\0" + struct.pack("<I", 3) + b"a.b\0" + bytes(4) + b"\10\1g\0\1s\0"
+    )
     body = struct.pack("<I", 4) + b"gone\0"
     error = b"l\3\0\1" + struct.pack("<III", len(body), 1, len(fields)) + fields + bytes(-len(fields) % 8) + body
     assert dbus_message.reply(error) == dbus_message.Reply(9, "a.b", "gone")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
+
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import WHOLE_FOLDER, Hook, Skipped, SkipReason, find_hooks
 from hook_runner.records import STAGES
@@ -50,9 +51,27 @@ def test_hooks_come_in_the_order_of_their_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [".hidden", "10-x~", "10-x.bak", "10-x.dpkg-old", "10-x.dpkg-dist", "10-x.rpmnew", "10-x.rpmsave", "10-x.disabled", "README", "README.md",
-             "-rf", "a b", "a\nb", "ä", "a;b", "$(x)", "\udcff"],
-)  # fmt: skip
+    "name",
+    [
+        ".hidden",
+        "10-x~",
+        "10-x.bak",
+        "10-x.dpkg-old",
+        "10-x.dpkg-dist",
+        "10-x.rpmnew",
+        "10-x.rpmsave",
+        "10-x.disabled",
+        "README",
+        "README.md",
+        "-rf",
+        "a b",
+        "a\nb",
+        "ä",
+        "a;b",
+        "$(x)",
+        "\udcff",
+    ],
+)
 def test_what_is_no_hook_is_left_out_and_told(tmp_path: Path, name: str) -> None:
     put(tmp_path, "prepare/" + name)
     put(tmp_path, "prepare/10-good")
@@ -69,7 +88,11 @@ def test_a_file_without_x_bit_and_a_folder_are_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "prepare" / "30-pipe", 0o755)
     found = find(tmp_path)
     assert names(found) == []
-    assert [skipped.reason for skipped in found[1]] == [SkipReason.NOT_EXECUTABLE, SkipReason.NOT_A_FILE, SkipReason.NOT_A_FILE]
+    assert [skipped.reason for skipped in found[1]] == [
+        SkipReason.NOT_EXECUTABLE,
+        SkipReason.NOT_A_FILE,
+        SkipReason.NOT_A_FILE,
+    ]
 
 
 def test_a_hook_that_others_can_write_is_refused_and_the_others_are_not(tmp_path: Path) -> None:
@@ -82,7 +105,9 @@ def test_a_hook_that_others_can_write_is_refused_and_the_others_are_not(tmp_path
 
 @pytest.mark.parametrize("path", [".", "prepare"])
 @pytest.mark.parametrize("hooks", [(), ("10-x", "20-x")])
-def test_a_folder_that_others_can_write_is_one_refused_hook_also_when_it_is_empty(tmp_path: Path, path: str, hooks: tuple[str, ...]) -> None:
+def test_a_folder_that_others_can_write_is_one_refused_hook_also_when_it_is_empty(
+    tmp_path: Path, path: str, hooks: tuple[str, ...]
+) -> None:
     (tmp_path / "prepare").mkdir()
     for name in hooks:
         put(tmp_path, "prepare/" + name)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+
+from azure_scheduled_events.yaml_lines import locate
 from daemon_process import Daemon
 from hook_runner.config.settings import ConfigError, load_settings
 from hook_runner.hooks.discovery import find_hooks
-from hook_runner.reporting.in_force import InForce, as_lines
 from hook_runner.permissions import trusted_owners
-from azure_scheduled_events.yaml_lines import locate
+from hook_runner.reporting.in_force import InForce, as_lines
 from scripts import write_hook
 from simulated_azure import Azure
 
@@ -75,16 +76,21 @@ def test_a_changed_file_differs_until_it_is_read_or_put_back(disk: Disk, change:
     assert disk.data() == old
     file.write_bytes(before + b"# changed\n")
     disk.reload()
-    assert not disk.data()["differs"] and disk.data()["%ssha256" % ("policy_" if change == "policy" else "")] == sha256sum(file)
+    assert not disk.data()["differs"] and disk.data()[
+        "%ssha256" % ("policy_" if change == "policy" else "")
+    ] == sha256sum(file)
 
 
-@pytest.mark.parametrize("change", [
-    lambda hooks: write_hook(hooks, "recover/10-a", "exit 0\n"),
-    lambda hooks: write_hook(hooks, "prepare/10-a", "exit 1\n"),
-    lambda hooks: (hooks / "prepare/10-a").chmod(0o644),
-    lambda hooks: (hooks / "prepare/10-a").chmod(0o777),
-    lambda hooks: (hooks / "prepare/10-a").rename(hooks / "prepare/20-a"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda hooks: write_hook(hooks, "recover/10-a", "exit 0\n"),
+        lambda hooks: write_hook(hooks, "prepare/10-a", "exit 1\n"),
+        lambda hooks: (hooks / "prepare/10-a").chmod(0o644),
+        lambda hooks: (hooks / "prepare/10-a").chmod(0o777),
+        lambda hooks: (hooks / "prepare/10-a").rename(hooks / "prepare/20-a"),
+    ],
+)
 def test_changed_hooks_differ_until_they_are_read(disk: Disk, change: Callable[[Path], object]) -> None:
     before = disk.data()["hooks_sha256"]
     change(disk.hooks)
@@ -119,7 +125,9 @@ def test_a_file_that_is_not_there_has_no_hash_until_it_comes(tmp_path: Path) -> 
     assert in_force.as_data()["changed"] == [str(path)]
 
 
-def test_status_fails_while_the_disk_differs_and_reload_brings_it_into_force(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_status_fails_while_the_disk_differs_and_reload_brings_it_into_force(
+    azure: Azure, make_daemon: MakeDaemon
+) -> None:
     me = make_daemon().start()
     file = me.rig.folder / "config.yml"
     code, data = me.data("status")

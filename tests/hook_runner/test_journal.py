@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
+
 from hook_runner.journal.journal import Journal, JournalUnreadable
 from hook_runner.records import SKIPPED, Cause, Entry
 from journal_values import NOON, add_step, after, close_record, end_step, everything, make_record
@@ -76,7 +77,9 @@ def test_closed_record_is_not_open_and_is_remembered(journal: Journal, path: str
     ids=["half surrogate", "NUL", "control characters", "beyond ASCII", "empty", "1 MB"],
 )
 def test_odd_texts_survive(journal: Journal, path: str, odd: str) -> None:
-    record = make_record(journal.next_id(), "id" + odd, resources=(odd, "web-1"), description=odd, source=odd, event_type=odd)
+    record = make_record(
+        journal.next_id(), "id" + odd, resources=(odd, "web-1"), description=odd, source=odd, event_type=odd
+    )
     step = add_step(record, journal.next_id(), hook=odd)
     end_step(record, step, output=odd)
     step.reason = record.approval_reason = record.approval_asked_by = odd
@@ -115,7 +118,14 @@ def test_times_come_back_exactly(journal: Journal, path: str, moment: datetime) 
 
 
 def test_unknown_fields_of_an_event_stay_unknown(journal: Journal, path: str) -> None:
-    unknown: dict[str, Any] = {"resource_type": None, "not_before": None, "description": None, "source": None, "duration": None, "resources": ()}
+    unknown: dict[str, Any] = {
+        "resource_type": None,
+        "not_before": None,
+        "description": None,
+        "source": None,
+        "duration": None,
+        "resources": (),
+    }
     record = make_record(journal.next_id(), **unknown)
     journal.save(record)
     journal.close()

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from hook_runner.journal.journal import Journal, JournalUnreadable
 from journal_children import in_child
 from journal_values import add_step, after, close_record, end_step, everything, make_record

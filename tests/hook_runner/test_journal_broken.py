@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from hook_runner.journal import schema
 from hook_runner.journal.journal import Journal, JournalUnreadable
 from journal_children import die, in_child
@@ -89,12 +90,28 @@ def foreign(path: str) -> None:
         garble,
         foreign,
         change("DROP TABLE steps"),
-        change("PRAGMA writable_schema = 1", "UPDATE sqlite_master SET sql = 'CREATE TABLE nonsense (' WHERE name = 'steps'"),
+        change(
+            "PRAGMA writable_schema = 1",
+            "UPDATE sqlite_master SET sql = 'CREATE TABLE nonsense (' WHERE name = 'steps'",
+        ),
         change("UPDATE records SET event = 'no JSON' WHERE closed_at IS NULL"),
         change("UPDATE records SET first_seen = 'yesterday' WHERE closed_at IS NULL"),
         change("UPDATE steps SET output = CAST(x'ff' AS TEXT)"),
     ],
-    ids=["text", "zeros", "50 bytes", "one page", "torn", "garbled", "foreign", "no table", "bad schema", "bad event", "bad time", "bad text"],
+    ids=[
+        "text",
+        "zeros",
+        "50 bytes",
+        "one page",
+        "torn",
+        "garbled",
+        "foreign",
+        "no table",
+        "bad schema",
+        "bad event",
+        "bad time",
+        "bad text",
+    ],
 )
 def test_broken_journal_is_kept_aside_and_begun_anew(path: str, breakage: Callable[[str], None]) -> None:
     breakage(path)
@@ -180,7 +197,9 @@ def test_journal_that_breaks_in_use_is_begun_anew_with_all_that_is_not_over(path
 
 
 @pytest.mark.parametrize("taken", [os.unlink, lambda path: os.rename(path, path + ".taken")], ids=["removed", "moved"])
-def test_file_that_is_taken_away_in_use_is_made_again_with_all_that_is_not_over(path: str, taken: Callable[[str], None]) -> None:
+def test_file_that_is_taken_away_in_use_is_made_again_with_all_that_is_not_over(
+    path: str, taken: Callable[[str], None]
+) -> None:
     said: list[str] = []
     journal = open_at_noon(path, said)
     (old,) = journal.open_records()
@@ -195,7 +214,10 @@ def test_file_that_is_taken_away_in_use_is_made_again_with_all_that_is_not_over(
 
 
 def test_older_journal_is_migrated(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    added = ("ALTER TABLE records ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'", "UPDATE records SET colour = 'red' WHERE closed_at IS NULL")
+    added = (
+        "ALTER TABLE records ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'",
+        "UPDATE records SET colour = 'red' WHERE closed_at IS NULL",
+    )
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, added))
     said: list[str] = []
     journal = open_at_noon(path, said)
@@ -203,11 +225,16 @@ def test_older_journal_is_migrated(path: str, monkeypatch: pytest.MonkeyPatch) -
     journal.close()
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-    assert connection.execute("SELECT colour, count(*) FROM records GROUP BY 1 ORDER BY 1").fetchall() == [("blue", 40), ("red", 1)]
+    assert connection.execute("SELECT colour, count(*) FROM records GROUP BY 1 ORDER BY 1").fetchall() == [
+        ("blue", 40),
+        ("red", 1),
+    ]
     connection.close()
 
 
-def test_migration_that_fails_is_undone_and_the_old_program_can_go_on(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migration_that_fails_is_undone_and_the_old_program_can_go_on(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     half = ("ALTER TABLE records ADD COLUMN colour TEXT", "DELETE FROM steps", "UPDATE nowhere SET it = 1")
     said: list[str] = []
     with monkeypatch.context() as newer:
@@ -223,7 +250,9 @@ def test_migration_that_fails_is_undone_and_the_old_program_can_go_on(path: str,
     journal.close()
 
 
-def test_process_killed_while_it_migrates_leaves_the_old_or_the_new_version(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_killed_while_it_migrates_leaves_the_old_or_the_new_version(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, ("ALTER TABLE records ADD COLUMN colour TEXT",)))
     for before, version in ((True, 1), (False, 2)):
 
@@ -254,7 +283,9 @@ def test_history_leaves_out_a_record_that_cannot_be_read_and_says_so(path: str) 
     [(write(b"nonsense" * 99), "not a database"), (change("PRAGMA user_version = 7"), "version 7")],
     ids=["corrupt", "newer"],
 )
-def test_reader_of_a_journal_that_is_of_no_use_is_told_and_moves_nothing(path: str, breakage: Callable[[str], None], words: str) -> None:
+def test_reader_of_a_journal_that_is_of_no_use_is_told_and_moves_nothing(
+    path: str, breakage: Callable[[str], None], words: str
+) -> None:
     breakage(path)
     with pytest.raises(JournalUnreadable, match=words):
         Journal.read_only(path)

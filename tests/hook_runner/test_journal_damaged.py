@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+
 from hook_runner.journal.journal import PAUSE
 from rig import Rig
 from scripts import HANGS
@@ -37,7 +38,9 @@ def damage_and_kill(rig: Rig, damage: str) -> None:
 
 @pytest.mark.parametrize("damage", list(DAMAGE))
 @pytest.mark.parametrize("stage", range(1, len(LOOKS)))
-def test_event_is_prepared_and_recovered_from_once(damage: str, stage: int, azure: Azure, make_rig: Callable[..., Any]) -> None:
+def test_event_is_prepared_and_recovered_from_once(
+    damage: str, stage: int, azure: Azure, make_rig: Callable[..., Any]
+) -> None:
     rig = make_rig()
     for hook in ("prepare/10-a", "prepare/20-b", "recover/10-a"):
         rig.hook(hook)
@@ -56,7 +59,9 @@ def test_event_is_prepared_and_recovered_from_once(damage: str, stage: int, azur
 
 @pytest.mark.parametrize("damage", list(DAMAGE))
 @pytest.mark.parametrize("hook", ["prepare/10-a", "recover/10-a"])
-def test_hook_that_runs_while_it_happens_is_taken_over(damage: str, hook: str, azure: Azure, make_rig: Callable[..., Any]) -> None:
+def test_hook_that_runs_while_it_happens_is_taken_over(
+    damage: str, hook: str, azure: Azure, make_rig: Callable[..., Any]
+) -> None:
     rig = make_rig()
     for each in ("prepare/10-a", "recover/10-a"):
         rig.hook(each, HANGS if each == hook else ":")
@@ -75,7 +80,9 @@ def test_hook_that_runs_while_it_happens_is_taken_over(damage: str, hook: str, a
 
 
 @pytest.mark.parametrize("path", ["state", "state/journal.db"])
-def test_history_of_a_removed_journal_goes_on_with_the_latest_events(path: str, azure: Azure, make_rig: Callable[..., Any]) -> None:
+def test_history_of_a_removed_journal_goes_on_with_the_latest_events(
+    path: str, azure: Azure, make_rig: Callable[..., Any]
+) -> None:
     rig = make_rig()
     rig.hook("prepare/10-a")
     for _event in range(3):

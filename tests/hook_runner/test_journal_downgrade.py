@@ -36,7 +36,13 @@ def test_journal_is_read_and_written_by_the_version_before_and_read_again(tmp_pa
     (row,) = older.execute(f"SELECT {RECORD} FROM records WHERE closed_at IS NULL").fetchall()
     (step,) = older.execute(f"SELECT {STEP} FROM steps WHERE record = ?", row[:1]).fetchall()
     other = (row[0] + 10, "e-2", *row[2:-1], row[-1].replace("E-1", "E-2"))
-    left_out = dict(zip(STEP.split(", "), step), id=step[0] + 11, record=other[0], state="skipped", reason="too little time is left (3 s)")
+    left_out = dict(
+        zip(STEP.split(", "), step),
+        id=step[0] + 11,
+        record=other[0],
+        state="skipped",
+        reason="too little time is left (3 s)",
+    )
     late = dict(left_out, id=step[0] + 12, state="timeout", reason="the event may start in 4 s")
     added_steps = ((step[0] + 10, other[0], *step[2:]), tuple(left_out.values()), tuple(late.values()))
     for table, columns, values in (("records", RECORD, other), *(("steps", STEP, values) for values in added_steps)):
@@ -50,6 +56,8 @@ def test_journal_is_read_and_written_by_the_version_before_and_read_again(tmp_pa
     assert said == [] and journal.noted("resource_name") == "vm1"
     assert (kept.approval_error, [each.boot for each in kept.steps]) == ("refused", ["boot 1"])
     assert (added.key, added.approval_error, [(each.boot, each.void, each.cause) for each in added.steps]) == (
-        "e-2", "", [("", "", Cause.NONE), ("", "", Cause.NO_TIME), ("", "", Cause.DEADLINE)]
+        "e-2",
+        "",
+        [("", "", Cause.NONE), ("", "", Cause.NO_TIME), ("", "", Cause.DEADLINE)],
     )
     journal.close()

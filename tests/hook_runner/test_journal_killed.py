@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Iterator, Optional
 
 import pytest
+
 from hook_runner.journal.journal import Journal
 from hook_runner.records import RUNNING, Record
 from journal_children import die, in_child, start_child
@@ -158,7 +159,9 @@ def test_killed_at_any_moment_all_that_was_acknowledged_is_there(tmp_path: Path)
             record = (journal.open_records() or [make_record(IDS[0])])[0]
             assert journal.save(record)
             while True:
-                record.timeline.append(record.timeline[0]._replace(what="number-%d" % len(record.timeline), detail="x" * 3000))
+                record.timeline.append(
+                    record.timeline[0]._replace(what="number-%d" % len(record.timeline), detail="x" * 3000)
+                )
                 assert journal.save(record)
                 os.write(to_parent, b"%8d" % len(record.timeline))
 
@@ -170,7 +173,9 @@ def test_killed_at_any_moment_all_that_was_acknowledged_is_there(tmp_path: Path)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             acknowledged = int((first + told.read())[-8:])
-        found = found_in(path) if round_number % 3 == 0 else None  # and mostly the next process finds what this one left
+        found = (
+            found_in(path) if round_number % 3 == 0 else None
+        )  # and mostly the next process finds what this one left
         if found is not None:
             names = [entry.what for entry in found["timeline"]]
             assert names == ["appeared", *("number-%d" % number for number in range(1, len(names)))]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 import pytest
+
 from hook_runner.journal import journal as journal_module
 from hook_runner.journal.journal import LOOK_EVERY, OWN_KEYS, PATIENCE, PAUSE, Journal
 from hook_runner.journal.record_index import RecordIndex
@@ -74,7 +75,9 @@ def read_anew(path: str) -> list[Record]:
     return records
 
 
-def test_journal_that_was_locked_is_written_by_itself(journal: Journal, clock: Clock, path: str, said: list[str]) -> None:
+def test_journal_that_was_locked_is_written_by_itself(
+    journal: Journal, clock: Clock, path: str, said: list[str]
+) -> None:
     assert (journal.degraded_since, journal.due()) == (None, float("inf"))
     holder = lock(path)
     record = make_record(journal.next_id())
@@ -109,7 +112,9 @@ def test_an_approval_asks_the_journal_once_more(journal: Journal, clock: Clock, 
     assert journal.is_durable()
 
 
-def test_waiting_for_another_program_is_bounded(journal: Journal, clock: Clock, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_another_program_is_bounded(
+    journal: Journal, clock: Clock, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ten seconds of a program that holds the file cost no more than two waits, however often something is saved."""
     waits: list[float] = []
     begin = Journal._begin
@@ -201,7 +206,11 @@ def start_after_a_crash(path: str, clock: Clock, shared_memory: bool) -> None:
         os.unlink(path + "-shm")
     assert in_child(start_again) == -9
     history = Journal.open(path, print).records(10)
-    assert [(each.event.event_id, each.closed_at is None, len(each.steps)) for each in history] == [("E-3", True, 0), ("E-2", False, 1), ("E-1", False, 1)]
+    assert [(each.event.event_id, each.closed_at is None, len(each.steps)) for each in history] == [
+        ("E-3", True, 0),
+        ("E-2", False, 1),
+        ("E-1", False, 1),
+    ]
 
 
 def write(content: bytes, suffix: str = "") -> Callable[[str], None]:
@@ -270,7 +279,9 @@ DAMAGE: dict[str, Callable[[str], None]] = {
 
 
 @pytest.mark.parametrize("damage", list(DAMAGE))
-def test_what_is_known_is_written_into_a_new_file_at_once(damage: str, journal: Journal, clock: Clock, path: str) -> None:
+def test_what_is_known_is_written_into_a_new_file_at_once(
+    damage: str, journal: Journal, clock: Clock, path: str
+) -> None:
     """Also what has not changed since, with all steps and the timeline."""
     records = [make_record(journal.next_id(), "E-%d" % number) for number in range(3)]
     for record in records:
@@ -363,7 +374,9 @@ def test_reading_by_others_is_no_change(journal: Journal, clock: Clock, path: st
     assert journal.files_opened == before == 1
 
 
-def test_file_whose_time_of_change_changes_by_itself_is_not_opened_at_each_save(journal: Journal, clock: Clock, path: str, said: list[str]) -> None:
+def test_file_whose_time_of_change_changes_by_itself_is_not_opened_at_each_save(
+    journal: Journal, clock: Clock, path: str, said: list[str]
+) -> None:
     record = make_record(journal.next_id())
     for number in range(100):
         os.utime(path, ns=(number, number))

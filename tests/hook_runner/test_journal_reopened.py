@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+
 from hook_runner.journal.journal import Journal
 from hook_runner.records import Entry
 from journal_values import add_step, after, close_record, end_step, everything, make_record
@@ -108,9 +109,16 @@ def test_journal_of_another_vm_is_kept_and_forgotten(path: str) -> None:
     highest = journal.next_id()
     journal.set_aside("other-vm", "it is about the VM other")
     aside = path + ".other-vm-20261121T120000Z"
-    assert said == ["the journal %s cannot be used: it is about the VM other; it is kept as %s, and a new one begins with no more"
-                    " than this service still knows" % (path, aside)]  # fmt: skip
-    assert journal.open_records() == [] and journal.noted("vm") == "" and journal.last_of("e-1") is None and journal.last_life("e-1") == 0
+    assert said == [
+        "the journal %s cannot be used: it is about the VM other; it is kept as %s, and a new one begins with no more"
+        " than this service still knows" % (path, aside)
+    ]
+    assert (
+        journal.open_records() == []
+        and journal.noted("vm") == ""
+        and journal.last_of("e-1") is None
+        and journal.last_life("e-1") == 0
+    )
     assert journal.degraded is None and journal.is_known and journal.next_id() > highest
     journal.note("vm", "mine")
     assert journal.save(make_record(journal.next_id(), "mine"))
@@ -123,7 +131,9 @@ def test_journal_of_another_vm_is_kept_and_forgotten(path: str) -> None:
     kept.close()
 
 
-def test_journal_of_another_vm_that_cannot_be_renamed_is_not_read_again(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal_of_another_vm_that_cannot_be_renamed_is_not_read_again(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [0.0]
     said: list[str] = []
     journal = Journal.open(path, said.append, clock=lambda: now[0], wall=lambda: NOON)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from hook_runner.journal.journal import Journal
 from hook_runner.records import Record
 from journal_children import die, fill_up, in_child, on_small_disk, without_room
@@ -78,7 +79,10 @@ def test_record_that_does_not_fit_is_kept_and_written_when_there_is_room(tmp_pat
     def work() -> None:
         said: list[str] = []
         journal = Journal.open(path, said.append)
-        small, large = make_record(journal.next_id(), "small"), make_record(journal.next_id(), "large", resources=("n" * 3_000_000,))
+        small, large = (
+            make_record(journal.next_id(), "small"),
+            make_record(journal.next_id(), "large", resources=("n" * 3_000_000,)),
+        )
         fill_up(filler)
         for number in range(3):
             large.timeline.append(large.timeline[0]._replace(at=after(number)))
@@ -183,5 +187,7 @@ def test_memory_does_not_grow_without_end_while_the_disk_is_full(tmp_path: Path)
         close_record(record)
         assert not journal.save(record)
         journal.prune(5)
-    assert [record.event.event_id for record in journal.records(100)] == ["E-%d" % number for number in range(49, 44, -1)]
+    assert [record.event.event_id for record in journal.records(100)] == [
+        "E-%d" % number for number in range(49, 44, -1)
+    ]
     journal.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+
 from daemon_process import Daemon
 from hook_runner.journal import database
 from hook_runner.journal.journal import Journal
@@ -170,7 +171,9 @@ daemon.JOURNAL_PAUSE, daemon.JOURNAL_MAY_TAKE = 0.1, %r
 """
 
 
-def test_the_start_waits_for_the_journal_and_goes_on_where_it_was(azure: Azure, make_daemon: Callable[..., Daemon]) -> None:
+def test_the_start_waits_for_the_journal_and_goes_on_where_it_was(
+    azure: Azure, make_daemon: Callable[..., Daemon]
+) -> None:
     me = make_daemon()
     me.rig.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
@@ -191,7 +194,9 @@ def test_the_start_waits_for_the_journal_and_goes_on_where_it_was(azure: Azure, 
     assert me.rig.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_events_of_a_journal_that_comes_after_the_start_are_recovered_from_once(azure: Azure, make_daemon: Callable[..., Daemon]) -> None:
+def test_events_of_a_journal_that_comes_after_the_start_are_recovered_from_once(
+    azure: Azure, make_daemon: Callable[..., Daemon]
+) -> None:
     me = make_daemon()
     me.rig.hook("prepare/10-a")
     me.rig.hook("recover/10-a")
@@ -202,7 +207,10 @@ def test_events_of_a_journal_that_comes_after_the_start_are_recovered_from_once(
     azure.cancel(event)
     broken = me.rig.folder / "broken"
     broken.touch()
-    me.start(first=UNREADABLE % (str(broken), 0.3) + "from hook_runner.journal import journal; journal.PAUSE = daemon.WHILE_IDLE = 0.5\n")
+    me.start(
+        first=UNREADABLE % (str(broken), 0.3)
+        + "from hook_runner.journal import journal; journal.PAUSE = daemon.WHILE_IDLE = 0.5\n"
+    )
     assert me.said("cannot be read, so that hooks may run again") == 1 and me.rig.ran() == ["prepare/10-a"]
     broken.unlink()
     me.wait(lambda: me.said("closed: recovered"))

@@ -12,6 +12,7 @@ import struct
 from pathlib import Path
 
 import pytest
+
 from hook_runner import log as log_module
 from hook_runner.log import Log
 from hook_runner.service.systemd import Notifier
@@ -69,9 +70,12 @@ def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("JOURNAL_STREAM", "%d:%d" % (about.st_dev, about.st_ino))
         Log().say("notice", "appeared", azure_event_id="A1", azure_event_status="Scheduled")
         assert fields_of(heard.recv(65536)) == {
-            "MESSAGE": "appeared", "PRIORITY": "5", "SYSLOG_IDENTIFIER": "azure-scheduled-events",
-            "AZURE_EVENT_ID": "A1", "AZURE_EVENT_STATUS": "Scheduled",
-        }  # fmt: skip
+            "MESSAGE": "appeared",
+            "PRIORITY": "5",
+            "SYSLOG_IDENTIFIER": "azure-scheduled-events",
+            "AZURE_EVENT_ID": "A1",
+            "AZURE_EVENT_STATUS": "Scheduled",
+        }
 
 
 def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +95,10 @@ def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, m
             pass
         log.say("info", "again")
         assert 0 < taken < 3000
-        assert [fields_of(heard.recv(65536))["MESSAGE"] for _line in range(2)] == ["%d lines were lost, since nobody took them" % (3000 - taken), "again"]
+        assert [fields_of(heard.recv(65536))["MESSAGE"] for _line in range(2)] == [
+            "%d lines were lost, since nobody took them" % (3000 - taken),
+            "again",
+        ]
 
 
 def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
@@ -122,7 +129,9 @@ def test_a_service_manager_that_does_not_listen_stops_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("stream", ["", "1:2", "nonsense"])
-def test_without_journald_lines_go_to_stderr(stream: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_journald_lines_go_to_stderr(
+    stream: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("JOURNAL_STREAM", stream)
     Log().say("info", "watching")
     assert capsys.readouterr().err == "info    watching\n"
@@ -148,12 +157,17 @@ def test_without_a_service_manager_nothing_happens(address: str) -> None:
     Notifier({"NOTIFY_SOCKET": address}).tell("READY=1")
 
 
-@pytest.mark.parametrize("environment, seconds", [
-    ({"WATCHDOG_USEC": "30000000"}, 30.0),
-    ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}, 30.0),
-    ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}, None),
-    ({"WATCHDOG_USEC": "soon"}, None),
-    ({}, None),
-])  # fmt: skip
-def test_the_watchdog_is_this_process_s_business_only_when_it_says_so(environment: dict[str, str], seconds: float) -> None:
+@pytest.mark.parametrize(
+    "environment, seconds",
+    [
+        ({"WATCHDOG_USEC": "30000000"}, 30.0),
+        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}, 30.0),
+        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}, None),
+        ({"WATCHDOG_USEC": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_the_watchdog_is_this_process_s_business_only_when_it_says_so(
+    environment: dict[str, str], seconds: float
+) -> None:
     assert Notifier(environment).watchdog == seconds

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
+
 from azure_scheduled_events.document import EventDocument
 from effort import Effort, effort
-from hook_runner.lifecycle.engine import Engine
 from hook_runner.journal.journal import Journal
+from hook_runner.lifecycle.engine import Engine
 from hook_runner.reporting.metrics import Metrics
 from hook_runner.reporting.status import as_data, as_text, one_line
 from journal_values import add_step, close_record, end_step, everything, make_event, make_record
@@ -34,7 +35,9 @@ def path(tmp_path: Path) -> str:
 
 def of_others(count: int) -> EventDocument:
     not_before = datetime(2100, 1, 1, tzinfo=timezone.utc)
-    return EventDocument(1, tuple(make_event("E-%d" % number, resources=("vm2",), not_before=not_before) for number in range(count)))
+    return EventDocument(
+        1, tuple(make_event("E-%d" % number, resources=("vm2",), not_before=not_before) for number in range(count))
+    )
 
 
 def engine_of(rig: Rig) -> Engine:
@@ -160,7 +163,9 @@ def test_batch_is_one_transaction_and_ends_with_all_on_disk(path: str) -> None:
     assert questions.asked.count("COMMIT") == 2  # the note, and the records
     journal.close()
     again = Journal.open(path, print)
-    assert [everything(each) for each in again.open_records()] == [everything(each) for each in records] and again.noted("vm") == "vm1"
+    assert [everything(each) for each in again.open_records()] == [
+        everything(each) for each in records
+    ] and again.noted("vm") == "vm1"
     again.close()
 
 

@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+
 from azure_scheduled_events.receipts import DEFAULT_FOLDER, Receipts
-from hook_runner.preflight.report import WARNING, Report
 from hook_runner.preflight.other_handlers import RECENT, check_other_handlers
+from hook_runner.preflight.report import WARNING, Report
 
 ENDPOINT = "http://169.254.169.254"
 

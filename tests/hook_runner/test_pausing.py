@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Callable
 
 import pytest
+
 from daemon_process import Daemon
 from hook_runner.lifecycle.pause import moment
 from rig import Rig
@@ -25,17 +26,20 @@ def pause(me: Rig, seconds: float = 0, reason: str = "") -> None:
     me.engine.pausing.begin("root", me.clock.now() + timedelta(seconds=seconds) if seconds else None, reason)
 
 
-@pytest.mark.parametrize("text, meant", [
-    ("30m", {"seconds": 1800}),
-    ("2h", {"seconds": 7200}),
-    ("90", {"seconds": 90}),
-    ("18:00", {"until": "2026-11-21T18:00:00Z"}),
-    ("12:00", {"until": "2026-11-22T12:00:00Z"}),
-    ("6:05", {"until": "2026-11-22T06:05:00Z"}),
-    ("2026-11-21T18:00:00Z", {"until": "2026-11-21T18:00:00Z"}),
-    ("2026-11-21 18:00", {"until": "2026-11-21T18:00:00Z"}),
-    ("2026-11-21T18:00:00+02:00", {"until": "2026-11-21T16:00:00Z"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, meant",
+    [
+        ("30m", {"seconds": 1800}),
+        ("2h", {"seconds": 7200}),
+        ("90", {"seconds": 90}),
+        ("18:00", {"until": "2026-11-21T18:00:00Z"}),
+        ("12:00", {"until": "2026-11-22T12:00:00Z"}),
+        ("6:05", {"until": "2026-11-22T06:05:00Z"}),
+        ("2026-11-21T18:00:00Z", {"until": "2026-11-21T18:00:00Z"}),
+        ("2026-11-21 18:00", {"until": "2026-11-21T18:00:00Z"}),
+        ("2026-11-21T18:00:00+02:00", {"until": "2026-11-21T16:00:00Z"}),
+    ],
+)
 def test_a_time_is_a_span_a_time_of_day_or_a_date(text: str, meant: dict[str, Any]) -> None:
     assert moment(text, NOON) == meant
 
@@ -182,7 +186,9 @@ def test_the_verbs_pause_and_resume(azure: Azure, make_daemon: MakeDaemon) -> No
     code, data = me.data("pause", "--until", "2h", "--reason", "a change of the cluster")
     assert (code, data["accepted"]) == (0, True)
     code, status = me.data("status")
-    assert code == 1 and status["paused"] == data["paused"] and set(data["paused"]) == {"since", "until", "by", "reason"}
+    assert (
+        code == 1 and status["paused"] == data["paused"] and set(data["paused"]) == {"since", "until", "by", "reason"}
+    )
     assert data["paused"]["reason"] == "a change of the cluster"
     assert me.command("status").stdout.startswith("PAUSED     the daemon is paused by ")
     me.wait(lambda: file.exists() and "azure_scheduled_events_paused 1.0" in file.read_text())

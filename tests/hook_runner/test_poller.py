@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Optional, Union
 
 import pytest
+
 from azure_scheduled_events.document import EventDocument, parse_document
 from azure_scheduled_events.errors import ImdsError, ImdsRefused, ImdsUnreachable
 from hook_runner.service.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
@@ -155,13 +156,25 @@ Says = Callable[[float], Union[EventDocument, Exception]]
 class Moved:
     """A poller without its thread, on a clock that only pauses and slow answers move; the client is `says`, asked at `asked`."""
 
-    def __init__(self, says: Says, doubts: Optional[Callable[[Optional[datetime], float], bool]] = None, takes: float = 0.0) -> None:
+    def __init__(
+        self, says: Says, doubts: Optional[Callable[[Optional[datetime], float], bool]] = None, takes: float = 0.0
+    ) -> None:
         self.now = 0.0
         self.says, self.takes = says, takes
         self.requests_sent = 0
         self.asked: list[float] = []
         self.news: list[News] = []
-        arguments = (self, 1.0, 60, 60, self.news.append, False, doubts or (lambda date, at: False), lambda: self.now, self.sleep)
+        arguments = (
+            self,
+            1.0,
+            60,
+            60,
+            self.news.append,
+            False,
+            doubts or (lambda date, at: False),
+            lambda: self.now,
+            self.sleep,
+        )
         self.poller = Poller(*arguments)  # type: ignore[arg-type]
         self.poller.attentive = False
 
@@ -191,7 +204,16 @@ def error(status: int, **more: Any) -> ImdsRefused:
     return ImdsRefused("answered %d" % status, "http://127.0.0.1", status, **more)
 
 
-TRANSIENT: list[ImdsError] = [ImdsUnreachable("refused"), error(404), error(408), error(410), error(429), error(500), error(503), error(302)]
+TRANSIENT: list[ImdsError] = [
+    ImdsUnreachable("refused"),
+    error(404),
+    error(408),
+    error(410),
+    error(429),
+    error(500),
+    error(503),
+    error(302),
+]
 
 
 @pytest.mark.parametrize("takes", [0.0, 3.0])
@@ -257,5 +279,9 @@ def test_an_error_after_a_doubted_date_does_not_keep_the_document_back() -> None
 
 def test_a_date_that_moves_against_this_host_s_clock_is_delivered() -> None:
     moved = Moved(lambda now: dated(now, 3600 if 9.5 < now < 10.5 else 0)).until(30)
-    ahead = [(each.dates[0][0] - NOON).total_seconds() - each.at for each in moved.news if isinstance(each, Looked) and each.dates[0][0]]
+    ahead = [
+        (each.dates[0][0] - NOON).total_seconds() - each.at
+        for each in moved.news
+        if isinstance(each, Looked) and each.dates[0][0]
+    ]
     assert [round(seconds) for seconds in ahead] == [0, 3600, 0]

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from hook_bench import Bench, marked, until
 from hook_runner.hooks.runs import Result
 from hook_runner.hooks.spawning import KEEPER
@@ -150,7 +151,9 @@ def test_the_keepers_memory_stays_small_under_an_endless_line(bench: Bench) -> N
     assert bench.result().output.endswith("xxx")
 
 
-def test_output_cannot_steer_a_terminal_or_fake_lines_of_the_log(bench: Bench, capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_cannot_steer_a_terminal_or_fake_lines_of_the_log(
+    bench: Bench, capfd: pytest.CaptureFixture[str]
+) -> None:
     result = bench.run(bench.python("os.write(1, b'a\\x1b[31mb\\rc\\x00\\xff\\xc2\\x9b\\td\\n\\xe2\\x80\\xae')\n"))
     assert result.output == "a?[31mb?c?\ufffd?\td\n?"
     assert capfd.readouterr().err == "prepare/10-hook: a?[31mb?c?\ufffd?\td\nprepare/10-hook: ?\n"
@@ -168,7 +171,11 @@ def test_a_log_that_nobody_reads_holds_no_hook_up(bench: Bench) -> None:
     saved = os.dup(2)
     os.dup2(write, 2)
     try:
-        bench.start(bench.hook("head -c 3000000 /dev/zero | tr '\\0' '\\n'; sleep 0.3; i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done\n"))
+        bench.start(
+            bench.hook(
+                "head -c 3000000 /dev/zero | tr '\\0' '\\n'; sleep 0.3; i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done\n"
+            )
+        )
     finally:
         os.dup2(saved, 2)
         os.close(saved)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from hook_bench import LONG, Bench, marked, until
 from hook_runner.hooks import supervisor
 from hook_runner.hooks.processes import is_locked
@@ -36,7 +37,11 @@ def test_what_ignores_term_is_killed_after_its_time(bench: Bench) -> None:
 
 
 def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> None:
-    bench.start(bench.hook("trap 'echo got it' TERM\nsleep 60 & sleep 60 & echo up >%s/up\nwhile :; do wait; done\n" % bench.folder))
+    bench.start(
+        bench.hook(
+            "trap 'echo got it' TERM\nsleep 60 & sleep 60 & echo up >%s/up\nwhile :; do wait; done\n" % bench.folder
+        )
+    )
     bench.wait_for("up")
     began = time.monotonic()
     bench.runs.stop(1, 0.4)
@@ -50,7 +55,9 @@ def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> 
 
 
 def test_a_hook_may_tidy_up_on_term(bench: Bench) -> None:
-    bench.start(bench.hook("trap 'echo tidy; exit 7' TERM\necho up >%s/up\nwhile :; do sleep 0.02; done\n" % bench.folder))
+    bench.start(
+        bench.hook("trap 'echo tidy; exit 7' TERM\necho up >%s/up\nwhile :; do sleep 0.02; done\n" % bench.folder)
+    )
     bench.wait_for("up")
     bench.runs.stop(1)
     result = bench.result()
@@ -101,7 +108,9 @@ def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(bench:
 def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """daemon(3) does it so: the parent ends, and then the child makes a session of its own."""
     script = "import os, sys, time\nif os.fork() == 0:\n  sys.stdin.read()\n  os.setsid()\n  print(os.getpid(), flush=True)\n  time.sleep(60)\n"
-    with subprocess.Popen([sys.executable, "-ISc", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as hook:
+    with subprocess.Popen(
+        [sys.executable, "-ISc", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+    ) as hook:
         assert hook.stdin and hook.stdout
         go, told = hook.stdin, hook.stdout
         os.waitid(os.P_PID, hook.pid, os.WEXITED | os.WNOWAIT)

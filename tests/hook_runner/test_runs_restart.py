@@ -13,6 +13,7 @@ import time
 from typing import Callable
 
 import pytest
+
 from hook_bench import LONG, SOURCES, Bench, marked, until
 from hook_runner.clock import boot_id
 from hook_runner.hooks.processes import is_locked
@@ -47,7 +48,13 @@ def earlier(bench: Bench) -> Earlier:
 
 
 def test_a_hook_outlives_its_daemon_and_the_next_one_gets_its_result(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook("echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\necho done; exit 6\n" % (bench.folder, bench.folder)), wait="up")
+    earlier(
+        bench.hook(
+            "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\necho done; exit 6\n"
+            % (bench.folder, bench.folder)
+        ),
+        wait="up",
+    )
     assert bench.runs.poll() == []
     assert bench.runs.adopt(1)
     assert bench.runs.active() == {1}
@@ -124,7 +131,9 @@ def test_a_number_that_was_given_away_since_is_not_killed(bench: Bench) -> None:
         innocent.wait()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"exit_status": "0", "output": "", "seconds": 0, "error": ""}', "\xff"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"exit_status": "0", "output": "", "seconds": 0, "error": ""}', "\xff"]
+)
 def test_a_result_that_cannot_be_read_is_an_error_and_not_a_success(bench: Bench, text: str) -> None:
     folder = bench.folder / "run/runs/7"
     folder.mkdir(parents=True)
@@ -141,7 +150,9 @@ def test_runs_of_nobody_are_ended_and_removed(bench: Bench, earlier: Earlier) ->
         (bench.folder / "run/runs" / name).mkdir()
     bench.runs.clean({6})
     assert bench.runs.active() == set()
-    until(lambda: bench.runs.poll() == [] and sorted(os.listdir(bench.folder / "run/runs")) == ["6", "other"], "their end")
+    until(
+        lambda: bench.runs.poll() == [] and sorted(os.listdir(bench.folder / "run/runs")) == ["6", "other"], "their end"
+    )
 
 
 def test_a_number_that_a_lost_journal_gives_again_ends_the_old_run_first(bench: Bench, earlier: Earlier) -> None:

@@ -10,6 +10,7 @@ import os
 import select
 
 import pytest
+
 from hook_bench import Bench, Daemon, until
 from hook_runner.hooks.runs import Runs
 from hook_runner.records import Cause

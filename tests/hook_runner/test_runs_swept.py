@@ -11,6 +11,7 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from hook_bench import Bench, marked, until
 from hook_runner.hooks.processes import keeper_of
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
+
 from hook_runner.reporting import history
 from hook_runner.reporting.status import as_text, is_good
 from rig import AFTER_PREPARE, Rig
@@ -194,7 +195,9 @@ def test_t67_the_leader_approves_at_once(azure: Azure, make_rig: MakeRig) -> Non
     assert azure.approvals() == [("vm1", event)]
 
 
-@pytest.mark.parametrize("leader, why", [("self-only", "would release other VMs too"), ("external", "somebody else approves it")])
+@pytest.mark.parametrize(
+    "leader, why", [("self-only", "would release other VMs too"), ("external", "somebody else approves it")]
+)
 def test_others_are_not_released_unless_wanted(azure: Azure, make_rig: MakeRig, leader: str, why: str) -> None:
     me = make_rig(leader=leader)
     me.hook("prepare/10-a")
@@ -221,7 +224,10 @@ def test_t68_a_failed_preparation_approves_nothing_and_is_recovered_from(azure: 
 
 
 def test_t68_a_policy_may_approve_a_failed_preparation(azure: Azure, make_rig: MakeRig) -> None:
-    rule = {"when": {"concerns_me": True}, "do": ["prepare", {"approve": {"when": "after_prepare", "on_failure": "approve"}}]}
+    rule = {
+        "when": {"concerns_me": True},
+        "do": ["prepare", {"approve": {"when": "after_prepare", "on_failure": "approve"}}],
+    }
     me = make_rig(policy={"rules": [rule]})
     me.hook("prepare/10-a", FAILS)
     event = azure.schedule("Reboot")
@@ -264,8 +270,13 @@ def test_an_event_that_is_over_meanwhile_is_not_asked_for_again(azure: Azure, me
 
 
 @pytest.mark.parametrize("change", [{"type": "Redeploy"}, {"source": "User"}, {"duration": 600}])
-def test_an_event_that_changes_before_its_approval_is_judged_again(azure: Azure, make_rig: MakeRig, change: dict[str, object]) -> None:
-    rules = [{"when": {"type": "Freeze", "source": "Platform", "duration": {"lt": 9}}, "do": ["approve"]}, {"when": {}, "do": ["log"]}]
+def test_an_event_that_changes_before_its_approval_is_judged_again(
+    azure: Azure, make_rig: MakeRig, change: dict[str, object]
+) -> None:
+    rules = [
+        {"when": {"type": "Freeze", "source": "Platform", "duration": {"lt": 9}}, "do": ["approve"]},
+        {"when": {}, "do": ["log"]},
+    ]
     me = make_rig(policy={"rules": rules})
     azure.fault("unavailable", method="POST", requests=1)
     event = azure.schedule("Freeze", duration=5)

@@ -10,6 +10,7 @@ import random
 from typing import Callable, Iterator
 
 import pytest
+
 from rig import Rig
 from scripts import HANGS
 from simulated_azure import Azure
@@ -51,14 +52,18 @@ def test_documents_that_alternate_two_by_two_are_one_preparation_and_one_recover
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_documents_at_random_are_one_preparation_one_approval_and_at_most_one_recovery(azure: Azure, me: Rig, seed: int) -> None:
+def test_documents_at_random_are_one_preparation_one_approval_and_at_most_one_recovery(
+    azure: Azure, me: Rig, seed: int
+) -> None:
     choose = random.Random(seed)
     _alternate(azure, me, iter(lambda: choose.random() < 0.5, None), polls=40)
     prepared, approved, recovered = _counts(azure, me)
     assert (prepared, approved) == (1, 1) and recovered <= 1
 
 
-def test_event_that_is_listed_on_after_its_recovery_is_prepared_again_when_the_window_is_over(azure: Azure, me: Rig) -> None:
+def test_event_that_is_listed_on_after_its_recovery_is_prepared_again_when_the_window_is_over(
+    azure: Azure, me: Rig
+) -> None:
     _alternate(azure, me, _pattern(True, True, False, False), polls=6)
     azure.heal()
     me.look(after=58)
@@ -92,7 +97,9 @@ def test_event_that_is_not_approved_yet_is_not_approved_after_its_recovery(azure
     assert me.ran("prepare") == ["prepare/10-a"] * 2 and len(azure.approvals()) == 1
 
 
-def test_event_whose_recovery_another_one_served_is_not_approved_when_it_comes_back(azure: Azure, make_rig: MakeRig) -> None:
+def test_event_whose_recovery_another_one_served_is_not_approved_when_it_comes_back(
+    azure: Azure, make_rig: MakeRig
+) -> None:
     me = make_rig(policy=LATE)
     for stage in ("prepare", "recover"):
         me.hook(stage + "/10-a")
@@ -106,7 +113,9 @@ def test_event_whose_recovery_another_one_served_is_not_approved_when_it_comes_b
     assert len(azure.approvals()) == 2 and len(me.ran("prepare")) == 4
 
 
-def test_event_that_comes_back_during_the_recovery_of_another_one_is_not_approved(azure: Azure, make_rig: MakeRig) -> None:
+def test_event_that_comes_back_during_the_recovery_of_another_one_is_not_approved(
+    azure: Azure, make_rig: MakeRig
+) -> None:
     me = make_rig(policy=LATE)
     me.hook("prepare/10-a")
     me.hook("recover/10-a", HANGS)

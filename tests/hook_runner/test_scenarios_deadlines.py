@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Callable
 
 import pytest
+
 from rig import Rig
 from scripts import ENDS_IN_ITS_OWN_TIME, HANGS, IGNORES_TERM
 from simulated_azure import Azure
@@ -71,7 +72,9 @@ def test_t26_a_later_time_comes_as_the_hook_is_being_ended(azure: Azure, make_ri
     me.hook("prepare/10-a")
     me.release("prepare/10-a", 1)
     me.look(after=1)
-    assert me.steps(event) == [("prepare/10-a", "stopped"), ("prepare/10-a", "ok")] and azure.approvals() == [("vm1", event)]
+    assert me.steps(event) == [("prepare/10-a", "stopped"), ("prepare/10-a", "ok")] and azure.approvals() == [
+        ("vm1", event)
+    ]
 
 
 def test_t26_what_was_left_out_may_be_left_out_often(azure: Azure, make_rig: MakeRig) -> None:
@@ -115,7 +118,9 @@ def test_t45_a_wrong_clock_of_the_host_does_not_matter(azure: Azure, make_rig: M
 
 
 @pytest.mark.parametrize("minutes", [20, -20, 60])
-def test_t45_a_clock_that_is_set_while_a_hook_runs_does_not_matter(azure: Azure, make_rig: MakeRig, minutes: int) -> None:
+def test_t45_a_clock_that_is_set_while_a_hook_runs_does_not_matter(
+    azure: Azure, make_rig: MakeRig, minutes: int
+) -> None:
     me = make_rig()
     me.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", notice=120)

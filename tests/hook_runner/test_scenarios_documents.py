@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import pytest
+
 from rig import AFTER_PREPARE, Rig
 from simulated_azure import Azure
 
@@ -87,7 +88,9 @@ def test_t39_unknown_words_are_never_approved_by_themselves(azure: Azure, me: Ri
 
 
 def test_t40_other_members_orders_and_letter_cases_are_tolerated(azure: Azure, me: Rig) -> None:
-    spelt = azure.entry(EventStatus="sCHEDULED", EventType="reBOOT", EventSource="USER", Resources=["VM1"], Severity={"Of": ["all"]})
+    spelt = azure.entry(
+        EventStatus="sCHEDULED", EventType="reBOOT", EventSource="USER", Resources=["VM1"], Severity={"Of": ["all"]}
+    )
     azure.show(dict(reversed(list(spelt.items()))), Extra=None)
     me.look()
     event = spelt["EventId"]
@@ -98,7 +101,9 @@ def test_t40_other_members_orders_and_letter_cases_are_tolerated(azure: Azure, m
 
 
 @pytest.mark.parametrize("version", ["2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01"])
-def test_t41_without_source_and_duration_the_documented_policy_approves_nothing(azure: Azure, me: Rig, version: str) -> None:
+def test_t41_without_source_and_duration_the_documented_policy_approves_nothing(
+    azure: Azure, me: Rig, version: str
+) -> None:
     me.configure(policy="documented", api_version=version)
     azure.schedule("Reboot", source="User")
     azure.schedule("Freeze", duration=5)

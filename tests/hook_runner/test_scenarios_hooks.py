@@ -9,6 +9,7 @@ import json
 from typing import Callable
 
 import pytest
+
 from rig import Rig
 from scripts import FAILS, HANGS, IGNORES_TERM, KEEPS_INPUT, TALKS, is_alive
 from simulated_azure import Azure
@@ -38,7 +39,9 @@ def test_types_choose_the_hooks(azure: Azure, make_rig: MakeRig) -> None:
 
 
 @pytest.mark.parametrize("reaction, ran, approved", [("continue", 2, False), ("stop", 1, False), ("ignore", 2, True)])
-def test_on_failure_decides_about_the_rest(azure: Azure, make_rig: MakeRig, reaction: str, ran: int, approved: bool) -> None:
+def test_on_failure_decides_about_the_rest(
+    azure: Azure, make_rig: MakeRig, reaction: str, ran: int, approved: bool
+) -> None:
     me = make_rig(hooks={"10-a": {"on_failure": reaction}})
     me.hook("prepare/10-a", FAILS)
     me.hook("prepare/20-b")
@@ -116,7 +119,9 @@ def test_when_started_decides_about_a_preparation_that_still_runs(azure: Azure, 
     assert me.ran()[-1] == "started/10-a" and azure.requests("POST") == []
 
 
-def test_finish_lets_a_preparation_go_on_after_the_start_until_the_end_of_the_event(azure: Azure, make_rig: MakeRig) -> None:
+def test_finish_lets_a_preparation_go_on_after_the_start_until_the_end_of_the_event(
+    azure: Azure, make_rig: MakeRig
+) -> None:
     me = make_rig(when_started="finish")
     me.hook("prepare/10-a", HANGS)
     me.hook("recover/10-a")
@@ -131,7 +136,9 @@ def test_finish_lets_a_preparation_go_on_after_the_start_until_the_end_of_the_ev
 
 
 @pytest.mark.parametrize("which", ["hook", "folder"])
-def test_a_hook_that_others_can_write_is_not_run_and_counts_as_failed(azure: Azure, make_rig: MakeRig, which: str) -> None:
+def test_a_hook_that_others_can_write_is_not_run_and_counts_as_failed(
+    azure: Azure, make_rig: MakeRig, which: str
+) -> None:
     me = make_rig()
     me.hook("prepare/10-a")
     me.hook("prepare/20-b")
@@ -165,7 +172,9 @@ def test_a_hook_is_told_all_by_environment_and_by_stdin(azure: Azure, make_rig: 
     me = make_rig()
     me.hook("recover/10-a", KEEPS_INPUT)
     me.hook("prepare/10-a", KEEPS_INPUT)
-    event = azure.schedule("Reboot", "vm1", "vm2", description="Host server is undergoing maintenance.", source="User", duration=9)
+    event = azure.schedule(
+        "Reboot", "vm1", "vm2", description="Host server is undergoing maintenance.", source="User", duration=9
+    )
     me.look()
     told = json.loads((me.folder / "marks.input.prepare.10-a").read_text())
     assert told["event_id"] == event and told["resources"] == ["vm1", "vm2"] and told["stage"] == "prepare"
@@ -173,13 +182,34 @@ def test_a_hook_is_told_all_by_environment_and_by_stdin(azure: Azure, make_rig: 
     lines = (me.folder / "marks.environment.prepare.10-a").read_text().splitlines()
     found = dict(line.split("=", 1) for line in lines)
     expected = {
-        "EVENT_ID": event, "EVENT_TYPE": "Reboot", "EVENT_STATUS": "Scheduled", "EVENT_SOURCE": "User", "EVENT_RESOURCES": "vm1 vm2",
-        "EVENT_DESCRIPTION": "Host server is undergoing maintenance.", "EVENT_SECONDS_LEFT": "900", "EVENT_DURATION": "9",
-        "EVENT_STAGE": "prepare", "EVENT_OUTCOME": "", "EVENT_RESOURCE": "vm1", "HOOK_SECONDS": "600",
-    }  # fmt: skip
+        "EVENT_ID": event,
+        "EVENT_TYPE": "Reboot",
+        "EVENT_STATUS": "Scheduled",
+        "EVENT_SOURCE": "User",
+        "EVENT_RESOURCES": "vm1 vm2",
+        "EVENT_DESCRIPTION": "Host server is undergoing maintenance.",
+        "EVENT_SECONDS_LEFT": "900",
+        "EVENT_DURATION": "9",
+        "EVENT_STAGE": "prepare",
+        "EVENT_OUTCOME": "",
+        "EVENT_RESOURCE": "vm1",
+        "HOOK_SECONDS": "600",
+    }
     assert expected.items() <= found.items()
     # the shell adds some of its own
-    others = {"EVENT_NOT_BEFORE", "EVENT_FIRST_SEEN", "EVENT_RESOURCE_TYPE", "PATH", "LANG", "HOME", "MARKS", "PWD", "_", "SHLVL", "OLDPWD"}
+    others = {
+        "EVENT_NOT_BEFORE",
+        "EVENT_FIRST_SEEN",
+        "EVENT_RESOURCE_TYPE",
+        "PATH",
+        "LANG",
+        "HOME",
+        "MARKS",
+        "PWD",
+        "_",
+        "SHLVL",
+        "OLDPWD",
+    }
     assert set(found) - set(expected) <= others
     azure.complete(event)
     me.look()
@@ -198,7 +228,11 @@ def test_whatever_names_hold_they_do_no_harm(azure: Azure, make_rig: MakeRig) ->
     variables = (me.folder / "marks.environment.prepare.10-a").read_text().splitlines()
     assert [line for line in variables if "=" not in line] == []
     assert "\x1b" not in me.log.getvalue() and "\x00" not in me.log.getvalue()
-    assert [line for line in me.log.getvalue().splitlines() if line.split()[0] not in ("info", "notice", "warning", "error", "debug")] == []
+    assert [
+        line
+        for line in me.log.getvalue().splitlines()
+        if line.split()[0] not in ("info", "notice", "warning", "error", "debug")
+    ] == []
     assert json.loads((me.folder / "marks.input.prepare.10-a").read_text())["resources"][0] == "vm1"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from rig import Rig
 from scripts import HANGS
 from simulated_azure import Azure
@@ -27,7 +28,9 @@ def copied(source: Rig, target: Rig) -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
-def test_event_is_prepared_after_a_restart_although_imds_does_not_give_the_name(azure: Azure, me: Rig, how: str) -> None:
+def test_event_is_prepared_after_a_restart_although_imds_does_not_give_the_name(
+    azure: Azure, me: Rig, how: str
+) -> None:
     me.look()
     azure.fault("server-error", route="instance")
     event = azure.schedule("Preempt", notice=30, hold=True)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Callable
 
 import pytest
+
 from rig import Rig
 from scripts import HANGS
 from simulated_azure import Azure

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import pytest
+
 from rig import Rig
 from scripts import HANGS
 from simulated_azure import Azure
@@ -40,9 +41,19 @@ def test_t01_prepare_approve_started_recover(azure: Azure, make_rig: MakeRig) ->
     me.look(after=60)
     assert len(me.ran()) == 3 and azure.approvals() == [("vm1", event)] and me.engine.records == []
     assert me.words(event) == [
-        "appeared", "hook-started", "hook-ended", "approval-sent", "approved", "started", "hook-started", "hook-ended",
-        "gone", "hook-started", "hook-ended", "closed",
-    ]  # fmt: skip
+        "appeared",
+        "hook-started",
+        "hook-ended",
+        "approval-sent",
+        "approved",
+        "started",
+        "hook-started",
+        "hook-ended",
+        "gone",
+        "hook-started",
+        "hook-ended",
+        "closed",
+    ]
 
 
 def test_t02_never_approved_it_starts_when_its_time_has_come(azure: Azure, make_rig: MakeRig) -> None:
@@ -67,7 +78,10 @@ def test_t03_cancelled_before_it_started(azure: Azure, make_rig: MakeRig) -> Non
     me.look()
     assert me.ran() == ["prepare/10-a", "recover/10-a"]
     assert me.marks("begin")[-1].outcome == me.record(event).outcome == "cancelled-or-missed"
-    assert "cancelled, or its start was missed" in [entry for entry in me.record(event).timeline if entry.what == "gone"][0].detail
+    assert (
+        "cancelled, or its start was missed"
+        in [entry for entry in me.record(event).timeline if entry.what == "gone"][0].detail
+    )
     assert me.said("error") == 0
 
 
@@ -129,7 +143,9 @@ def test_t15_two_at_once_are_two(azure: Azure, make_rig: MakeRig) -> None:
     other = azure.schedule("Redeploy", "vm2")
     me.look()
     assert [mark.event_id for mark in me.marks("begin")] == [mine] and azure.approvals() == [("vm1", mine)]
-    told = {event["event_id"]: (event["stage"], event["concerns_me"], event["prepared"]) for event in me.status()["events"]}
+    told = {
+        event["event_id"]: (event["stage"], event["concerns_me"], event["prepared"]) for event in me.status()["events"]
+    }
     assert told == {mine: ("prepare", True, "ok"), other: ("watched", False, "none")}
 
 
@@ -188,7 +204,9 @@ def test_t20_approved_but_held_by_other_tenants_is_not_asked_for_again(azure: Az
     assert me.ran() == ["prepare/10-a", "prepare/10-a", "started/10-a"]
 
 
-def test_t21_the_next_one_comes_as_the_last_one_ends_and_one_recovery_serves_both(azure: Azure, make_rig: MakeRig) -> None:
+def test_t21_the_next_one_comes_as_the_last_one_ends_and_one_recovery_serves_both(
+    azure: Azure, make_rig: MakeRig
+) -> None:
     me = with_hooks(make_rig())
     first = azure.schedule("Freeze")
     me.look()
@@ -197,15 +215,21 @@ def test_t21_the_next_one_comes_as_the_last_one_ends_and_one_recovery_serves_bot
     second = azure.schedule("Freeze")
     me.look()
     assert [(mark.hook, mark.event_id) for mark in me.marks("begin")] == [
-        ("prepare/10-a", first), ("started/10-a", first), ("prepare/10-a", second),
-    ]  # fmt: skip
+        ("prepare/10-a", first),
+        ("started/10-a", first),
+        ("prepare/10-a", second),
+    ]
     azure.complete(second)
     me.look(after=1)
     assert me.ran("recover") == ["recover/10-a"] and me.engine.records == []
 
 
 def test_t24_each_terminate_is_approved_by_its_own_vm_only(azure: Azure, make_rig: MakeRig) -> None:
-    own: dict[str, Any] = {"policy": {"rules": [{"name": "own", "when": {"only_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]}}
+    own: dict[str, Any] = {
+        "policy": {
+            "rules": [{"name": "own", "when": {"only_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]
+        }
+    }
     first, second = (with_hooks(make_rig(name, **own)) for name in ("pool_1", "pool_2"))
     one = azure.schedule("Terminate", "pool_1", batch="scale-in")
     two = azure.schedule("Terminate", "pool_2", batch="scale-in")
@@ -220,7 +244,10 @@ def test_t24_each_terminate_is_approved_by_its_own_vm_only(azure: Azure, make_ri
 
 
 def test_t25_a_predicted_failure_waits_for_days_and_through_restarts(azure: Azure, make_rig: MakeRig) -> None:
-    rules = [{"name": "later", "when": {"time_left": {"gt": "2h"}}, "do": ["notify", "hold"]}, {"name": "now", "do": ["prepare", {"approve": "after_prepare"}]}]
+    rules = [
+        {"name": "later", "when": {"time_left": {"gt": "2h"}}, "do": ["notify", "hold"]},
+        {"name": "now", "do": ["prepare", {"approve": "after_prepare"}]},
+    ]
     me = with_hooks(make_rig(policy={"rules": rules}))
     event = azure.schedule("Redeploy", notice="5d")
     me.look()

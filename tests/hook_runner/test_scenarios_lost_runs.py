@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from disk import Disk
 from rig import Rig
 from scripts import HANGS

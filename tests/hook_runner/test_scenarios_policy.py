@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import pytest
+
 from disk import Disk
 from rig import Rig
 from scripts import FAILS, HANGS
@@ -25,8 +26,13 @@ def by_hand(rig: Rig, event: str, force: bool = False, release_others: bool = Fa
     return asked.accepted, asked.text
 
 
-@pytest.mark.parametrize("what, approved", [({"source": "User"}, True), ({"duration": 5}, True), ({"duration": 9}, False), ({"duration": -1}, False)])
-def test_the_documented_policy_approves_what_microsofts_sample_does(azure: Azure, make_rig: MakeRig, what: dict[str, Any], approved: bool) -> None:
+@pytest.mark.parametrize(
+    "what, approved",
+    [({"source": "User"}, True), ({"duration": 5}, True), ({"duration": 9}, False), ({"duration": -1}, False)],
+)
+def test_the_documented_policy_approves_what_microsofts_sample_does(
+    azure: Azure, make_rig: MakeRig, what: dict[str, Any], approved: bool
+) -> None:
     me = make_rig(policy="documented")
     azure.schedule("Freeze", **what)
     me.look()
@@ -34,7 +40,9 @@ def test_the_documented_policy_approves_what_microsofts_sample_does(azure: Azure
 
 
 @pytest.mark.parametrize("body, approved", [(HANGS, False), (FAILS, False), (":", True)])
-def test_documented_policy_approves_after_the_prepare_hooks(azure: Azure, make_rig: MakeRig, body: str, approved: bool) -> None:
+def test_documented_policy_approves_after_the_prepare_hooks(
+    azure: Azure, make_rig: MakeRig, body: str, approved: bool
+) -> None:
     me = make_rig(policy="documented")
     me.hook("prepare/10-a", body)
     azure.schedule("Reboot", source="User", hold=True)
@@ -51,7 +59,9 @@ def test_approved_at_once_is_approved_before_the_preparation_ends(azure: Azure, 
 
 
 def test_approved_at_time_left(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy={"rules": [{"when": {}, "do": ["prepare", {"approve": {"when": "after_prepare", "time_left": "5m"}}]}]})
+    me = make_rig(
+        policy={"rules": [{"when": {}, "do": ["prepare", {"approve": {"when": "after_prepare", "time_left": "5m"}}]}]}
+    )
     event = azure.schedule("Reboot", hold=True)
     me.look()
     me.look(after=599)
@@ -86,7 +96,10 @@ def test_a_gate_is_open_while_its_file_is_there(azure: Azure, make_rig: MakeRig)
 
 
 def test_hold_waits_until_time_left_is_below_and_then_prepares(azure: Azure, make_rig: MakeRig) -> None:
-    rules = [{"when": {"time_left": {"gt": "10m"}}, "do": ["hold", "notify"]}, {"when": {}, "do": ["prepare", {"approve": "after_prepare"}]}]
+    rules = [
+        {"when": {"time_left": {"gt": "10m"}}, "do": ["hold", "notify"]},
+        {"when": {}, "do": ["prepare", {"approve": "after_prepare"}]},
+    ]
     me = make_rig(policy={"rules": rules})
     me.hook("prepare/10-a")
     event = azure.schedule("Reboot")
@@ -200,7 +213,9 @@ def test_a_person_does_not_approve_in_a_dry_run(azure: Azure, make_rig: MakeRig)
     assert azure.requests("POST") == []
 
 
-def test_without_a_journal_nothing_is_approved_that_would_be_forgotten(azure: Azure, make_rig: MakeRig, disk: Disk) -> None:
+def test_without_a_journal_nothing_is_approved_that_would_be_forgotten(
+    azure: Azure, make_rig: MakeRig, disk: Disk
+) -> None:
     me = make_rig()
     me.hook("prepare/10-a")
     me.start()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
+
 from azure_scheduled_events import ImdsRefused
 from hook_runner.reporting.metrics import Metrics
 from hook_runner.reporting.status import as_text, is_good
@@ -19,7 +20,9 @@ MakeRig = Callable[..., Rig]
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_recover_waits_for_all_events_that_prepared_the_same_hook_and_runs_once(azure: Azure, me: Rig, restarted: bool) -> None:
+def test_recover_waits_for_all_events_that_prepared_the_same_hook_and_runs_once(
+    azure: Azure, me: Rig, restarted: bool
+) -> None:
     first, second, third = (azure.schedule("Freeze", hold=True) for _event in range(3))
     me.look()
     assert me.ran() == ["prepare/10-a"] * 3

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from rig import Rig
 from scripts import HANGS
 from simulated_azure import Azure
@@ -26,7 +27,12 @@ def test_t11_a_reboot_during_prepare_runs_the_hook_again_and_loses_no_approval(a
     assert me.ran() == ["prepare/10-a", "prepare/20-b", "prepare/10-a", "prepare/20-b"]
     me.release("prepare/20-b")
     me.look()
-    assert me.steps(event) == [("prepare/10-a", "ok"), ("prepare/20-b", "interrupted"), ("prepare/10-a", "ok"), ("prepare/20-b", "ok")]
+    assert me.steps(event) == [
+        ("prepare/10-a", "ok"),
+        ("prepare/20-b", "interrupted"),
+        ("prepare/10-a", "ok"),
+        ("prepare/20-b", "ok"),
+    ]
     assert azure.approvals() == [("vm1", event)]
 
 
@@ -72,7 +78,9 @@ def test_t12_a_restart_while_started_waits_for_the_end(azure: Azure, me: Rig, ho
 
 
 @pytest.mark.parametrize("seen_started, outcome", [(True, "completed"), (False, "cancelled-or-missed")])
-def test_t13_gone_at_the_first_poll_after_a_reboot_is_recovered_from_once(azure: Azure, me: Rig, seen_started: bool, outcome: str) -> None:
+def test_t13_gone_at_the_first_poll_after_a_reboot_is_recovered_from_once(
+    azure: Azure, me: Rig, seen_started: bool, outcome: str
+) -> None:
     event = azure.schedule("Reboot")
     me.look()
     if seen_started:
@@ -103,7 +111,9 @@ def test_a_journal_that_is_lost_leads_to_no_second_run(azure: Azure, me: Rig) ->
     assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_the_deadline_of_a_hook_that_was_adopted_holds_before_imds_answers(azure: Azure, make_rig: MakeRig, tmp_path: Path) -> None:
+def test_the_deadline_of_a_hook_that_was_adopted_holds_before_imds_answers(
+    azure: Azure, make_rig: MakeRig, tmp_path: Path
+) -> None:
     me = make_rig()
     me.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", notice=60)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import pytest
+
 from rig import Rig
 from scripts import ENDS_IN_ITS_OWN_TIME, FAILS, HANGS
 from simulated_azure import Azure
@@ -52,7 +53,9 @@ def test_a_failure_stays_one_when_the_hook_goes_away(azure: Azure, make_rig: Mak
     assert me.status()["events"][0]["prepared"] == "failed" and azure.approvals() == []
 
 
-def test_what_recovers_from_one_event_does_not_undo_the_preparation_for_the_next(azure: Azure, make_rig: MakeRig) -> None:
+def test_what_recovers_from_one_event_does_not_undo_the_preparation_for_the_next(
+    azure: Azure, make_rig: MakeRig
+) -> None:
     me = make_rig()
     me.hook("prepare/10-drain")
     me.hook("recover/90-undrain", HANGS)
@@ -68,7 +71,9 @@ def test_what_recovers_from_one_event_does_not_undo_the_preparation_for_the_next
     assert me.ran()[-2:] == ["recover/90-undrain", "prepare/10-drain"] and azure.approvals()[-1] == ("vm1", second)
 
 
-def test_without_prepare_hooks_an_event_is_approved_when_the_recovery_from_another_is_over(azure: Azure, make_rig: MakeRig) -> None:
+def test_without_prepare_hooks_an_event_is_approved_when_the_recovery_from_another_is_over(
+    azure: Azure, make_rig: MakeRig
+) -> None:
     me = make_rig()
     me.hook("recover/10-a", HANGS)
     azure.complete(_seen(azure, me, "Freeze"))
@@ -116,7 +121,9 @@ def test_a_shared_recovery_waits_for_every_hook_that_is_being_ended(azure: Azure
 
 
 @pytest.mark.parametrize("body, state", [(FAILS, "failed"), (HANGS, "running")])
-def test_a_shared_recovery_counts_for_both_events_as_it_went(azure: Azure, make_rig: MakeRig, body: str, state: str) -> None:
+def test_a_shared_recovery_counts_for_both_events_as_it_went(
+    azure: Azure, make_rig: MakeRig, body: str, state: str
+) -> None:
     me = make_rig()
     me.hook("recover/10-a", body)
     both = [_seen(azure, me, kind) for kind in ("Freeze", "Reboot")]

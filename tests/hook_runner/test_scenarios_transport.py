@@ -8,15 +8,35 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
+
 from rig import Rig
 from simulated_azure import Azure
 
 MakeRig = Callable[..., Rig]
 
 SICK = (
-    "empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json", "truncated", "truncated-chunked",
-    "server-error", "unavailable", "not-found", "gone", "too-many-requests", "bad-request", "forbidden-html", "redirect", "reset",
-)  # fmt: skip
+    "empty",
+    "html",
+    "not-json",
+    "null",
+    "list",
+    "object",
+    "events-null",
+    "bom",
+    "invalid-utf8",
+    "cut-json",
+    "truncated",
+    "truncated-chunked",
+    "server-error",
+    "unavailable",
+    "not-found",
+    "gone",
+    "too-many-requests",
+    "bad-request",
+    "forbidden-html",
+    "redirect",
+    "reset",
+)
 
 
 def warnings(rig: Rig) -> int:
@@ -98,7 +118,9 @@ def test_t52_an_update_of_imds_is_one_warning_and_no_alarm(azure: Azure, me: Rig
     assert me.health.error == "" and me.ran() == ["prepare/10-a"]
 
 
-@pytest.mark.parametrize("how", [{}, {"retry_after": 4}, {"retry_after": 4, "retry_after_format": "date"}, {"retry_after": 3600}])
+@pytest.mark.parametrize(
+    "how", [{}, {"retry_after": 4}, {"retry_after": 4, "retry_after_format": "date"}, {"retry_after": 3600}]
+)
 def test_t53_a_429_is_backed_off_from_as_it_asks(azure: Azure, me: Rig, how: dict[str, object]) -> None:
     azure.schedule("Reboot", hold=True)
     me.look()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
+
 from rig import Rig
 from scripts import FAILS, HANGS, IGNORES_TERM
 from simulated_azure import Azure
@@ -31,7 +32,11 @@ def test_event_with_the_nearest_deadline_is_prepared_first(azure: Azure, me: Rig
 
 def test_worst_event_is_prepared_first_where_the_deadlines_are_equal(azure: Azure, me: Rig) -> None:
     me.hook("prepare/10-a", HANGS)
-    azure.show(azure.entry(EventType="Freeze", EventId="A-1"), azure.entry(EventType="Preempt", EventId="A-2"), azure.entry(EventId="A-3"))
+    azure.show(
+        azure.entry(EventType="Freeze", EventId="A-1"),
+        azure.entry(EventType="Preempt", EventId="A-2"),
+        azure.entry(EventId="A-3"),
+    )
     me.look()
     assert [mark.event_id for mark in me.marks("begin")] == ["A-2"]
 

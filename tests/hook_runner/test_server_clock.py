@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
-from hook_runner.clock import ServerClock
-from hook_runner.clock import boot_id
+
+from hook_runner.clock import ServerClock, boot_id
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 

@@ -158,7 +158,10 @@ def test_t53_five_requests_a_second_are_never_exceeded(azure: Azure, make_daemon
         azure.schedule("Reboot", hold=True)
     me = make_daemon().start()
     me.wait(lambda: len(azure.approvals()) == 4 and gets(azure) >= 10)
-    statuses = [request["status"] for request in azure.requests("GET") + azure.requests("POST") + azure.requests("GET", "instance")]
+    statuses = [
+        request["status"]
+        for request in azure.requests("GET") + azure.requests("POST") + azure.requests("GET", "instance")
+    ]
     assert set(statuses) <= {200, 304}
 
 
@@ -179,7 +182,9 @@ def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, m
     me.wait(lambda: me.rig.marks("hang"))
     assert me.said("waits up to 15 minutes") == 1
     me.rig.hook("prepare/20-b")
-    me.rig.configure(timeout=9, policy={"name": "other", "rules": [{"when": {}, "do": ["prepare", {"approve": "after_prepare"}]}]})
+    me.rig.configure(
+        timeout=9, policy={"name": "other", "rules": [{"when": {}, "do": ["prepare", {"approve": "after_prepare"}]}]}
+    )
     assert me.process is not None
     me.process.send_signal(signal.SIGHUP)
     me.wait(lambda: me.times("READY=1") == 2)

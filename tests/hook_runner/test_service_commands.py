@@ -13,6 +13,7 @@ import socket
 from typing import Callable
 
 import pytest
+
 from daemon_process import Daemon
 from hook_runner.cli import main, verbs
 from hook_runner.service.control_socket import ask
@@ -104,7 +105,17 @@ def test_history_tells_what_happened(azure: Azure, make_daemon: MakeDaemon, runn
     code, data = me.data("history", event.lower())
     assert code == 0 and event in json.dumps(data) and "speaking of %s" % event in json.dumps(data)
     text = me.command("history", event).stdout
-    for word in ("appeared", "approval-sent", "approved", "started", "gone", "closed", "and of trouble", "exit status 3", "completed"):
+    for word in (
+        "appeared",
+        "approval-sent",
+        "approved",
+        "started",
+        "gone",
+        "closed",
+        "and of trouble",
+        "exit status 3",
+        "completed",
+    ):
         assert word in text, word
     assert me.data("history", "--limit", "1")[0] == 0
     assert me.command("history", "no-such-event").returncode == 4
@@ -138,7 +149,10 @@ def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemo
     me.rig.folder.joinpath("config.yml").write_text('{"intervall": 2}')
     for verb in ("run", "status", "history"):
         done = me.command(verb)
-        assert done.returncode == 78 and "config.yml:1: intervall: unknown key 'intervall'; did you mean interval?" in done.stderr, verb
+        assert (
+            done.returncode == 78
+            and "config.yml:1: intervall: unknown key 'intervall'; did you mean interval?" in done.stderr
+        ), verb
         assert "Traceback" not in done.stderr
 
 
@@ -200,7 +214,9 @@ def test_a_dry_run_of_the_command_approves_nothing(azure: Azure, make_daemon: Ma
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-@pytest.mark.parametrize("key, permitted", [("", ""), ("control_group", "status history approve"), ("status_group", "status history")])
+@pytest.mark.parametrize(
+    "key, permitted", [("", ""), ("control_group", "status history approve"), ("status_group", "status history")]
+)
 def test_who_may_ask_what(azure: Azure, make_daemon: MakeDaemon, key: str, permitted: str) -> None:
     me = make_daemon(**{key: grp.getgrgid(NOBODYS_GROUP).gr_name} if key else {}).start()
     # the way there is open, so that only the socket's own mode is left to refuse
@@ -269,37 +285,67 @@ def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: A
     assert told == [(me.data("history", *limit), me.command("history", *limit).stdout) for limit in limits]
     table = told[0][1].splitlines()
     assert len(table) == 6 and table[0].split()[:2] == ["EVENT", "TYPE"]
-    assert table[5].split("  ") and table[5].startswith(event) and "cancelled-or-missed" in table[5] and "accepted" in table[5]
+    assert (
+        table[5].split("  ")
+        and table[5].startswith(event)
+        and "cancelled-or-missed" in table[5]
+        and "accepted" in table[5]
+    )
     assert "speaking of %s" % event in told[3][1]
     assert me.command("history", "--all", "--limit", "3").returncode == 2
 
 
-@pytest.mark.parametrize("words", [["run"], ["run", "--dry-run"], ["run", "--config", "/x"], ["run", "--config", "/x", "--dry-run"]])
+@pytest.mark.parametrize(
+    "words", [["run"], ["run", "--dry-run"], ["run", "--config", "/x"], ["run", "--config", "/x", "--dry-run"]]
+)
 def test_options_of_run_are_read_as_argparse_reads_them(words: list[str]) -> None:
     plain, full = main.options_of_run(words), verbs.parser().parse_args(words)
     assert plain is not None and (plain.config, plain.dry_run) == (full.config, full.dry_run)
 
 
-@pytest.mark.parametrize("words", [[], ["status"], ["run", "--help"], ["run", "--config"], ["run", "--config=/x"], ["run", "more"]])
+@pytest.mark.parametrize(
+    "words", [[], ["status"], ["run", "--help"], ["run", "--config"], ["run", "--config=/x"], ["run", "more"]]
+)
 def test_other_words_are_left_to_argparse(words: list[str]) -> None:
     assert main.options_of_run(words) is None
 
 
 def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: MakeDaemon) -> None:
-    others = ("argparse", "yaml", "glob", "grp", "subprocess", "dataclasses", "inspect", "azure_scheduled_events.discovery")
+    others = (
+        "argparse",
+        "yaml",
+        "glob",
+        "grp",
+        "subprocess",
+        "dataclasses",
+        "inspect",
+        "azure_scheduled_events.discovery",
+    )
     ours = (
-        "cli.verbs", "reporting.metrics", "reporting.history", "service.history_source", "config.hook_limits", "hooks.units", "hooks.systemd_manager",
-        "hooks.dbus_message", "hooks.supervisor", "preflight",
-    )  # fmt: skip
+        "cli.verbs",
+        "reporting.metrics",
+        "reporting.history",
+        "service.history_source",
+        "config.hook_limits",
+        "hooks.units",
+        "hooks.systemd_manager",
+        "hooks.dbus_message",
+        "hooks.supervisor",
+        "preflight",
+    )
     unneeded = (*others, *("hook_runner." + name for name in ours))
     me = make_daemon()
-    show = "lambda: print('in memory: %%s.' %% sorted(set(sys.modules).intersection(%r)), file=sys.stderr)" % (unneeded,)
+    show = "lambda: print('in memory: %%s.' %% sorted(set(sys.modules).intersection(%r)), file=sys.stderr)" % (
+        unneeded,
+    )
     me.start(first="import atexit, sys\natexit.register(%s)" % show)
     me.stop()
     assert me.said("in memory: [].") == 1
 
 
-def test_history_comes_from_the_file_where_the_daemon_cannot_load_what_it_needs_for_that(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_history_comes_from_the_file_where_the_daemon_cannot_load_what_it_needs_for_that(
+    azure: Azure, make_daemon: MakeDaemon
+) -> None:
     me = make_daemon()
     me.start(first="import sys; sys.modules['hook_runner.service.history_source'] = None")
     event = azure.schedule("Freeze", hold=True)

@@ -12,6 +12,7 @@ import sqlite3
 from typing import Callable
 
 import pytest
+
 from daemon_process import Daemon
 from scripts import HANGS
 from simulated_azure import Azure
@@ -114,8 +115,12 @@ def test_service_ends_when_another_one_took_its_lock(azure: Azure, make_daemon: 
     assert me.data("status")[0] == 0
 
 
-@pytest.mark.parametrize("content", ["", "# all is gone\n", "---\n", None], ids=["no bytes", "comments", "an empty document", "no file"])
-def test_empty_configuration_is_refused_while_an_event_is_in_progress(content: str, azure: Azure, make_daemon: MakeDaemon) -> None:
+@pytest.mark.parametrize(
+    "content", ["", "# all is gone\n", "---\n", None], ids=["no bytes", "comments", "an empty document", "no file"]
+)
+def test_empty_configuration_is_refused_while_an_event_is_in_progress(
+    content: str, azure: Azure, make_daemon: MakeDaemon
+) -> None:
     me = make_daemon()
     me.rig.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
 from daemon_process import Daemon
 from hook_runner.reporting.metrics import Metrics
-from prometheus_client.parser import text_string_to_metric_families
 from scripts import FAILS
 from simulated_azure import Azure
 

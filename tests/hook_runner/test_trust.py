@@ -10,6 +10,7 @@ import struct
 from pathlib import Path
 
 import pytest
+
 from hook_runner.permissions import trusted_owners, untrusted
 
 OWNERS = frozenset({0, os.geteuid()})
@@ -51,7 +52,13 @@ def test_a_sticky_folder_is_not_trusted_where_hooks_lie(home: Path, path: str) -
 
 def test_an_access_list_for_somebody_else_is_seen(home: Path) -> None:
     # u::rwx, u:12345:rw-, g::r--, m::rw-, o::r--
-    entries = ((0x01, 7, 0xFFFFFFFF), (0x02, 6, 12345), (0x04, 4, 0xFFFFFFFF), (0x10, 6, 0xFFFFFFFF), (0x20, 4, 0xFFFFFFFF))
+    entries = (
+        (0x01, 7, 0xFFFFFFFF),
+        (0x02, 6, 12345),
+        (0x04, 4, 0xFFFFFFFF),
+        (0x10, 6, 0xFFFFFFFF),
+        (0x20, 4, 0xFFFFFFFF),
+    )
     access = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
     try:
         os.setxattr(home / "prepare/10-hook", "system.posix_acl_access", access)
@@ -144,5 +151,5 @@ def test_root_and_whoever_runs_this_are_trusted() -> None:
 def test_reasons_can_be_printed_whatever_the_names_hold(home: Path) -> None:
     name = "a\n\x1b[31m\udcff\u202e"
     (home / name).mkdir()
-    text = (untrusted(str(home / name / "x"), str(home), OWNERS) or "")
+    text = untrusted(str(home / name / "x"), str(home), OWNERS) or ""
     assert text.isascii() and text.isprintable()

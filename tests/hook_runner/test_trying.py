@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from daemon_process import PYTHONPATH
 from hook_bench import until
 
@@ -47,7 +48,9 @@ class Site:
 
     def attempt(self, *words: str) -> "subprocess.CompletedProcess[str]":
         command = [*COMMAND, "--config", str(self.config), *words]
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False)
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False
+        )
 
 
 @pytest.fixture
@@ -57,7 +60,10 @@ def site(tmp_path: Path) -> Site:
 
 def test_hook_runs_with_a_made_up_event_and_its_output_is_shown(site: Site) -> None:
     site.configure(environment={"POOL": "blue"})
-    site.hook("prepare/10-a", 'cat >%s/input; echo "$EVENT_TYPE $EVENT_STATUS $EVENT_SECONDS_LEFT $HOOK_SECONDS $POOL"\n' % site.folder)
+    site.hook(
+        "prepare/10-a",
+        'cat >%s/input; echo "$EVENT_TYPE $EVENT_STATUS $EVENT_SECONDS_LEFT $HOOK_SECONDS $POOL"\n' % site.folder,
+    )
     done = site.attempt("10-a", "--type", "Preempt", "--notice", "40s")
     assert done.returncode == 0, done
     given = json.loads((site.folder / "input").read_text())
@@ -67,7 +73,9 @@ def test_hook_runs_with_a_made_up_event_and_its_output_is_shown(site: Site) -> N
     assert sorted(os.listdir(site.folder)) == ["config.yml", "hooks.d", "input"]
 
 
-@pytest.mark.parametrize("stage, expected", [("emergency", "Started -"), ("started", "Started -"), ("recover", "Started completed")])
+@pytest.mark.parametrize(
+    "stage, expected", [("emergency", "Started -"), ("started", "Started -"), ("recover", "Started completed")]
+)
 def test_hook_of_another_stage_gets_what_it_would_get(site: Site, stage: str, expected: str) -> None:
     site.hook(stage + "/10-a", 'echo "$EVENT_STATUS ${EVENT_OUTCOME:--}"\n')
     done = site.attempt(stage + "/10-a", "--json")
@@ -108,7 +116,9 @@ def test_interrupt_ends_the_hook(site: Site) -> None:
     site.configure(kill_after=0.2)
     site.hook("prepare/10-a", "touch %s/up\nsleep 60\n" % site.folder)
     command = [*COMMAND, "--config", str(site.config), "10-a"]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT
+    ) as process:
         until((site.folder / "up").exists, "the hook")
         process.send_signal(signal.SIGINT)
         told, _errors = process.communicate(timeout=60)

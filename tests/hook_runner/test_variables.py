@@ -12,34 +12,91 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+
 from azure_scheduled_events.document import ScheduledEvent, parse_document
-from hook_runner.records import ACCEPTED, SENT, Record
 from hook_runner.hooks.inputs import LONGEST, LONGEST_LIST, hook_input, hook_variables
+from hook_runner.records import ACCEPTED, SENT, Record
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 NASTY = [
-    "\0", "a\0b", "a\nb", "a\r\nb", "\x1b[31m", "\x1b]0;title\x07", "\x7f", "\x85", "\x9b", "\u2028", "\u2029", "\u202e", "\u200b", "\ufeff", "\ud800",
-    "\udfff", "\ud83d\ude00", "x\ud800y", "\U0001f600", "ä" * 9000, "x" * 100000, "\n" * 100000, "$(id)", "`id`", "; rm -rf /", "'", '"', "\\",
-    "../../etc/passwd", "-rf", "a b", "a\tb", "a\u00a0b", "a\u3000b", " ", "", "EVENT_ID=x", "=", "%s%n", "\udcff", "\U0010ffff", "\ue000",
-]  # fmt: skip
+    "\0",
+    "a\0b",
+    "a\nb",
+    "a\r\nb",
+    "\x1b[31m",
+    "\x1b]0;title\x07",
+    "\x7f",
+    "\x85",
+    "\x9b",
+    "\u2028",
+    "\u2029",
+    "\u202e",
+    "\u200b",
+    "\ufeff",
+    "\ud800",
+    "\udfff",
+    "\ud83d\ude00",
+    "x\ud800y",
+    "\U0001f600",
+    "ä" * 9000,
+    "x" * 100000,
+    "\n" * 100000,
+    "$(id)",
+    "`id`",
+    "; rm -rf /",
+    "'",
+    '"',
+    "\\",
+    "../../etc/passwd",
+    "-rf",
+    "a b",
+    "a\tb",
+    "a\u00a0b",
+    "a\u3000b",
+    " ",
+    "",
+    "EVENT_ID=x",
+    "=",
+    "%s%n",
+    "\udcff",
+    "\U0010ffff",
+    "\ue000",
+]
 
 
 def record(**changed: Any) -> Record:
     usual: dict[str, Any] = {
-        "event_id": "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "event_type": "Freeze", "status": "Scheduled", "resources": ("vm_1", "vm_2"),
-        "resource_type": "VirtualMachine", "not_before": NOW + timedelta(seconds=600.7), "description": "Host maintenance", "source": "Platform",
+        "event_id": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
+        "event_type": "Freeze",
+        "status": "Scheduled",
+        "resources": ("vm_1", "vm_2"),
+        "resource_type": "VirtualMachine",
+        "not_before": NOW + timedelta(seconds=600.7),
+        "description": "Host maintenance",
+        "source": "Platform",
         "duration": timedelta(seconds=9),
-    }  # fmt: skip
+    }
     return Record(1, 2, ScheduledEvent(**{**usual, **changed}), NOW - timedelta(minutes=5))
 
 
 def test_the_variables_tell_the_event() -> None:
     assert hook_variables(record(), "prepare", "vm_1", NOW, 595.9) == {
-        "EVENT_ID": "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "EVENT_TYPE": "Freeze", "EVENT_STATUS": "Scheduled", "EVENT_SOURCE": "Platform",
-        "EVENT_RESOURCES": "vm_1 vm_2", "EVENT_RESOURCE_TYPE": "VirtualMachine", "EVENT_DESCRIPTION": "Host maintenance",
-        "EVENT_NOT_BEFORE": "2026-11-21T12:10:00Z", "EVENT_SECONDS_LEFT": "600", "EVENT_DURATION": "9", "EVENT_STAGE": "prepare", "EVENT_OUTCOME": "",
-        "EVENT_RESOURCE": "vm_1", "EVENT_FIRST_SEEN": "2026-11-21T11:55:00Z", "HOOK_SECONDS": "595",
-    }  # fmt: skip
+        "EVENT_ID": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
+        "EVENT_TYPE": "Freeze",
+        "EVENT_STATUS": "Scheduled",
+        "EVENT_SOURCE": "Platform",
+        "EVENT_RESOURCES": "vm_1 vm_2",
+        "EVENT_RESOURCE_TYPE": "VirtualMachine",
+        "EVENT_DESCRIPTION": "Host maintenance",
+        "EVENT_NOT_BEFORE": "2026-11-21T12:10:00Z",
+        "EVENT_SECONDS_LEFT": "600",
+        "EVENT_DURATION": "9",
+        "EVENT_STAGE": "prepare",
+        "EVENT_OUTCOME": "",
+        "EVENT_RESOURCE": "vm_1",
+        "EVENT_FIRST_SEEN": "2026-11-21T11:55:00Z",
+        "HOOK_SECONDS": "595",
+    }
 
 
 def test_stdin_is_the_event_in_the_common_shape_and_the_rest() -> None:
@@ -49,17 +106,38 @@ def test_stdin_is_the_event_in_the_common_shape_and_the_rest() -> None:
     told = hook_input(known, "recover", "vm_1", NOW, 595.9)
     assert told.endswith(b"}\n")
     assert json.loads(told) == {
-        **known.event.as_dict(), "stage": "recover", "outcome": "completed", "resource_name": "vm_1", "seconds_left": 600,
-        "first_seen": "2026-11-21T11:55:00Z", "life": 2, "approved": True, "hook_seconds": 595,
-    }  # fmt: skip
+        **known.event.as_dict(),
+        "stage": "recover",
+        "outcome": "completed",
+        "resource_name": "vm_1",
+        "seconds_left": 600,
+        "first_seen": "2026-11-21T11:55:00Z",
+        "life": 2,
+        "approved": True,
+        "hook_seconds": 595,
+    }
     known.approval = SENT
     assert json.loads(hook_input(known, "recover", "vm_1", NOW, None))["approved"] is False
 
 
 def test_what_is_not_known_is_empty_and_null() -> None:
-    unknown = record(event_type="", status="", resources=(), resource_type=None, not_before=None, description=None, source=None, duration=None)
+    unknown = record(
+        event_type="",
+        status="",
+        resources=(),
+        resource_type=None,
+        not_before=None,
+        description=None,
+        source=None,
+        duration=None,
+    )
     told = hook_variables(unknown, "started", "", NOW, None)
-    assert {name for name, value in told.items() if value} == {"EVENT_ID", "EVENT_SECONDS_LEFT", "EVENT_STAGE", "EVENT_FIRST_SEEN"}
+    assert {name for name, value in told.items() if value} == {
+        "EVENT_ID",
+        "EVENT_SECONDS_LEFT",
+        "EVENT_STAGE",
+        "EVENT_FIRST_SEEN",
+    }
     assert told["EVENT_SECONDS_LEFT"] == "0"
     assert json.loads(hook_input(unknown, "started", "", NOW, None))["hook_seconds"] is None
 
@@ -69,7 +147,9 @@ def is_safe(value: str, longest: int) -> bool:
 
 
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
-@pytest.mark.parametrize("field", ["event_id", "event_type", "status", "source", "resource_type", "description", "resources", "own_name"])
+@pytest.mark.parametrize(
+    "field", ["event_id", "event_type", "status", "source", "resource_type", "description", "resources", "own_name"]
+)
 def test_nasty_texts_are_harmless_in_every_variable(field: str, text: str) -> None:
     changed = {} if field == "own_name" else {field: (text, "vm_2") if field == "resources" else text}
     known = record(**changed)
@@ -81,14 +161,18 @@ def test_nasty_texts_are_harmless_in_every_variable(field: str, text: str) -> No
 
 
 def any_character(chance: random.Random) -> int:
-    return chance.choice((chance.randrange(160), chance.randrange(0x3000), chance.randrange(0xD000, 0xE100), chance.randrange(0x110000)))
+    return chance.choice(
+        (chance.randrange(160), chance.randrange(0x3000), chance.randrange(0xD000, 0xE100), chance.randrange(0x110000))
+    )
 
 
 def test_random_texts_are_harmless_in_every_variable_and_on_stdin() -> None:
     chance = random.Random(7)
     for _turn in range(300):
         texts = ["".join(chr(any_character(chance)) for _place in range(chance.randrange(40))) for _text in range(5)]
-        known = record(event_id=texts[0], event_type=texts[1], resources=tuple(texts), description=texts[2], source=texts[3])
+        known = record(
+            event_id=texts[0], event_type=texts[1], resources=tuple(texts), description=texts[2], source=texts[3]
+        )
         told = hook_variables(known, "prepare", texts[4], NOW, 5)
         assert all(is_safe(value, LONGEST) for value in told.values())
         assert len(told["EVENT_RESOURCES"].split()) == 5
@@ -96,7 +180,9 @@ def test_random_texts_are_harmless_in_every_variable_and_on_stdin() -> None:
 
 
 def test_a_long_list_is_cut_at_its_own_length_and_says_so() -> None:
-    told = hook_variables(record(resources=tuple("vm_%06d" % number for number in range(100000))), "prepare", "vm_1", NOW, 5)
+    told = hook_variables(
+        record(resources=tuple("vm_%06d" % number for number in range(100000))), "prepare", "vm_1", NOW, 5
+    )
     assert len(told["EVENT_RESOURCES"]) == LONGEST_LIST
     assert told["EVENT_RESOURCES"].endswith("...")
     told = hook_variables(record(description="ä" * 9000), "prepare", "vm_1", NOW, 5)
@@ -110,13 +196,25 @@ def test_resources_are_told_apart_by_white_space_whatever_their_names_hold() -> 
 
 def test_the_kernel_takes_the_variables_of_the_worst_event() -> None:
     worst = "\U0001f600" * 100000
-    known = record(event_id=worst, event_type=worst, status=worst, resources=(worst,) * 50, resource_type=worst, description=worst, source=worst)
-    done = subprocess.run(["/usr/bin/env", "-0"], env=hook_variables(known, worst, worst, NOW, 1e9), capture_output=True, check=True)
+    known = record(
+        event_id=worst,
+        event_type=worst,
+        status=worst,
+        resources=(worst,) * 50,
+        resource_type=worst,
+        description=worst,
+        source=worst,
+    )
+    done = subprocess.run(
+        ["/usr/bin/env", "-0"], env=hook_variables(known, worst, worst, NOW, 1e9), capture_output=True, check=True
+    )
     assert done.stdout.count(b"\0") == 15
 
 
 def test_a_document_with_half_characters_reaches_the_hook() -> None:
-    (event,) = parse_document(r'{"Events": [{"EventId": "\ud800", "Resources": ["\udfff"], "Description": "\u0000\u001b"}]}').events
+    (event,) = parse_document(
+        r'{"Events": [{"EventId": "\ud800", "Resources": ["\udfff"], "Description": "\u0000\u001b"}]}'
+    ).events
     known = Record(1, 1, event, NOW)
     assert hook_variables(known, "prepare", "vm", NOW, 5)["EVENT_DESCRIPTION"] == "??"
     assert hook_variables(known, "prepare", "vm", NOW, 5)["EVENT_ID"] == r"\ud800"

@@ -10,12 +10,12 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from hook_runner.reporting import status
-from hook_runner.lifecycle.engine import Engine
-from hook_runner.reporting.imds_health import Health
-from hook_runner.journal.journal import Journal
-from hook_runner.records import Record, Step
 from hook_runner.clock import ServerClock
+from hook_runner.journal.journal import Journal
+from hook_runner.lifecycle.engine import Engine
+from hook_runner.records import Record, Step
+from hook_runner.reporting import status
+from hook_runner.reporting.imds_health import Health
 from scripts import Mark, read_marks
 
 

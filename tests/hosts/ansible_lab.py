@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, Mapping
 
 from ansible_hosts import COLLECTION, Hosts
-
 from hosts.host import Host
 
 HERE = Path(__file__).resolve().parent
 RECAP = re.compile(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
-CHANGED_TASK = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?:[\w.]+ : )?([^\]]+)\] \**\n(?:(?!\nTASK|\nRUNNING HANDLER)[\s\S])*?^changed: ", re.MULTILINE)
+CHANGED_TASK = re.compile(
+    r"^(?:TASK|RUNNING HANDLER) \[(?:[\w.]+ : )?([^\]]+)\] \**\n(?:(?!\nTASK|\nRUNNING HANDLER)[\s\S])*?^changed: ",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ def ansible_on(hosts: Mapping[str, Host], folder: Path) -> Hosts:
 def apply_role(ansible: Hosts, folder: Path, role: str, variables: Mapping[str, Any], *words: str) -> Applied:
     """Apply a role of this collection to all hosts; `words` go on ansible-playbook's command line."""
     playbook = folder / f"apply-{role}.json"
-    playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "roles": [COLLECTION + role]}]), encoding="utf-8")
+    playbook.write_text(
+        json.dumps([{"hosts": "all", "gather_facts": False, "roles": [COLLECTION + role]}]), encoding="utf-8"
+    )
     ran = ansible.playbook(str(playbook), variables, *words)
     return Applied(ran.returncode, ran.stdout + ran.stderr)

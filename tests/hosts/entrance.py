@@ -8,7 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Optional
 
-BARE_ENVIRONMENT = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=dumb")
+BARE_ENVIRONMENT = (
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/root",
+    "LANG=C.UTF-8",
+    "TERM=dumb",
+)
 
 
 class HostIsDown(Exception):
@@ -37,5 +42,16 @@ def way_in(keeper: Path) -> list[str]:
     leader = first_process(keeper)
     if leader is None:
         raise HostIsDown(f"the host of {keeper} does not run")
-    enter = ["nsenter", f"--target={leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--wdns=/root", "--"]
+    enter = [
+        "nsenter",
+        f"--target={leader}",
+        "--mount",
+        "--uts",
+        "--ipc",
+        "--net",
+        "--pid",
+        "--cgroup",
+        "--wdns=/root",
+        "--",
+    ]
     return [*enter, "env", "-i", *BARE_ENVIRONMENT]

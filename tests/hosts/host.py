@@ -63,12 +63,15 @@ class Host:
             new.mkdir(parents=True)
         (changes / "etc" / "hostname").write_text(name + "\n", encoding="utf-8")
         (changes / "etc" / "hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n", encoding="utf-8")
-        (changes / "etc" / "machine-id").write_text(self._machine_id + "\n", encoding="utf-8")  # without it the first boot asks questions
+        (changes / "etc" / "machine-id").write_text(
+            self._machine_id + "\n", encoding="utf-8"
+        )  # without it the first boot asks questions
         layers = f"lowerdir={root},upperdir={changes},workdir={work}"
         subprocess.run(["mount", "-t", "overlay", name, "-o", layers, str(self._merged)], check=True, timeout=30)
 
-    def run(self, command: Sequence[str], *, check: bool = True, given: Optional[str] = None,
-            limit: float = COMMAND_LIMIT) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, command: Sequence[str], *, check: bool = True, given: Optional[str] = None, limit: float = COMMAND_LIMIT
+    ) -> "subprocess.CompletedProcess[str]":
         """Run a command in the host, as root in a bare environment.
 
         Raises:
@@ -76,8 +79,13 @@ class Host:
             subprocess.CalledProcessError: it failed, and `check` was asked for.
         """
         return subprocess.run(
-            [*way_in(self.keeper), *command], input=given, stdin=None if given is not None else subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=limit, check=check,
+            [*way_in(self.keeper), *command],
+            input=given,
+            stdin=None if given is not None else subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=check,
         )
 
     def file(self, path: str) -> Path:
@@ -165,16 +173,37 @@ class Host:
         for group in self._groups:
             group.mkdir(exist_ok=True)
         options = [
-            *("--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={self._merged}", f"--machine={self.name}"),
-            *(f"--uuid={self._machine_id}", f"--network-namespace-path={NAMESPACES / self.name}", "--capability=CAP_NET_ADMIN"),
-            *("--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only", f"--bind={self._ephemeral}:{EPHEMERAL}"),
+            *(
+                "--quiet",
+                "--boot",
+                "--register=no",
+                "--keep-unit",
+                f"--directory={self._merged}",
+                f"--machine={self.name}",
+            ),
+            *(
+                f"--uuid={self._machine_id}",
+                f"--network-namespace-path={NAMESPACES / self.name}",
+                "--capability=CAP_NET_ADMIN",
+            ),
+            *(
+                "--resolv-conf=off",
+                "--timezone=off",
+                "--link-journal=no",
+                "--console=read-only",
+                f"--bind={self._ephemeral}:{EPHEMERAL}",
+            ),
             "--system-call-filter=bpf",  # or IPAddressDeny of units inside does nothing
         ]
         command = ["sh", "-c", JOIN, "join", *map(str, self._groups), "--", "systemd-nspawn", *options]
         for _boot in range(MOST_BOOTS):
             with self.console.open("ab") as console:
                 self._nspawn = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True,
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=console,
+                    stderr=console,
+                    start_new_session=True,
                     env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
                 )
             self.keeper.write_text(str(self._nspawn.pid), encoding="utf-8")

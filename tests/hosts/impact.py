@@ -62,7 +62,13 @@ class Impacts:
         """The key `impact` of a scenario."""
         said: dict[str, Any] = {"timeout": "120s"}
         for (kind, phase), act in ACTS.items():
-            said.setdefault(kind, {})[phase] = [sys.executable, str(Path(__file__).resolve()), str(self._path), act, "${VM_NAME}"]
+            said.setdefault(kind, {})[phase] = [
+                sys.executable,
+                str(Path(__file__).resolve()),
+                str(self._path),
+                act,
+                "${VM_NAME}",
+            ]
         return said
 
     def answer(self, act: str, name: str) -> str:
@@ -78,7 +84,9 @@ class Impacts:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._path.unlink()

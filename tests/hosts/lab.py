@@ -59,7 +59,9 @@ class Lab:
             self._ends = self._ends.pop_all()
         return self
 
-    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
         self._ends.close()
 
     def host(self, name: str, suite: str = rootfs.SUITE) -> Host:
@@ -85,7 +87,9 @@ def reason_against_this_process() -> Optional[str]:
     """Why a lab cannot be made from here; None when it can."""
     if os.getpid() == 1 and os.geteuid() == 0 and sorted(os.listdir("/sys/class/net")) != []:
         return None
-    return "hosts need namespaces of their own: make test-hosts, or the same command after " + " ".join(INTO_A_SPACE[:-1])
+    return "hosts need namespaces of their own: make test-hosts, or the same command after " + " ".join(
+        INTO_A_SPACE[:-1]
+    )
 
 
 def forget_groups(prefix: str) -> None:

@@ -12,7 +12,9 @@ from typing import Callable
 LONGEST = 60.0
 
 
-def until(condition: Callable[[], object], what: str, explain: Callable[[], object] = lambda: "", longest: float = LONGEST) -> None:
+def until(
+    condition: Callable[[], object], what: str, explain: Callable[[], object] = lambda: "", longest: float = LONGEST
+) -> None:
     """Return as soon as the condition holds; AssertionError with `what` and the explanation where it never does."""
     end = time.monotonic() + longest
     while not condition():

@@ -40,7 +40,10 @@ def reason_against() -> Optional[str]:
     except OSError as error:
         return f"needs control groups of its own: {error.strerror}"
     with tempfile.TemporaryDirectory() as folder:
-        return failure("namespaces with overlays and bridges are not allowed here", [*INTO_A_SPACE, "sh", "-c", OVERLAY, "try", folder])
+        return failure(
+            "namespaces with overlays and bridges are not allowed here",
+            [*INTO_A_SPACE, "sh", "-c", OVERLAY, "try", folder],
+        )
 
 
 def reason_against_nspawn(root: Path) -> Optional[str]:
@@ -49,8 +52,20 @@ def reason_against_nspawn(root: Path) -> Optional[str]:
     for group in groups:
         group.mkdir()
     try:
-        nspawn = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--read-only", f"--directory={root}", "--pipe", "true"]
-        return failure("systemd-nspawn does not work here", [*INTO_A_SPACE, "sh", "-c", JOIN, "join", *map(str, groups), "--", *nspawn])
+        nspawn = [
+            "systemd-nspawn",
+            "--quiet",
+            "--register=no",
+            "--keep-unit",
+            "--read-only",
+            f"--directory={root}",
+            "--pipe",
+            "true",
+        ]
+        return failure(
+            "systemd-nspawn does not work here",
+            [*INTO_A_SPACE, "sh", "-c", JOIN, "join", *map(str, groups), "--", *nspawn],
+        )
     finally:
         for group in groups:
             remove_group(group)
@@ -67,7 +82,12 @@ def own_groups(name: str) -> list[Path]:
 
 def failure(what: str, command: Sequence[str]) -> Optional[str]:
     tried = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
         env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
     )
     said = tried.stderr.strip().splitlines() or [f"status {tried.returncode}"]

@@ -32,7 +32,12 @@ PACKAGES = (
 # None of these means anything to a host that boots in half a second and lives for a minute.
 MASKED = (
     *("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer"),
-    *("systemd-firstboot.service", "systemd-networkd-wait-online.service", "console-getty.service", "getty@tty1.service"),
+    *(
+        "systemd-firstboot.service",
+        "systemd-networkd-wait-online.service",
+        "console-getty.service",
+        "getty@tty1.service",
+    ),
 )
 UNREAD = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*")
 RECIPE = (
@@ -78,7 +83,13 @@ def only_one(cache: Path, what: str) -> Iterator[None]:
 
 def sources(suite: str) -> list[str]:
     """The machine's own apt sources, for this suite; none (mmdebstrap then knows its own) where the machine is no Debian."""
-    question = ["apt-get", "indextargets", "--format", "$(ORIGIN) $(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]
+    question = [
+        "apt-get",
+        "indextargets",
+        "--format",
+        "$(ORIGIN) $(SITE) $(RELEASE) $(COMPONENT)",
+        "Created-By: Packages",
+    ]
     answer = subprocess.run(question, check=True, capture_output=True, text=True, timeout=60).stdout
     targets = [line.split() for line in answer.splitlines()]
     own = own_suite()

@@ -14,13 +14,12 @@ from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 import simulator_process
 from ansible_hosts import Hosts
-from simulator_process import Simulator
-
 from hosts.ansible_lab import Applied, ansible_on, apply_role
 from hosts.fabric import IMDS
 from hosts.host import Host
 from hosts.impact import Impacts
 from hosts.patience import until
+from simulator_process import Simulator
 
 SERVICE = "azure-scheduled-events.service"
 COMMAND = "azure-scheduled-events"
@@ -38,7 +37,9 @@ mark ended
 HOOKS = [{"stage": stage, "name": "10-mark", "content": HOOK} for stage in STAGES]
 APPROVE_WHEN_PREPARED = {
     "name": "all of mine",
-    "rules": [{"name": "prepared first", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}],
+    "rules": [
+        {"name": "prepared first", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}
+    ],
 }
 
 
@@ -69,7 +70,13 @@ class Site:
             **variables,
             "config": {"interval": 0.2, "timeout": 5, **variables.get("config", {})},
         }
-        return apply_role(self._ansible, self._folder, "hook_runner", {f"hook_runner_{name}": value for name, value in given.items()}, *words)
+        return apply_role(
+            self._ansible,
+            self._folder,
+            "hook_runner",
+            {f"hook_runner_{name}": value for name, value in given.items()},
+            *words,
+        )
 
     def must_apply(self, *words: str, **variables: Any) -> Applied:
         applied = self.apply(*words, **variables)
@@ -112,7 +119,9 @@ class Site:
         """The last lines of the service, for what a failed test tells."""
         if not self.host.is_up:
             return "the host is down"
-        return self.host.run(["journalctl", "--no-pager", "--lines=60", "--output=cat", f"--unit={SERVICE}"], check=False).stdout
+        return self.host.run(
+            ["journalctl", "--no-pager", "--lines=60", "--output=cat", f"--unit={SERVICE}"], check=False
+        ).stdout
 
     def marks(self, what: str = "", stage: str = "") -> list[Mark]:
         file = self.host.file(MARKS)
@@ -126,7 +135,11 @@ class Site:
         return len(self.marks("ended", stage))
 
     def wait_for(self, what: str, stage: str, times: int = 1) -> None:
-        until(lambda: len(self.marks(what, stage)) >= times, f"{stage} {what} {times} times", lambda: f"{self.marks()}\n{self.said()}")
+        until(
+            lambda: len(self.marks(what, stage)) >= times,
+            f"{stage} {what} {times} times",
+            lambda: f"{self.marks()}\n{self.said()}",
+        )
 
     def hold(self, stage: str) -> None:
         """From now on hooks of this stage do not end."""
@@ -175,7 +188,12 @@ class Azure:
     def fall_ill(self, kind: str) -> None:
         """From now on IMDS is ill, and a request has met that."""
         number = self.simulator.post("/faults", {"kind": kind})["number"]
-        until(lambda: any(fault["number"] == number and fault["seen"] for fault in self.simulator.get("/faults")["faults"]), f"a request that meets {kind}")
+        until(
+            lambda: any(
+                fault["number"] == number and fault["seen"] for fault in self.simulator.get("/faults")["faults"]
+            ),
+            f"a request that meets {kind}",
+        )
 
     def approvals(self, event_id: str) -> int:
         """How many requests to approve this event IMDS has had."""
@@ -188,7 +206,11 @@ class Azure:
         until(lambda: self.approvals(event_id), "it is approved", site.said)
 
     def wait_for_impact(self, name: str, act: str) -> None:
-        until(lambda: (name, act) in self.impacts.happened, f"{name}: {act}", lambda: [line for line in self.log() if line["what"] == "impact-command"])
+        until(
+            lambda: (name, act) in self.impacts.happened,
+            f"{name}: {act}",
+            lambda: [line for line in self.log() if line["what"] == "impact-command"],
+        )
 
     def polls(self) -> int:
         """How many requests came so far."""

@@ -41,7 +41,10 @@ def users(installed: Site) -> None:
 
 def answers(site: Site) -> dict[str, str]:
     """What each user gets from IMDS."""
-    return {user: site.host.run(["runuser", "-u", user, "--", "python3", "-c", ASK]).stdout.strip() for user in ("root", "named", "other")}
+    return {
+        user: site.host.run(["runuser", "-u", user, "--", "python3", "-c", ASK]).stdout.strip()
+        for user in ("root", "named", "other")
+    }
 
 
 ALL = {"root": "200", "named": "200", "other": "200"}
@@ -56,7 +59,7 @@ def test_without_it_any_user_gets_an_answer(site: Site) -> None:
 def test_check_names_the_user_who_would_be_cut_off(site: Site) -> None:
     loop = "import http.client\nwhile True:\n    imds = http.client.HTTPConnection('169.254.169.254', timeout=10)\n"
     loop += "    imds.request('GET', '/metadata/instance?api-version=2021-02-01', headers={'Metadata': 'true'})\n    imds.getresponse().read()\n"
-    asking = f"runuser -u other -- timeout 10 python3 -c \"{loop}\" >/dev/null 2>&1 & {COMMAND} check --offline --imds-users 3; kill $!"
+    asking = f'runuser -u other -- timeout 10 python3 -c "{loop}" >/dev/null 2>&1 & {COMMAND} check --offline --imds-users 3; kill $!'
     said = site.host.run(["bash", "-c", asking], check=False).stdout
     assert "user other (" in said and "hook_runner_restrict_imds cuts it off" in said, said
 
@@ -102,6 +105,8 @@ def test_it_is_lifted_when_it_is_switched_off_and_by_absent(site: Site) -> None:
     assert answers(site) == {**RESTRICTED, "named": "refused"}
     site.must_apply(state="absent")
     assert answers(site) == ALL
-    left = site.host.run(["find", "/etc", "-name", "*azure-scheduled-events*", "-o", "-name", "nftables.service.d"]).stdout
+    left = site.host.run(
+        ["find", "/etc", "-name", "*azure-scheduled-events*", "-o", "-name", "nftables.service.d"]
+    ).stdout
     assert left == "" and TABLE not in site.host.run(["nft", "list", "tables"]).stdout
     assert site.host.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"

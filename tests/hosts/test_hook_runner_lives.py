@@ -58,7 +58,9 @@ def test_reboot(site: Site, azure: Azure) -> None:
     after = site.host.boot_id
     assert before != after
     assert [mark.boot_id for mark in site.marks("ended", "prepare")] == [before] and site.began("prepare") == 1
-    assert [(mark.boot_id, mark.outcome) for mark in site.marks("ended", "recover")] == [(after, "completed")] and site.began("recover") == 1
+    assert [(mark.boot_id, mark.outcome) for mark in site.marks("ended", "recover")] == [
+        (after, "completed")
+    ] and site.began("recover") == 1
     assert azure.approvals(event) == 1
 
 
@@ -102,7 +104,10 @@ def test_cancellation(site: Site, azure: Azure) -> None:
     azure.wait_for_approval(event, site)
     azure.simulator.post(f"/events/{event}/cancel")
     site.wait_for("ended", "recover")
-    assert [(mark.stage, mark.outcome) for mark in site.marks("ended")] == [("prepare", "-"), ("recover", "cancelled-or-missed")]
+    assert [(mark.stage, mark.outcome) for mark in site.marks("ended")] == [
+        ("prepare", "-"),
+        ("recover", "cancelled-or-missed"),
+    ]
 
 
 def test_preparation_that_takes_too_long_is_ended_by_the_start(site: Site, azure: Azure) -> None:
@@ -131,7 +136,12 @@ def test_host_goes_down_while_it_prepares(site: Site, azure: Azure, way: object)
     azure.wait_for_impact(VM, "reboot")
     site.wait_for("ended", "started")
     over(site, azure)
-    assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (2, 1, 1, 1), site.said()
+    assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (
+        2,
+        1,
+        1,
+        1,
+    ), site.said()
 
 
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
@@ -181,7 +191,11 @@ def test_history_tells_the_story(site: Site, azure: Azure) -> None:
     site.wait_for("ended", "started")
     over(site, azure)
     shown = site.host.run(["azure-scheduled-events", "history", event]).stdout
-    assert [word for word in ("Reboot", "prepare/10-mark", "started/10-mark", "recover/10-mark", "completed") if word not in shown] == [], shown
+    assert [
+        word
+        for word in ("Reboot", "prepare/10-mark", "started/10-mark", "recover/10-mark", "completed")
+        if word not in shown
+    ] == [], shown
 
 
 def down_and_up(host: Host, way: object) -> None:

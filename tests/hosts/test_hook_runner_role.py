@@ -24,7 +24,11 @@ JOURNAL = "/var/lib/azure-scheduled-events"
 HOOKS_FOLDER = "/etc/azure-scheduled-events/hooks.d"
 GROUP = "azure-scheduled-events"
 STATUS_GROUP = "azure-scheduled-events-status"
-NEW_CONFIGURATION, NEW_PACKAGE, PLACED = ["Lay out the configuration"], "Look for what is new in the package", "Put it in its place"
+NEW_CONFIGURATION, NEW_PACKAGE, PLACED = (
+    ["Lay out the configuration"],
+    "Look for what is new in the package",
+    "Put it in its place",
+)
 RESTART, RELOAD = "Restart the hook runner", "Reload the hook runner"
 # two are enough here
 HOOKS = [hook for hook in ALL_HOOKS if hook["stage"] in ("prepare", "recover")]
@@ -46,7 +50,9 @@ def changed(hooks: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def installed(site: Site) -> list[str]:
-    found = site.host.run(["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]).stdout.split()
+    found = site.host.run(
+        ["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]
+    ).stdout.split()
     return sorted(found)
 
 
@@ -76,10 +82,17 @@ def test_second_run_changes_nothing(site: Site) -> None:
 
 
 def test_package_is_what_the_collection_has_and_no_more(site: Site) -> None:
-    laid = site.host.run(["find", LIBRARY, "-type", "f", "-not", "-path", "*/__pycache__/*", "-printf", "%P %m %u\n"]).stdout.splitlines()
+    laid = site.host.run(
+        ["find", LIBRARY, "-type", "f", "-not", "-path", "*/__pycache__/*", "-printf", "%P %m %u\n"]
+    ).stdout.splitlines()
     repository = README.parents[2]
-    folders = (repository / "roles/hook_runner/files/hook_runner", repository / "plugins/module_utils/azure_scheduled_events")
-    assert sorted(laid) == sorted(f"{file.relative_to(folder.parent)} 644 root" for folder in folders for file in folder.rglob("*.py"))
+    folders = (
+        repository / "roles/hook_runner/files/hook_runner",
+        repository / "plugins/module_utils/azure_scheduled_events",
+    )
+    assert sorted(laid) == sorted(
+        f"{file.relative_to(folder.parent)} 644 root" for folder in folders for file in folder.rglob("*.py")
+    )
 
 
 def test_unit_is_understood_by_systemd(site: Site) -> None:
@@ -108,17 +121,33 @@ def test_check_mode_shows_what_would_change(site: Site) -> None:
     assert not [path for path in installed(site) if path.startswith("/etc/azure-scheduled-events.")]
 
 
-@pytest.mark.parametrize("variables, said", [
-    ({"config": {"intervall": 1}}, ["/etc/azure-scheduled-events/config.yml:", "intervall", "did you mean interval?"]),
-    ({"hooks": [{"stage": "prepare", "name": "10-mark", "content": "#!/no/such/shell\n"}]}, [f"{HOOKS_FOLDER}/prepare/10-mark", "/no/such/shell"]),
-    ({"hooks": [{"stage": "prepair", "name": "10-mark", "content": HOOK}]}, ["must be one of: prepare, emergency, started, recover, got: prepair"]),
-    ({"hooks": [{"stage": "prepare", "name": "../10", "content": HOOK}]}, ["a name such as 10-drain"]),
-    ({"hooks": [{"stage": "prepare", "name": "10-mark"}]}, ["Give each hook one of src"]),
-    ({"python": "/usr/bin/python2"}, ["python2"]),
-])
-def test_what_cannot_be_is_refused_and_the_service_goes_on(site: Site, variables: dict[str, Any], said: list[str]) -> None:
+@pytest.mark.parametrize(
+    "variables, said",
+    [
+        (
+            {"config": {"intervall": 1}},
+            ["/etc/azure-scheduled-events/config.yml:", "intervall", "did you mean interval?"],
+        ),
+        (
+            {"hooks": [{"stage": "prepare", "name": "10-mark", "content": "#!/no/such/shell\n"}]},
+            [f"{HOOKS_FOLDER}/prepare/10-mark", "/no/such/shell"],
+        ),
+        (
+            {"hooks": [{"stage": "prepair", "name": "10-mark", "content": HOOK}]},
+            ["must be one of: prepare, emergency, started, recover, got: prepair"],
+        ),
+        ({"hooks": [{"stage": "prepare", "name": "../10", "content": HOOK}]}, ["a name such as 10-drain"]),
+        ({"hooks": [{"stage": "prepare", "name": "10-mark"}]}, ["Give each hook one of src"]),
+        ({"python": "/usr/bin/python2"}, ["python2"]),
+    ],
+)
+def test_what_cannot_be_is_refused_and_the_service_goes_on(
+    site: Site, variables: dict[str, Any], said: list[str]
+) -> None:
     def state() -> tuple[str, str]:
-        sums = site.host.run(["sh", "-c", "find /etc/azure* /usr/local/lib/azure* /etc/systemd/system -type f | sort | xargs sha256sum"]).stdout
+        sums = site.host.run(
+            ["sh", "-c", "find /etc/azure* /usr/local/lib/azure* /etc/systemd/system -type f | sort | xargs sha256sum"]
+        ).stdout
         return site.process(), sums
 
     before = state()
@@ -173,20 +202,31 @@ def test_reload_that_is_always_lost_fails_the_role(site: Site) -> None:
 
 def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
     role = README.parent
-    daemon = re.search(r"FIXED = \(([^)]*)\)", (role / "files/hook_runner/service/daemon.py").read_text(encoding="utf-8"))
+    daemon = re.search(
+        r"FIXED = \(([^)]*)\)", (role / "files/hook_runner/service/daemon.py").read_text(encoding="utf-8")
+    )
     known = yaml.safe_load((role / "vars/main.yml").read_text(encoding="utf-8"))["hook_runner__fixed_keys"]
     assert daemon is not None and sorted(known) == sorted(re.findall(r'"(\w+)"', daemon[1]))
 
 
 def test_upgrade_restarts_and_keeps_journal_and_hooks(site: Site) -> None:
-    site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py; touch {LIBRARY}/hook_runner/removed.py {JOURNAL}/mine"])
+    site.host.run(
+        [
+            "sh",
+            "-c",
+            f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py; touch {LIBRARY}/hook_runner/removed.py {JOURNAL}/mine",
+        ]
+    )
     site.host.run(["install", "-m", "0755", "/bin/true", f"{HOOKS_FOLDER}/recover/90-of-an-administrator"])
     process = site.process()
     upgraded = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
     assert upgraded.changed_tasks == [NEW_PACKAGE, PLACED, RESTART], upgraded.text
     until(lambda: site.process() not in (process, "0"), "it is started again", site.said)
     kept = (f"{JOURNAL}/mine", f"{JOURNAL}/journal.db", f"{HOOKS_FOLDER}/recover/90-of-an-administrator")
-    assert [site.host.run(["test", "-e", file], check=False).returncode for file in (*kept, f"{LIBRARY}/hook_runner/removed.py")] == [0, 0, 0, 1]
+    assert [
+        site.host.run(["test", "-e", file], check=False).returncode
+        for file in (*kept, f"{LIBRARY}/hook_runner/removed.py")
+    ] == [0, 0, 0, 1]
 
 
 def test_hooks_of_others_are_removed_when_asked_for(site: Site) -> None:
@@ -202,7 +242,12 @@ def test_hooks_come_from_files_templates_and_text(site: Site, tmp_path: Path) ->
     (tmp_path / "hook.j2").write_text("#!/bin/sh\necho {{ 6 * 7 }}\n")
     hooks = [
         {"stage": "prepare", "name": "20-file", "src": str(tmp_path / "program")},
-        {"stage": "prepare", "name": "30-template", "template": str(tmp_path / "hook.j2"), "settings": {"timeout": "90s"}},
+        {
+            "stage": "prepare",
+            "name": "30-template",
+            "template": str(tmp_path / "hook.j2"),
+            "settings": {"timeout": "90s"},
+        },
         {"stage": "prepare", "name": "10-mark", "state": "absent"},
         *HOOKS[1:],
     ]
@@ -229,7 +274,10 @@ def test_only_root_and_the_groups_may_ask_and_approve(site: Site) -> None:
     assert tried("monitor") == [0, 0, 77]
     assert tried("stranger") == [77, 77, 77]
     found = site.host.run(["find", JOURNAL, "-printf", "%f %m %u\n"]).stdout.splitlines()
-    assert {line for line in found if "mine" not in line} >= {"azure-scheduled-events 700 root", "journal.db 600 root"}, found
+    assert {line for line in found if "mine" not in line} >= {
+        "azure-scheduled-events 700 root",
+        "journal.db 600 root",
+    }, found
 
 
 def test_sick_imds_does_not_hold_up_the_role(site: Site, azure: Azure) -> None:
@@ -249,7 +297,9 @@ def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: Site, az
     given = {"unit_overrides": "[Service]\nNice=5", "hook_unit_overrides": re.sub(r"(?m)^  ", "", recipe[1])}
     tight = site.must_apply(group=GROUP, **given)
     made = "Make the folder of what holds for the units of hooks"
-    assert tight.changed_tasks[-4:] == ["Tell the service besides", made, "Describe the units of hooks", RESTART], tight.text
+    assert tight.changed_tasks[-4:] == ["Tell the service besides", made, "Describe the units of hooks", RESTART], (
+        tight.text
+    )
     until(site.watches, "it watches", site.said)
     assert site.unit("Nice") == "5"
     hook = f"{HOOKS_FOLDER}/prepare/50-asks"
@@ -265,7 +315,12 @@ def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: Site, az
 def test_sandbox_can_be_left_out(site: Site) -> None:
     told = re.search(r"and (\d+\.\d) without that", README.read_text(encoding="utf-8"))
     loose = site.must_apply(group=GROUP, hardening=False)
-    assert loose.changed_tasks == ["Describe the service", "Tell the service nothing besides", "Leave the units of hooks as they are", RESTART], loose.text
+    assert loose.changed_tasks == [
+        "Describe the service",
+        "Tell the service nothing besides",
+        "Leave the units of hooks as they are",
+        RESTART,
+    ], loose.text
     until(site.watches, "it watches without", site.said)
     assert told is not None and exposure(site) == told[1]
 
@@ -281,7 +336,10 @@ def test_absent_leaves_the_journal_only(site: Site) -> None:
     gone = site.must_apply(state="absent")
     assert installed(site) == [JOURNAL], gone.text
     assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
-    assert [site.host.run(["getent", "group", each], check=False).returncode for each in (GROUP, STATUS_GROUP)] == [2, 2]
+    assert [site.host.run(["getent", "group", each], check=False).returncode for each in (GROUP, STATUS_GROUP)] == [
+        2,
+        2,
+    ]
     assert site.host.run(["pgrep", "--full", LIBRARY], check=False).stdout == ""
 
 

@@ -36,7 +36,9 @@ def goes_on_to_its_end(site: Site, azure: Azure, event: str) -> None:
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
     until(site.knows_of_nothing, "it is closed", site.said)
-    assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, site.marks()
+    assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, (
+        site.marks()
+    )
     assert azure.approvals(event) == 1
 
 
@@ -45,10 +47,14 @@ def hook_process(site: Site) -> str:
     return site.host.run(["pgrep", "--oldest", "--full", "hooks.d/prepare/10-mark"]).stdout
 
 
-@pytest.mark.parametrize("how", [
-    ["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE],
-    ["systemctl", "restart", SERVICE],
-], ids=["killed", "restarted"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        ["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE],
+        ["systemctl", "restart", SERVICE],
+    ],
+    ids=["killed", "restarted"],
+)
 def test_hook_outlives_the_daemon_and_is_counted_once(site: Site, azure: Azure, how: list[str]) -> None:
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
@@ -67,7 +73,10 @@ def test_hook_that_ends_while_no_daemon_runs_is_counted(site: Site, azure: Azure
     site.host.run(["systemctl", "stop", SERVICE])
     site.let_go("prepare")
     site.wait_for("ended", "prepare")
-    until(lambda: site.host.run(["pgrep", "--full", "supervisor.py"], check=False).returncode == 1, "its keeper has ended too")
+    until(
+        lambda: site.host.run(["pgrep", "--full", "supervisor.py"], check=False).returncode == 1,
+        "its keeper has ended too",
+    )
     site.host.run(["systemctl", "start", SERVICE])
     goes_on_to_its_end(site, azure, event)
 

@@ -66,13 +66,20 @@ def test_unit_has_the_limits_of_its_hook_and_what_holds_for_all_hooks(site: Site
     site.host.file(OF_ALL_HOOKS).mkdir(parents=True)
     site.host.file(f"{OF_ALL_HOOKS}/test.conf").write_text("[Service]\nProtectClock=yes\n", encoding="utf-8")
     site.host.run(["systemctl", "daemon-reload"])
-    site.configure(hooks={"prepare/10-mark": {"unit": {"MemoryMax": "1G", "TasksMax": 50, "CPUQuota": "50%"}}}, kill_after=2)
+    site.configure(
+        hooks={"prepare/10-mark": {"unit": {"MemoryMax": "1G", "TasksMax": 50, "CPUQuota": "50%"}}}, kill_after=2
+    )
     site.hold("prepare")
     azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
     (unit,) = units(site)
     assert unit.startswith("azure-scheduled-events-hook-prepare-10-mark-")
-    assert shown(site, unit, "MemoryMax", "TasksMax", "CPUQuotaPerSecUSec", "ProtectClock") == [str(1 << 30), "50", "500ms", "yes"]
+    assert shown(site, unit, "MemoryMax", "TasksMax", "CPUQuotaPerSecUSec", "ProtectClock") == [
+        str(1 << 30),
+        "50",
+        "500ms",
+        "yes",
+    ]
     assert shown(site, unit, "KillMode", "OOMPolicy", "TimeoutStopUSec") == ["mixed", "continue", "6s"]
     # nothing of the daemon's own sandbox
     assert shown(site, unit, "ProtectSystem", "NoNewPrivileges") == ["no", "no"]
@@ -133,7 +140,11 @@ def test_daemon_that_is_killed_before_a_unit_has_begun_runs_the_hook_once(site: 
     keeper.write_text(whole.replace("import marshal\n", WAITS, 1), encoding="utf-8")
     site.hold("unit")
     event = azure.announce("Freeze", VM, duration=0)
-    until(lambda: site.host.run(["test", "-e", "/run/asked"], check=False).returncode == 0, "its process is there", site.said)
+    until(
+        lambda: site.host.run(["test", "-e", "/run/asked"], check=False).returncode == 0,
+        "its process is there",
+        site.said,
+    )
     process = site.process()
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
     until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.said)
@@ -148,7 +159,10 @@ def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: Site) -> None
     before = json.dumps(site.history())
     tried = site.host.run([COMMAND, "try", "10-mark", "--type", "Redeploy"])
     assert "prepare/10-mark" in tried.stdout
-    assert [(mark.what, mark.stage, mark.type) for mark in site.marks()] == [("began", "prepare", "Redeploy"), ("ended", "prepare", "Redeploy")]
+    assert [(mark.what, mark.stage, mark.type) for mark in site.marks()] == [
+        ("began", "prepare", "Redeploy"),
+        ("ended", "prepare", "Redeploy"),
+    ]
     assert json.dumps(site.history()) == before and units(site) == []
     write_hook(site, "recover/20-fails", "#!/bin/sh\ncat /proc/self/cgroup\nexit 3\n")
     failed = site.host.run([COMMAND, "try", "recover/20-fails", "--type", "Reboot"], check=False)

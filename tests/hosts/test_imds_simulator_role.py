@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_hosts import Hosts
 
+from ansible_hosts import Hosts
 from hosts.ansible_lab import Applied, ansible_on, apply_role
 from hosts.fabric import IMDS
 from hosts.host import Host
@@ -120,11 +120,17 @@ def test_bad_scenario_is_refused_with_its_line_and_the_service_goes_on(site: Sit
     assert site.descriptions(endpoint=ENDPOINT) == ["first scenario"]
 
 
-@pytest.mark.parametrize("variables, said", [
-    ({"state": "running"}, "value of imds_simulator_state must be one of: present, absent, got: running"),
-    ({"scenario": "live-migration", "vm": "vm1", "scenario_content": {"title": "two"}}, "Give one of imds_simulator_scenario (a shipped name)"),
-    ({"scenario": "life-migration"}, "life-migration: no such file, and no shipped scenario of that name"),
-])
+@pytest.mark.parametrize(
+    "variables, said",
+    [
+        ({"state": "running"}, "value of imds_simulator_state must be one of: present, absent, got: running"),
+        (
+            {"scenario": "live-migration", "vm": "vm1", "scenario_content": {"title": "two"}},
+            "Give one of imds_simulator_scenario (a shipped name)",
+        ),
+        ({"scenario": "life-migration"}, "life-migration: no such file, and no shipped scenario of that name"),
+    ],
+)
 def test_what_cannot_be_is_said_and_the_service_goes_on(site: Site, variables: dict[str, Any], said: str) -> None:
     process = site.process()
     refused = site.apply(**variables)
@@ -143,7 +149,11 @@ def test_changed_scenario_restarts(site: Site) -> None:
 
 def test_true_address_is_taken(site: Site) -> None:
     changed = site.apply(content=SCENARIO.replace("first", "second"), alias_address=True, listen=f"{IMDS}:80")
-    assert changed.changed_tasks == ["Describe the service", "Stop the simulator as it was described before", "Start the simulator"], changed.text
+    assert changed.changed_tasks == [
+        "Describe the service",
+        "Stop the simulator as it was described before",
+        "Start the simulator",
+    ], changed.text
     assert site.has_true_address()
     assert site.descriptions() == ["second scenario"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-import simulator_process
 
+import simulator_process
 from hosts.entrance import HostIsDown
 from hosts.fabric import IMDS
 from hosts.host import EPHEMERAL, Host
@@ -47,7 +47,9 @@ def test_services_are_all_up(vm2: Host) -> None:
     assert vm2.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
 
 
-@pytest.mark.parametrize("ways", [[Host.reboot], [Host.power_off, Host.boot], [Host.crash, Host.boot]], ids=["reboot", "power off", "crash"])
+@pytest.mark.parametrize(
+    "ways", [[Host.reboot], [Host.power_off, Host.boot], [Host.crash, Host.boot]], ids=["reboot", "power off", "crash"]
+)
 def test_files_outlive_a_restart_and_memory_does_not(vm2: Host, ways: list[Callable[[Host], None]]) -> None:
     before = vm2.boot_id
     vm2.run(["sh", "-c", "echo kept >/var/lib/kept; echo lost >/run/lost"])

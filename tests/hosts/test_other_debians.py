@@ -47,7 +47,9 @@ def test_reboot(site: Site, azure: Azure) -> None:
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
     assert [mark.boot_id for mark in site.marks("ended", "prepare")] == [before] and site.began("prepare") == 1
-    assert [(mark.boot_id, mark.outcome) for mark in site.marks("ended", "recover")] == [(site.host.boot_id, "completed")]
+    assert [(mark.boot_id, mark.outcome) for mark in site.marks("ended", "recover")] == [
+        (site.host.boot_id, "completed")
+    ]
     assert (site.began("recover"), azure.approvals(event)) == (1, 1)
 
 
@@ -70,6 +72,10 @@ def test_absent_leaves_nothing_but_the_journal_and_ends_hooks_that_run(site: Sit
     azure.advance(START)
     site.wait_for("began", "started")
     site.must_apply(state="absent")
-    until(lambda: site.host.run(["pgrep", "--full", "supervisor.py|hooks.d"], check=False).returncode == 1, "no hook runs")
-    found = site.host.run(["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]).stdout.split()
+    until(
+        lambda: site.host.run(["pgrep", "--full", "supervisor.py|hooks.d"], check=False).returncode == 1, "no hook runs"
+    )
+    found = site.host.run(
+        ["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]
+    ).stdout.split()
     assert found == ["/var/lib/azure-scheduled-events"]

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
-import simulator_process
 from maintenance_fleet import MANUAL, PAIR, TRIO
+
+import simulator_process
 from simulator_process import Simulator
 
 

@@ -53,22 +53,33 @@ class Fleet:
         more: variables of further hosts, by name.
     """
 
-    def __init__(self, azure: Simulator, folder: Path, names: tuple[str, ...] = ("vm1", "vm2"), **more: dict[str, Any]) -> None:
+    def __init__(
+        self, azure: Simulator, folder: Path, names: tuple[str, ...] = ("vm1", "vm2"), **more: dict[str, Any]
+    ) -> None:
         self.azure = azure
         self.folder = folder
         self.hosts = Hosts(folder, {**{name: variables(azure, folder, name) for name in names}, **more})
 
     @classmethod
-    def over_breaking_ssh(cls, azure: Simulator, folder: Path, down: Path, patience: Optional[dict[str, int]] = None) -> Fleet:
+    def over_breaking_ssh(
+        cls, azure: Simulator, folder: Path, down: Path, patience: Optional[dict[str, int]] = None
+    ) -> Fleet:
         """A fleet whose connections fail as the files in the folder ``down`` say, see breaking_ssh.py.
 
         patience: of single hosts, in seconds.
         """
         ssh = folder / "ssh"
-        ssh.write_text('#!/bin/sh\nDOWN_FOLDER=%s exec %s %s "$@"\n' % (down, sys.executable, Path(__file__).with_name("breaking_ssh.py")))
+        ssh.write_text(
+            '#!/bin/sh\nDOWN_FOLDER=%s exec %s %s "$@"\n'
+            % (down, sys.executable, Path(__file__).with_name("breaking_ssh.py"))
+        )
         ssh.chmod(0o755)
         # pipelining, so that no file has to be brought over the stand-in
-        connection = {"ansible_connection": "ansible.builtin.ssh", "ansible_ssh_executable": str(ssh), "ansible_pipelining": True}
+        connection = {
+            "ansible_connection": "ansible.builtin.ssh",
+            "ansible_ssh_executable": str(ssh),
+            "ansible_pipelining": True,
+        }
         hosts = {name: {**connection, **variables(azure, folder, name)} for name in azure.endpoints}
         for name, seconds in (patience or {}).items():
             hosts[name]["maintenance_patience"] = seconds

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from ansible_hosts import KillController
 from maintenance_fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, until
+
+from ansible_hosts import KillController
 from simulator_process import Simulator
 
 NOTE = "Write a note on this host"
@@ -44,7 +45,9 @@ def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator
 
 
 @pytest.mark.parametrize("task", [PREPARE, APPROVE, WAIT])
-def test_killed_at_a_task_and_event_still_there_then_next_run_goes_through_it(azure: Simulator, tmp_path: Path, task: str) -> None:
+def test_killed_at_a_task_and_event_still_there_then_next_run_goes_through_it(
+    azure: Simulator, tmp_path: Path, task: str
+) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
     maintain(fleet, {task: kill})
@@ -74,14 +77,20 @@ def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp
         until(recovers.exists)
         kill()
 
-    maintain(fleet, {WAIT: kill_in_recovery}, recover="touch %s && until test -e %s/goes_on; do sleep 0.05; done" % (recovers, tmp_path))
+    maintain(
+        fleet,
+        {WAIT: kill_in_recovery},
+        recover="touch %s && until test -e %s/goes_on; do sleep 0.05; done" % (recovers, tmp_path),
+    )
     assert is_drained(fleet, "vm1") and is_drained(fleet, "vm2")
     maintain(fleet, {WAIT: lambda: None})
     assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
     (tmp_path / "goes_on").touch()
 
 
-def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_again(azure: Simulator, tmp_path: Path) -> None:
+def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_again(
+    azure: Simulator, tmp_path: Path
+) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
     recovers, goes_on = tmp_path / "recovers", tmp_path / "goes_on"
@@ -91,7 +100,11 @@ def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_aga
         until(recovers.exists)
         kill()
 
-    maintain(fleet, {WAIT: kill_in_recovery}, recover="touch %s && until test -e %s; do sleep 0.05; done" % (recovers, goes_on))
+    maintain(
+        fleet,
+        {WAIT: kill_in_recovery},
+        recover="touch %s && until test -e %s; do sleep 0.05; done" % (recovers, goes_on),
+    )
     azure.post("/events", {**FREEZE, "type": "Reboot", "resources": ["vm1"]})
 
     def end_the_command() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 from maintenance_fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed, until
+
 from simulator_process import Simulator
 
 ALL = {"vm1", "vm2", "vm3"}
@@ -54,7 +55,11 @@ def test_connection_that_hangs_is_given_up_and_made_anew(azure: Simulator, tmp_p
     role = {"name": "azure_imds.scheduled_events.maintenance"}
     quick = {"azure_imds.scheduled_events.maintenance_wait": {"attempt": 1, "grace": 10}}
     plays = [
-        {"hosts": "all", "gather_facts": False, "tasks": [{"import_role": {**role, "tasks_from": "prepare_and_approve"}}]},
+        {
+            "hosts": "all",
+            "gather_facts": False,
+            "tasks": [{"import_role": {**role, "tasks_from": "prepare_and_approve"}}],
+        },
         {
             "name": WAIT,
             "hosts": "all",
@@ -95,7 +100,9 @@ def test_task_of_the_preparation_that_hangs_is_ended(azure: Simulator, tmp_path:
     assert fleet.approvals() == [] and fleet.did("recover") == {"vm1", "vm2"}
 
 
-def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(azure: Simulator, tmp_path: Path, down: Path) -> None:
+def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(
+    azure: Simulator, tmp_path: Path, down: Path
+) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
 
@@ -110,7 +117,9 @@ def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(azure:
     assert fleet.note("vm1") is fleet.note("vm2") is None
 
 
-def test_all_hosts_that_are_lost_while_they_prepare_recover_in_the_next_run(azure: Simulator, tmp_path: Path, down: Path) -> None:
+def test_all_hosts_that_are_lost_while_they_prepare_recover_in_the_next_run(
+    azure: Simulator, tmp_path: Path, down: Path
+) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
 
@@ -132,7 +141,11 @@ def test_command_that_goes_on_after_its_connection_is_waited_for(azure: Simulato
     azure.post("/events", FREEZE)
     fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
     drains, goes_on, drained = tmp_path / "drains", tmp_path / "goes_on", tmp_path / "drained"
-    slow = "touch %s && until test {{ inventory_hostname }} = vm1 -o -e %s; do sleep 0.05; done && touch %s" % (drains, goes_on, drained)
+    slow = "touch %s && until test {{ inventory_hostname }} = vm1 -o -e %s; do sleep 0.05; done && touch %s" % (
+        drains,
+        goes_on,
+        drained,
+    )
 
     def cut_in_preparation() -> None:
         (tmp_path / "happened").touch()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from maintenance_fleet import FREEZE, LATE, WAIT, Fleet, failed, variables
+
 from simulator_process import Simulator
 
 
@@ -32,7 +33,12 @@ def test_note_names_the_run_and_the_events(azure: Simulator, tmp_path: Path) -> 
 
 def test_note_cannot_be_written_then_nothing_is_prepared(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path, ("vm1",), vm2={**variables(azure, tmp_path, "vm2"), "maintenance_notes": "/proc/no-such-folder"})
+    fleet = Fleet(
+        azure,
+        tmp_path,
+        ("vm1",),
+        vm2={**variables(azure, tmp_path, "vm2"), "maintenance_notes": "/proc/no-such-folder"},
+    )
     ran = fleet.maintain()
     assert failed(ran) == {"vm2"} and "the note cannot be written" in ran.stdout
     assert fleet.did("prepare") == fleet.did("recover") == {"vm1"} and fleet.approvals() == []
@@ -52,7 +58,9 @@ def test_failed_recovery_is_repeated_by_the_next_run(azure: Simulator, tmp_path:
     assert fleet.note("vm2") is None
 
 
-def test_event_that_is_not_over_when_patience_ends_is_taken_up_by_the_next_run(azure: Simulator, tmp_path: Path) -> None:
+def test_event_that_is_not_over_when_patience_ends_is_taken_up_by_the_next_run(
+    azure: Simulator, tmp_path: Path
+) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 2})

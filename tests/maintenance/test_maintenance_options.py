@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from maintenance_fleet import FREEZE, LATE, PLAYBOOK, PREPARE, WAIT, Fleet, failed
+
 from simulator_process import Simulator
 
 ROLE = "azure_imds.scheduled_events.maintenance"
@@ -23,7 +24,9 @@ def has_been_asked(azure: Simulator) -> bool:
 def own_plays(folder: Path, *plays: dict[str, Any]) -> str:
     """Write a playbook of the user's own into a project folder."""
     playbook = folder / "site.yml"
-    playbook.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, **play} for play in plays], sort_keys=False))
+    playbook.write_text(
+        yaml.safe_dump([{"hosts": "all", "gather_facts": False, **play} for play in plays], sort_keys=False)
+    )
     return str(playbook)
 
 
@@ -48,7 +51,10 @@ def test_missing_role_is_refused(azure: Simulator, tmp_path: Path) -> None:
     assert not has_been_asked(azure)
 
 
-@pytest.mark.parametrize("name", ["maintenance_recove", "maintenance_preparee", "maintenance_prepere", "maintenance_recoevr", "maintenence_recover"])
+@pytest.mark.parametrize(
+    "name",
+    ["maintenance_recove", "maintenance_preparee", "maintenance_prepere", "maintenance_recoevr", "maintenence_recover"],
+)
 def test_misspelt_variable_is_refused_with_the_right_name(azure: Simulator, tmp_path: Path, name: str) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(given={name: "x.yml"})
@@ -100,7 +106,9 @@ def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Pat
     (tmp_path / "group_vars").mkdir()
     (tmp_path / "group_vars" / "all.yml").write_text("place: pool-1\n")
     (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks" / "undrain.yml").write_text("- ansible.builtin.shell: echo {{ inventory_hostname }} {{ place }} >> %s/undrained\n" % tmp_path)
+    (tmp_path / "tasks" / "undrain.yml").write_text(
+        "- ansible.builtin.shell: echo {{ inventory_hostname }} {{ place }} >> %s/undrained\n" % tmp_path
+    )
     play = own_plays(
         tmp_path,
         {"strategy": "linear", "tasks": [entry("prepare_and_approve")]},
@@ -110,7 +118,10 @@ def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Pat
     ran = fleet.hosts.playbook(play, given, at={WAIT: fleet.pass_by})
     assert ran.returncode == 0, ran.stdout
     # a handler that a prepare role notifies has run before the approval
-    assert sorted((tmp_path / "drained").read_text().splitlines()) == ["vm1 pool-1", "vm2 pool-1"] and len(fleet.approvals()) == 1
+    assert (
+        sorted((tmp_path / "drained").read_text().splitlines()) == ["vm1 pool-1", "vm2 pool-1"]
+        and len(fleet.approvals()) == 1
+    )
     assert sorted((tmp_path / "undrained").read_text().splitlines()) == ["vm1 pool-1", "vm2 pool-1"]
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import simulator_process
 from maintenance_fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed, until
+
+import simulator_process
 from simulator_process import Simulator
 
 
@@ -87,7 +88,10 @@ def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, tmp_path: P
 def test_hosts_that_reboot_come_back_and_recover(tmp_path: Path) -> None:
     down = tmp_path / "down"
     down.mkdir()
-    command = {phase: ["sh", "-c", "%s %s/$VM_NAME" % (program, down)] for phase, program in (("start", "touch"), ("end", "rm -f"))}
+    command = {
+        phase: ["sh", "-c", "%s %s/$VM_NAME" % (program, down)]
+        for phase, program in (("start", "touch"), ("end", "rm -f"))
+    }
     scenario = {
         "groups": PAIR,
         "events": [{**LATE, "type": "Reboot", "impact_for": "2m"}],

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from maintenance_fleet import FREEZE, LATE, Fleet, failed
+
 from simulator_process import Simulator
 
 STEPS = ("prepared", "approved", "started", "over", "recovered")
@@ -37,7 +38,12 @@ def test_report_has_a_row_for_each_host_and_event(azure: Simulator, tmp_path: Pa
     report = rows(ran)
     assert set(report) == {"vm1", "vm2"}
     for name, row in report.items():
-        assert row["vm"] == name and row["event_type"] == "Freeze" and row["resources"] == ["vm1", "vm2"] and row["not_before"]
+        assert (
+            row["vm"] == name
+            and row["event_type"] == "Freeze"
+            and row["resources"] == ["vm1", "vm2"]
+            and row["not_before"]
+        )
         assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", row[step]) for step in STEPS)
         assert row["why_not"] == ""
     assert re.search(r"host +event +prepared +approved +started +over +recovered +why not", ran.stdout)
@@ -61,11 +67,20 @@ def test_report_is_there_although_all_hosts_fail(azure: Simulator, tmp_path: Pat
     ran = reporting(azure, tmp_path).maintain(recover="false")
     assert failed(ran) == {"vm1", "vm2"}
     for row in rows(ran).values():
-        assert row["approved"] and row["over"] and row["recovered"] is None and row["why_not"].startswith("the recovery failed: ")
+        assert (
+            row["approved"]
+            and row["over"]
+            and row["recovered"] is None
+            and row["why_not"].startswith("the recovery failed: ")
+        )
 
 
 def test_report_has_hosts_whose_events_could_not_be_read(azure: Simulator, tmp_path: Path) -> None:
-    fleet = reporting(azure, tmp_path, elsewhere={"maintenance_endpoint": "http://127.0.0.1:9", "maintenance_notes": str(tmp_path / "elsewhere")})
+    fleet = reporting(
+        azure,
+        tmp_path,
+        elsewhere={"maintenance_endpoint": "http://127.0.0.1:9", "maintenance_notes": str(tmp_path / "elsewhere")},
+    )
     report = rows(fleet.maintain())
     assert set(report) == {"elsewhere"} and report["elsewhere"]["event_id"] == ""
     assert "its scheduled events could not be read" in report["elsewhere"]["why_not"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from maintenance_fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet, until
+
 from simulator_process import Simulator
 
 
@@ -16,7 +17,9 @@ def test_event_that_is_far_ahead_is_left_to_a_later_run(azure: Simulator, tmp_pa
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(given={"maintenance_within": 1800})
     assert ran.returncode == 0, ran.stdout
-    assert fleet.did("prepare") == fleet.did("recover") == set() and fleet.approvals() == [] and fleet.note("vm1") is None
+    assert (
+        fleet.did("prepare") == fleet.did("recover") == set() and fleet.approvals() == [] and fleet.note("vm1") is None
+    )
 
 
 def test_other_types_are_not_handled(azure: Simulator, tmp_path: Path) -> None:
@@ -25,7 +28,9 @@ def test_other_types_are_not_handled(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(given={"maintenance_types": ["Reboot", "Redeploy"]})
     assert ran.returncode == 0, ran.stdout
-    assert fleet.did("prepare") == fleet.did("recover") == {"vm2"} and [line["vm"] for line in fleet.approvals()] == ["vm2"]
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm2"} and [line["vm"] for line in fleet.approvals()] == [
+        "vm2"
+    ]
 
 
 def test_event_that_comes_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
@@ -40,7 +45,10 @@ def test_event_that_comes_during_the_wait_keeps_the_host_prepared(azure: Simulat
         until(lambda: fleet.did("recover") == {"vm2"})
         fleet.seen_by_all()
         note = fleet.note("vm1") or {"events": []}
-        assert fleet.did("recover") == {"vm2"} and {event["event_type"] for event in note["events"]} == {"Freeze", "Reboot"}
+        assert fleet.did("recover") == {"vm2"} and {event["event_type"] for event in note["events"]} == {
+            "Freeze",
+            "Reboot",
+        }
         azure.advance(LIFE)
 
     ran = fleet.maintain(at={WAIT: second_comes})
@@ -58,7 +66,9 @@ def test_event_of_a_note_is_handled_although_its_type_is_not_selected(azure: Sim
     assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
 
 
-def test_event_that_came_again_under_another_id_is_prepared_for_and_recovered_from(azure: Simulator, tmp_path: Path) -> None:
+def test_event_that_came_again_under_another_id_is_prepared_for_and_recovered_from(
+    azure: Simulator, tmp_path: Path
+) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"], "name": "first"})
     fleet = Fleet(azure, tmp_path)
     fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from maintenance_fleet import FREEZE, LATE, PLAYBOOK, WAIT, Fleet, failed
+
 from simulator_process import Simulator
 
 
@@ -36,7 +37,10 @@ def test_second_run_at_once_fails_and_names_the_note(azure: Simulator, tmp_path:
     second: list[subprocess.CompletedProcess[str]] = []
     ran = fleet.maintain(meanwhile=lambda: second.append(fleet.hosts.playbook(PLAYBOOK, fleet.steps())))
     assert failed(second[0]) == {"vm1", "vm2"}
-    assert str(tmp_path / "vm1" / "notes" / "note.json") in second[0].stdout and "maintenance_take_over" in second[0].stdout
+    assert (
+        str(tmp_path / "vm1" / "notes" / "note.json") in second[0].stdout
+        and "maintenance_take_over" in second[0].stdout
+    )
     assert ran.returncode == 0, ran.stdout
     assert fleet.course_of("prepare").count("vm1") == fleet.course_of("recover").count("vm1") == 1
     assert len(fleet.approvals()) == 1

@@ -9,8 +9,9 @@ import subprocess
 from typing import Iterator
 
 import pytest
-import simulator_process
 from network import IMDS, ip
+
+import simulator_process
 from simulator_process import Simulator
 
 SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
@@ -20,7 +21,9 @@ SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "k
 def loopback() -> None:
     links = subprocess.run(["ip", "-brief", "link"], check=True, capture_output=True, text=True).stdout.split("\n")
     if [link.split()[0] for link in links if link] != ["lo"]:
-        pytest.exit("these tests change addresses and routes: run them with `unshare --net`, as make test-namespace does", 2)
+        pytest.exit(
+            "these tests change addresses and routes: run them with `unshare --net`, as make test-namespace does", 2
+        )
     ip("link", "set", "lo", "up")
 
 

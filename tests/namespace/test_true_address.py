@@ -12,9 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+from network import IMDS, ip
+
 from ansible_hosts import REPOSITORY, Hosts
 from azure_scheduled_events import Imds, ImdsUnreachable
-from network import IMDS, ip
 from simulator_process import Simulator, start
 
 
@@ -55,7 +56,9 @@ def test_receipts_are_kept_below_run_by_default(azure: Simulator, hosts: Hosts) 
 
 
 @pytest.mark.parametrize("name, bound", [("event_facts", 5), ("event_info", 5)])
-def test_an_address_that_nobody_answers_at_costs_no_more_than_is_documented(unroutable: None, hosts: Hosts, name: str, bound: float) -> None:
+def test_an_address_that_nobody_answers_at_costs_no_more_than_is_documented(
+    unroutable: None, hosts: Hosts, name: str, bound: float
+) -> None:
     started = time.monotonic()
     assert "no connection" in json.dumps(hosts.module("web", name, endpoint="http://127.0.0.1:9"))
     # what Ansible itself costs, which depends on how busy the machine is
@@ -107,7 +110,9 @@ def test_auto_finds_the_address_that_dhcp_named(tmp_path: Path, port: int) -> No
 def test_auto_prefers_the_usual_address(azure: Simulator, tmp_path: Path) -> None:
     script = tmp_path / "auto.py"
     script.write_text(AUTO % str(REPOSITORY / "plugins/module_utils"))
-    found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True).stdout.split()
+    found = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True
+    ).stdout.split()
     assert found == ["0", "http://" + IMDS]
 
 
@@ -170,5 +175,7 @@ def test_a_full_disk_leaves_no_half_receipt(tmp_path: Path) -> None:
     folder.mkdir()
     script.write_text(FULL % str(REPOSITORY / "plugins/module_utils"))
     mount = "mount -t tmpfs -o size=64k,mode=755 tmpfs %s && exec %s %s %s" % (folder, sys.executable, script, folder)
-    said = subprocess.run(["unshare", "--mount", "sh", "-c", mount], capture_output=True, text=True, timeout=120, check=True).stdout
+    said = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", mount], capture_output=True, text=True, timeout=120, check=True
+    ).stdout
     assert said.strip() == "No space left on device ['ballast'] None"

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tools.citations import cited_in, numbers, rows, scenarios_in
 from tools.tree import tracked_or_new
 
@@ -44,14 +45,18 @@ def test_no_citation_has_the_old_form() -> None:
 
 def test_every_number_in_the_tables_of_the_simulator_is_in_the_reference() -> None:
     text = text_of(Path("docs/simulator.md"))
-    listed = re.findall(r"^\| (\d(?:\.\d+)+) \|", text, re.MULTILINE) + re.findall(r"^\| `\w+` \| [^|]+ \| (\d[^|]*) \|", text, re.MULTILINE)
+    listed = re.findall(r"^\| (\d(?:\.\d+)+) \|", text, re.MULTILINE) + re.findall(
+        r"^\| `\w+` \| [^|]+ \| (\d[^|]*) \|", text, re.MULTILINE
+    )
     assert len(listed) > 100 and set(listed) - KNOWN == set()
 
 
 def test_every_row_of_the_reference_has_the_anchor_of_its_number_and_no_number_comes_twice() -> None:
     found = rows(text_of(REFERENCE))
     assert len(found) > 200 and len(dict(found)) == len(found)
-    assert [(anchor, number) for anchor, number in found if anchor != re.sub(r"[. (]+", "-", number.lower().rstrip(")"))] == []
+    assert [
+        (anchor, number) for anchor, number in found if anchor != re.sub(r"[. (]+", "-", number.lower().rstrip(")"))
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -73,6 +78,8 @@ def test_a_citation_of_a_missing_statement_is_found() -> None:
     assert unknown("(reference 1.8.5, 1.8.99; T62, T99)") == {"1.8.99", "T99"}
 
 
-@pytest.mark.parametrize("text", ["(spec 1.8.5)", "the spec's default", "Section 8.4: approvals", "see \N{SECTION SIGN}1"])
+@pytest.mark.parametrize(
+    "text", ["(spec 1.8.5)", "the spec's default", "Section 8.4: approvals", "see \N{SECTION SIGN}1"]
+)
 def test_the_old_forms_are_found(text: str) -> None:
     assert OLD_FORM.search(text)

@@ -12,8 +12,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import simulator_process
 import yaml
+
+import simulator_process
 from azure_scheduled_events.document import parse_document
 from azure_scheduled_events.policy import ACTIONS, PRESETS
 from azure_scheduled_events.policy_file import parse_policy
@@ -56,7 +57,9 @@ def test_the_program_of_the_helper_runs() -> None:
     with simulator_process.start(scenario) as azure:
         text = program.replace("Imds()", "Imds(%r)" % azure.endpoints["vm1"]).replace("time.sleep(", "time.sleep(0 * ")
         environment = {"PYTHONPATH": str(DOCS.parent / "plugins" / "module_utils")}
-        ran = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run(
+            [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
     assert ran.stdout.splitlines() == ["appeared Freeze ('vm1',)"], ran.stderr
 
 
@@ -65,7 +68,12 @@ def test_the_document_of_the_reference_is_read_as_it_says() -> None:
     document = parse_document(shown)
     (event,) = document.events
     assert (document.incarnation, document.warnings, document.complete) == (7, (), True)
-    assert (event.event_type, event.status, event.resources, event.duration) == ("Freeze", "Scheduled", ("web_0", "web_3"), timedelta(seconds=5))
+    assert (event.event_type, event.status, event.resources, event.duration) == (
+        "Freeze",
+        "Scheduled",
+        ("web_0", "web_3"),
+        timedelta(seconds=5),
+    )
 
 
 @pytest.mark.parametrize("path", [DOCS.parent / "SECURITY.md", *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tools.imports import foreign, internal_imports, sources
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -23,13 +24,32 @@ SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "yaml", "imds_simu
 # packages and modules from the lowest to the highest; docs/architecture.md shows them. Those in one set do not import each other.
 LAYERS: dict[Path, tuple[set[str], ...]] = {
     HOOK_RUNNER: (
-        {""}, {"records", "clock", "permissions", "log", "event_ids"}, {"gates"}, {"journal"}, {"config"}, {"hooks"}, {"lifecycle"}, {"preflight"},
-        {"reporting"}, {"service"}, {"cli"}, {"__main__"},
+        {""},
+        {"records", "clock", "permissions", "log", "event_ids"},
+        {"gates"},
+        {"journal"},
+        {"config"},
+        {"hooks"},
+        {"lifecycle"},
+        {"preflight"},
+        {"reporting"},
+        {"service"},
+        {"cli"},
+        {"__main__"},
     ),
     SIMULATOR: (
-        {""}, {"times", "api_versions", "suggestions"}, {"scenario"}, {"model"}, {"protocol"}, {"server"}, {"control"}, {"simulator"}, {"cli"}, {"__main__"},
+        {""},
+        {"times", "api_versions", "suggestions"},
+        {"scenario"},
+        {"model"},
+        {"protocol"},
+        {"server"},
+        {"control"},
+        {"simulator"},
+        {"cli"},
+        {"__main__"},
     ),
-}  # fmt: skip
+}
 
 
 def test_helper_imports_no_frontend() -> None:
@@ -38,7 +58,12 @@ def test_helper_imports_no_frontend() -> None:
 
 def test_one_file_imports_requests() -> None:
     inside = [file for file in sources(HELPER) if "requests" in foreign(file)]
-    outside = [file for folder in FRONTENDS for file in sources(folder) if HELPER not in file.parents and "requests" in foreign(file)]
+    outside = [
+        file
+        for folder in FRONTENDS
+        for file in sources(folder)
+        if HELPER not in file.parents and "requests" in foreign(file)
+    ]
     assert len(inside) == 1
     assert outside == []
 
@@ -54,7 +79,8 @@ def test_package_imports_only_packages_below_it(package: Path) -> None:
         (module, imported)
         for module, found in internal_imports(package).items()
         for imported in found
-        if module.partition(".")[0] != imported.partition(".")[0] and floor[imported.partition(".")[0]] >= floor[module.partition(".")[0]]
+        if module.partition(".")[0] != imported.partition(".")[0]
+        and floor[imported.partition(".")[0]] >= floor[module.partition(".")[0]]
     ]
     assert upwards == []
 

@@ -9,9 +9,14 @@ import importlib
 from pathlib import Path
 
 import pytest
+
 from recipes.printed import REPOSITORY, Printed, printed_in
 
-DOCUMENTS = [path.relative_to(REPOSITORY).as_posix() for pattern in ("README.md", "docs/**/*.md", "roles/*/README.md") for path in REPOSITORY.glob(pattern)]
+DOCUMENTS = [
+    path.relative_to(REPOSITORY).as_posix()
+    for pattern in ("README.md", "docs/**/*.md", "roles/*/README.md")
+    for path in REPOSITORY.glob(pattern)
+]
 
 # (document, language) -> the test that takes all blocks of this language from the document, and fails when it does not know one
 WHOLE = {
@@ -90,7 +95,12 @@ def followed() -> set[tuple[str, str]]:
 
 def is_known(printed: Printed) -> bool:
     # a block without a language is a picture
-    return not printed.language or (printed.document, printed.language) in WHOLE or printed.name in LEFT_OUT.get(printed.document, {}) or (printed.document, printed.name) in followed()
+    return (
+        not printed.language
+        or (printed.document, printed.language) in WHOLE
+        or printed.name in LEFT_OUT.get(printed.document, {})
+        or (printed.document, printed.name) in followed()
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from tools.imports import foreign, sources
 from tools.tree import tracked_or_new
 
@@ -24,7 +25,11 @@ LINKS = SALT / "_utils" / "azure_scheduled_events"
 WATCH = SALT / "_utils" / "azure_events_watch"
 STEPS = SALT / "_utils" / "azure_events_steps"
 ENGINE = SALT / "_utils" / "azure_events_engine"
-MODULES = [path for kind in ("_beacons", "_engines", "_grains", "_modules", "_runners", "_states") for path in sorted((SALT / kind).glob("*.py"))]
+MODULES = [
+    path
+    for kind in ("_beacons", "_engines", "_grains", "_modules", "_runners", "_states")
+    for path in sorted((SALT / kind).glob("*.py"))
+]
 TRACKED = {path for path in tracked_or_new(REPOSITORY) if path.suffix != ".draft"}
 
 
@@ -54,7 +59,12 @@ def test_no_folder_is_a_link() -> None:
 
 
 def test_nobody_else_knows_of_salt() -> None:
-    assert [relative_name(file) for door in DOORS for file in sources(door) if {"salt", "azure_events_engine", "azure_events_watch"} & foreign(file)] == []
+    assert [
+        relative_name(file)
+        for door in DOORS
+        for file in sources(door)
+        if {"salt", "azure_events_engine", "azure_events_watch"} & foreign(file)
+    ] == []
 
 
 @pytest.mark.parametrize("file", [*sources(WATCH), *sources(STEPS)], ids=relative_name)
@@ -74,8 +84,17 @@ def test_memory_is_plain_so_that_the_grain_costs_nothing() -> None:
 @pytest.mark.parametrize("file", MODULES, ids=relative_name)
 def test_only_the_execution_module_imports_the_helper(file: Path) -> None:
     """A beacon cannot, and on the master it is not there. The grain takes the one plain file, the states read times with the package beside it."""
-    allowed = {"salt", "azure_scheduled_events", "azure_events_watch", "azure_events_steps"} if file.parent.name == "_modules" else {"salt"}
-    own = {"_grains": "azure_events_watch", "_states": "azure_events_watch", "_engines": "azure_events_engine", "_runners": "azure_events_engine"}
+    allowed = (
+        {"salt", "azure_scheduled_events", "azure_events_watch", "azure_events_steps"}
+        if file.parent.name == "_modules"
+        else {"salt"}
+    )
+    own = {
+        "_grains": "azure_events_watch",
+        "_states": "azure_events_watch",
+        "_engines": "azure_events_engine",
+        "_runners": "azure_events_engine",
+    }
     assert foreign(file) <= allowed | {own.get(file.parent.name, "salt")}
 
 
@@ -94,12 +113,20 @@ def test_the_package_has_the_collections_version() -> None:
 
 def test_the_package_holds_every_folder_with_python() -> None:
     settings = tomllib.loads((SALT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    folders = {path.parent.relative_to("salt").as_posix() for path in TRACKED if path.parts[0] == "salt" and path.suffix == ".py"}
+    folders = {
+        path.parent.relative_to("salt").as_posix()
+        for path in TRACKED
+        if path.parts[0] == "salt" and path.suffix == ".py"
+    }
     assert set(settings["package-dir"].values()) == folders
     assert set(settings["package-dir"]) == set(settings["packages"])
 
 
-@pytest.mark.parametrize("path", sorted(path for path in TRACKED if path.parts[0] == "salt" and path.suffix in (".sls", ".example", ".md")), ids=str)
+@pytest.mark.parametrize(
+    "path",
+    sorted(path for path in TRACKED if path.parts[0] == "salt" and path.suffix in (".sls", ".example", ".md")),
+    ids=str,
+)
 def test_file_for_salt_names_its_licence(path: Path) -> None:
     assert "SPDX-License-Identifier: Apache-2.0" in (REPOSITORY / path).read_text(encoding="utf-8")[:300]
 
@@ -108,8 +135,20 @@ def test_example_of_the_pillar_has_every_option_of_the_beacon() -> None:
     text = (SALT / "pillar.example").read_text(encoding="utf-8")
     known = re.search(r"^_SECONDS = (\{.*\})", (WATCH / "settings.py").read_text(encoding="utf-8"), re.MULTILINE)
     assert known is not None
-    for option in [*re.findall(r'"(\w+)":', known[1]), "interval", "affects", "types", "statuses", "sources", "endpoint", "api_version", "resource_name"]:
-        assert re.search(rf"^ +(?:# )?(?:- )?{option}:", text, re.MULTILINE) or re.search(rf"# - {option}:", text), option
+    for option in [
+        *re.findall(r'"(\w+)":', known[1]),
+        "interval",
+        "affects",
+        "types",
+        "statuses",
+        "sources",
+        "endpoint",
+        "api_version",
+        "resource_name",
+    ]:
+        assert re.search(rf"^ +(?:# )?(?:- )?{option}:", text, re.MULTILINE) or re.search(rf"# - {option}:", text), (
+            option
+        )
 
 
 def test_example_of_the_pillar_has_every_key_of_the_section() -> None:
@@ -117,5 +156,13 @@ def test_example_of_the_pillar_has_every_key_of_the_section() -> None:
     section = text[text.index("\nazure_events:") :]
     known = re.search(r"^_KNOWN = \((.*)\)", (STEPS / "configuration.py").read_text(encoding="utf-8"), re.MULTILINE)
     assert known is not None
-    for key in [*re.findall(r'"(\w+)"', known[1]), "types", "sources", "statuses", "endpoint", "api_version", "resource_name"]:
+    for key in [
+        *re.findall(r'"(\w+)"', known[1]),
+        "types",
+        "sources",
+        "statuses",
+        "endpoint",
+        "api_version",
+        "resource_name",
+    ]:
         assert key == "allow_paths" or re.search(rf"^  (?:# )?{key}:", section, re.MULTILINE), key

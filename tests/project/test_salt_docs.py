@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from azure_events_engine.answers import OUTCOMES, RECORD_STATES
 from azure_events_engine.ending import STEPS as ENGINE_STEPS
 from azure_events_engine.mapping import ID, OBSERVED, PILLAR, TABLE
@@ -51,7 +52,9 @@ def functions_of(module: str) -> Iterator[str]:
             yield "azure_events." + node.name.rstrip("_")
 
 
-@pytest.mark.parametrize(("heading", "module"), [("Functions", "_modules"), ("States", "_states"), ("Runner", "_runners")])
+@pytest.mark.parametrize(
+    ("heading", "module"), [("Functions", "_modules"), ("States", "_states"), ("Runner", "_runners")]
+)
 def test_every_function_is_listed_and_no_other(heading: str, module: str) -> None:
     assert sorted(names(heading)) == sorted(functions_of(module))
 
@@ -59,7 +62,9 @@ def test_every_function_is_listed_and_no_other(heading: str, module: str) -> Non
 def test_settings_of_the_engine_have_their_names_and_defaults() -> None:
     shown = {row[0].strip("`"): row[1].strip("`").strip("'") for row in rows("Settings of the engine")}
     assert list(shown) == list(Settings._fields)
-    given: dict[str, object] = {key: {} if value == "{}" else int(value) if value.isdigit() else value for key, value in shown.items()}
+    given: dict[str, object] = {
+        key: {} if value == "{}" else int(value) if value.isdigit() else value for key, value in shown.items()
+    }
     assert read_settings(given) == Settings()
 
 
@@ -73,7 +78,16 @@ def test_keys_of_the_section_are_those_that_the_minion_takes() -> None:
 def test_options_of_the_beacon_have_their_names_and_defaults() -> None:
     shown = {name: row[1] for row in rows("The beacon") for name in re.findall(r"`(\w+)`", row[0])}
     defaults = {name: int(default) for name, default in shown.items() if default.isdigit()}
-    assert set(shown) == {*defaults, "affects", "types", "statuses", "sources", "endpoint", "api_version", "resource_name"}
+    assert set(shown) == {
+        *defaults,
+        "affects",
+        "types",
+        "statuses",
+        "sources",
+        "endpoint",
+        "api_version",
+        "resource_name",
+    }
     given = [{name: value} for name, value in defaults.items()]
     assert read_beacon(given, {}) == read_beacon([], {}) and "interval" in defaults
 
@@ -95,7 +109,11 @@ def test_every_outcome_is_listed_with_its_functions_and_whether_it_is_a_success(
                 also = re.search(r"\*\*Success\*\* of (\w+)", meaning)
                 shown[function, outcome] = "**success**" in meaning or (also is not None and also[1] == function)
     stages = {"prepare": answers.PREPARE, "recover": answers.RECOVER, "approve_prepared": answers.APPROVE}
-    assert shown == {(function, outcome): answers.is_success(stages[function], outcome) for function, known in OUTCOMES.items() for outcome in known}
+    assert shown == {
+        (function, outcome): answers.is_success(stages[function], outcome)
+        for function, known in OUTCOMES.items()
+        for outcome in known
+    }
 
 
 def test_states_of_a_record_are_listed() -> None:
@@ -119,13 +137,25 @@ def test_origins_of_a_name_are_listed_in_their_order() -> None:
 
 
 def test_reactor_files_are_listed() -> None:
-    assert sorted(row[0].strip("`") for row in rows("Reactor files")) == sorted(file.name for file in (SALT / "reactor").glob("*.sls"))
+    assert sorted(row[0].strip("`") for row in rows("Reactor files")) == sorted(
+        file.name for file in (SALT / "reactor").glob("*.sls")
+    )
 
 
 def test_messages_of_the_troubleshooting_are_those_of_the_code() -> None:
     folders = (SALT, REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events")
-    code = "\n".join(file.read_text(encoding="utf-8") for folder in folders for file in sorted(folder.rglob("*.py")) if "__pycache__" not in file.parts)
+    code = "\n".join(
+        file.read_text(encoding="utf-8")
+        for folder in folders
+        for file in sorted(folder.rglob("*.py"))
+        if "__pycache__" not in file.parts
+    )
     of_salt = ("is not available", "No module named", "unclosed Runner", "salt-run", "event_id")
-    shown = [text for row in rows("Other symptoms", GUIDE) for text in re.findall(r"`([^`]+)`", row[0]) if not any(part in text for part in of_salt)]
+    shown = [
+        text
+        for row in rows("Other symptoms", GUIDE)
+        for text in re.findall(r"`([^`]+)`", row[0])
+        if not any(part in text for part in of_salt)
+    ]
     parts = [part.strip() for text in shown for part in re.split("…|failed:", text) if part.strip()]
     assert parts and [part for part in parts if part not in code] == []

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tools.ansible_test import counted, failures_in, sanity_outcome
 from tools.junit import read_junit
 from tools.pythons import clean_path, find_interpreters, real_interpreter
@@ -63,7 +64,7 @@ def test_shim_of_a_version_that_is_not_selected_is_no_interpreter(tmp_path: Path
 
 def test_interpreter_of_another_version_than_its_name_is_none(tmp_path: Path) -> None:
     imposter = tmp_path / f"python3.{THIS_MINOR - 1}"
-    imposter.write_text(f"#!/bin/sh\nexec {sys.executable} \"$@\"\n")
+    imposter.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     imposter.chmod(0o755)
     assert real_interpreter(imposter, THIS_MINOR - 1) is None
 
@@ -108,7 +109,10 @@ FATAL: The 2 integration test(s) listed below (out of 2) failed. See error outpu
 event_info
 runme
 """
-    assert list(failures_in(output, "integration")) == ['event_info: Read: [testhost] (item=1) => {"msg": "refused"}', "runme"]
+    assert list(failures_in(output, "integration")) == [
+        'event_info: Read: [testhost] (item=1) => {"msg": "refused"}',
+        "runme",
+    ]
 
 
 def test_a_failed_check_is_told_with_its_first_issue() -> None:
@@ -146,7 +150,10 @@ def test_junit_names_what_failed_and_the_first_line_of_why(tmp_path: Path) -> No
         '<failure message="said:&#10;much&#10;assert 1 == 2&#10; +  where">long</failure></testcase>'
         '<testcase classname="tests.scenarios.test_life" name="test_b"><error>\nno such fixture\nmore</error></testcase></testsuite>'
     )
-    assert read_junit(file, 1).failures == ("test_life::test_a[1]: said: assert 1 == 2", "test_life::test_b: no such fixture")
+    assert read_junit(file, 1).failures == (
+        "test_life::test_a[1]: said: assert 1 == 2",
+        "test_life::test_b: no such fixture",
+    )
 
 
 def test_the_end_of_what_is_printed_tells_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,12 +161,21 @@ def test_the_end_of_what_is_printed_tells_what_failed(tmp_path: Path, capsys: py
     log.write_text("error: found\n\nFound 1 error in 2 files\n")
 
     def report(name: str, *failures: str) -> Report:
-        return Report(Stage(name, "", lambda job: Outcome()), Outcome(3, max(1, len(failures)), 0, (), failures), 1.0, log)
+        return Report(
+            Stage(name, "", lambda job: Outcome()), Outcome(3, max(1, len(failures)), 0, (), failures), 1.0, log
+        )
 
-    reports = [report("scenarios", *("test_life::test_%d: %s" % (number, "x" * 500) for number in range(20))), report("mypy"), report("unit", "one: a\nb")]
+    reports = [
+        report("scenarios", *("test_life::test_%d: %s" % (number, "x" * 500) for number in range(20))),
+        report("mypy"),
+        report("unit", "one: a\nb"),
+    ]
     assert summary(reports, 5) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "9 passed, 22 failed, 0 skipped"
     told = lines[lines.index("5 s in all") + 2 : -1]
-    assert told[0].startswith("scenarios: test_life::test_0: xxx") and told[1:3] == ["mypy: error: found", "unit: one: a b"]
+    assert told[0].startswith("scenarios: test_life::test_0: xxx") and told[1:3] == [
+        "mypy: error: found",
+        "unit: one: a b",
+    ]
     assert len(told) == 11 and max(map(len, told)) <= 400 and told[-1] == "and 13 more"

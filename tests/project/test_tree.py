@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from tools.tree import tracked_or_new
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -45,12 +46,21 @@ def test_source_file_names_its_licence(name: Path) -> None:
 @pytest.mark.parametrize("what", NOT_FOR_THE_REPOSITORY)
 def test_no_file_holds(what: str) -> None:
     pattern = re.compile(NOT_FOR_THE_REPOSITORY[what], re.MULTILINE)
-    found = [f"{name}: {match[0]}" for name in FILES if not (REPOSITORY / name).is_symlink() for match in pattern.finditer(text_of(name))]
+    found = [
+        f"{name}: {match[0]}"
+        for name in FILES
+        if not (REPOSITORY / name).is_symlink()
+        for match in pattern.finditer(text_of(name))
+    ]
     assert found == []
 
 
 def test_licences_named_by_files_are_all_here() -> None:
-    named = set(re.findall(r"^\W*SPDX-License-Identifier: ([\w.-]+)", "\n".join(map(text_of, filter(is_source, FILES))), re.MULTILINE))
+    named = set(
+        re.findall(
+            r"^\W*SPDX-License-Identifier: ([\w.-]+)", "\n".join(map(text_of, filter(is_source, FILES))), re.MULTILINE
+        )
+    )
     assert named <= {file.stem for file in (REPOSITORY / "LICENSES").iterdir()}
 
 
@@ -60,10 +70,16 @@ def test_no_sanity_check_is_ignored() -> None:
 
 def test_action_group_has_every_module_that_documents_it() -> None:
     runtime = yaml.safe_load(text_of(Path("meta/runtime.yml")))
-    modules = {name.stem for name in FILES if name.parent == Path("plugins/modules") and "_attributes.actiongroup" in text_of(name)}
+    modules = {
+        name.stem
+        for name in FILES
+        if name.parent == Path("plugins/modules") and "_attributes.actiongroup" in text_of(name)
+    }
     assert set(runtime["action_groups"]["scheduled_events"]) == modules
 
 
 def test_version_of_the_daemon_is_that_of_the_collection() -> None:
-    daemon = re.search(r'^__version__ = "(.+)"$', text_of(Path("roles/hook_runner/files/hook_runner/__init__.py")), re.MULTILINE)
+    daemon = re.search(
+        r'^__version__ = "(.+)"$', text_of(Path("roles/hook_runner/files/hook_runner/__init__.py")), re.MULTILINE
+    )
     assert daemon is not None and daemon[1] == yaml.safe_load(text_of(Path("galaxy.yml")))["version"]

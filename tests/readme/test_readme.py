@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from galaxy_importer.utils import markup
+
 from recipes.printed import COMMAND, printed_in
 from tools.markdown import anchors
 
@@ -37,7 +38,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.parametrize("command", HERE)
 def test_command_runs(command: str, environment: dict[str, str]) -> None:
-    ran = subprocess.run(command, shell=True, cwd=REPOSITORY, env=environment, timeout=900, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, shell=True, cwd=REPOSITORY, env=environment, timeout=900, capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
+
 from other_user import AS_USER, USER, folder_for_user, python_for_user
 from tools.tree import copy_tree
 
@@ -53,8 +54,12 @@ def test_the_rehearsal_needs_no_home_directory(folder: Path) -> None:
     checkout = copy_tree(REPOSITORY, folder)
     install(checkout, python)
     give(checkout)
-    path = os.pathsep.join(dict.fromkeys(str(Path(program).parent) for program in map(shutil.which, ("make", "sh", "awk")) if program))
+    path = os.pathsep.join(
+        dict.fromkeys(str(Path(program).parent) for program in map(shutil.which, ("make", "sh", "awk")) if program)
+    )
     command = ["make", "--old-file=.venv/for-rehearsal", "rehearsal"]
-    ran = subprocess.run(command, cwd=checkout, env={"PATH": path, "HOME": "/"}, capture_output=True, text=True, check=False, **AS_USER)
+    ran = subprocess.run(
+        command, cwd=checkout, env={"PATH": path, "HOME": "/"}, capture_output=True, text=True, check=False, **AS_USER
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "recovered" in ran.stdout

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 import simulator_process
 from hosts.fabric import IMDS
 from hosts.lab import Lab, reason_against_this_process
-from tools.tree import copy_tree
-
 from recipes.fleet import Fleet
 from recipes.printed import find
 from recipes.project import LONGEST, Project, own_environment
+from tools.tree import copy_tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -30,7 +30,9 @@ def galaxy(home: Path, *words: str) -> None:
     """Run ansible-galaxy in a copy of the checkout, as a user with this home directory."""
     tree = copy_tree(REPOSITORY, REPOSITORY / ".cache" / "trees" / "recipes")
     command = [str(PROGRAMS / "ansible-galaxy"), "collection", *words]
-    ran = subprocess.run(command, cwd=tree, env=own_environment(home), capture_output=True, text=True, timeout=LONGEST, check=False)
+    ran = subprocess.run(
+        command, cwd=tree, env=own_environment(home), capture_output=True, text=True, timeout=LONGEST, check=False
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -67,7 +69,10 @@ def fleet(lab: Lab) -> Iterator[Callable[..., Fleet]]:
         def make(*groups: str) -> Fleet:
             hosts = {name: lab.host(name) for group in groups for name in group.split()}
             scenario = {
-                "groups": {f"group{number}": {"vms": {name: {"source": hosts[name].address} for name in group.split()}} for number, group in enumerate(groups)},
+                "groups": {
+                    f"group{number}": {"vms": {name: {"source": hosts[name].address} for name in group.split()}}
+                    for number, group in enumerate(groups)
+                },
                 "knobs": {"rate_limit": 0},
             }
             return Fleet(hosts, ends.enter_context(simulator_process.start(scenario, listen=f"{IMDS}:80")))
@@ -89,5 +94,10 @@ def project(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Itera
         yield made
     finally:
         made.close()
-    unused = [name for mark in request.node.iter_markers("follows") for name in mark.args[1:] if not made.has_used(find(mark.args[0], name))]
+    unused = [
+        name
+        for mark in request.node.iter_markers("follows")
+        for name in mark.args[1:]
+        if not made.has_used(find(mark.args[0], name))
+    ]
     assert unused == []

@@ -10,9 +10,8 @@ from typing import Any
 
 from hosts.host import Host
 from hosts.patience import until
-from simulator_process import Simulator
-
 from recipes.project import LONGEST
+from simulator_process import Simulator
 
 # programs of the user that documents name; each notes its call on its host
 PROGRAMS = ("leave-load-balancer", "join-load-balancer", "update-site")
@@ -73,11 +72,15 @@ class Fleet:
         """Azure starts this approved event, and ends it when each VM has read that it has started."""
 
         def started() -> Any:
-            return next((line["time"] for line in self.azure.get("/log?what=started")["lines"] if line["id"] == event_id), None)
+            return next(
+                (line["time"] for line in self.azure.get("/log?what=started")["lines"] if line["id"] == event_id), None
+            )
 
         def is_seen(name: str) -> bool:
             requests = self.azure.get(f"/requests?vm={name}")["requests"]
-            return len([request for request in requests if request["method"] == "GET" and request["time"] > started()]) > 1
+            return (
+                len([request for request in requests if request["method"] == "GET" and request["time"] > started()]) > 1
+            )
 
         until(started, "the start", self.happened, LONGEST)
         until(lambda: all(map(is_seen, self.hosts)), "every VM reads its events again", self.happened, LONGEST)

@@ -66,5 +66,7 @@ def find(document: str, name: str) -> Printed:
     """The one thing of this name in the document."""
     found = [printed for printed in printed_in(document) if printed.name == name]
     if len(found) != 1:
-        raise LookupError(f"{document} prints {name!r} {len(found)} times; remedy: change the test together with the document")
+        raise LookupError(
+            f"{document} prints {name!r} {len(found)} times; remedy: change the test together with the document"
+        )
     return found[0]

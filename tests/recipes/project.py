@@ -13,7 +13,6 @@ from pathlib import Path
 import yaml
 
 from hosts.host import Host
-
 from recipes.printed import COMMAND, FILE, Printed, find
 
 # seconds; only what hangs takes so long, however busy the machine is
@@ -107,7 +106,12 @@ class Project:
         output = self.folder.parent / f"output-{len(self._running)}"
         with output.open("wb") as sink:
             process = subprocess.Popen(
-                ["bash", "-c", command], cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
+                ["bash", "-c", command],
+                cwd=self.folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
             )
         self._running.append(Ran(process, output))
         return self._running[-1]

@@ -19,7 +19,9 @@ PENDING, UNKNOWN = "ansible-inventory --graph maintenance_pending", "ansible-inv
 SLOW = "#!/bin/sh\nsleep 7\necho '{}'\n"
 
 
-@pytest.mark.follows(GUIDE, "ansible.cfg", "inventory/group_vars/all.yml", "inventory/maintenance.yml", GATHER, PENDING, UNKNOWN)
+@pytest.mark.follows(
+    GUIDE, "ansible.cfg", "inventory/group_vars/all.yml", "inventory/maintenance.yml", GATHER, PENDING, UNKNOWN
+)
 def test_hosts_are_grouped_by_what_is_coming(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1", "web2", "web3")
     web.announce("Reboot", "web1")

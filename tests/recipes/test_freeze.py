@@ -8,14 +8,20 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
-from hosts.patience import until
 
+from hosts.patience import until
 from recipes.fleet import Fleet
 from recipes.project import Project, invent
 
 README = "README.md"
 COMMAND = "ansible-playbook --inventory hosts.yml --forks 50 freeze.yml"
-THROUGH = ["{0} leave-load-balancer", "{0} approved", "Freeze {0} started", "Freeze {0} finished", "{0} join-load-balancer"]
+THROUGH = [
+    "{0} leave-load-balancer",
+    "{0} approved",
+    "Freeze {0} started",
+    "Freeze {0} finished",
+    "{0} join-load-balancer",
+]
 
 pytestmark = pytest.mark.follows(README, "freeze.yml", COMMAND)
 
@@ -53,7 +59,9 @@ def test_a_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fle
     pair.let_start(late)
     assert ran.wait() == 2
     assert [step for step in pair.happened() if "web2" in step] == course("web2")
-    assert [step for step in pair.happened() if "web1" in step] == [step for step in course("web1") if "approved" not in step]
+    assert [step for step in pair.happened() if "web1" in step] == [
+        step for step in course("web1") if "approved" not in step
+    ]
 
 
 def test_a_refused_approval_leaves_no_host_drained(fleet: Callable[..., Fleet], project: Project) -> None:
@@ -67,7 +75,12 @@ def test_a_refused_approval_leaves_no_host_drained(fleet: Callable[..., Fleet], 
     assert ran.wait() == 2
     for name in pair.hosts:
         steps = [step for step in pair.happened() if name in step]
-        assert steps == [f"{name} leave-load-balancer", "Freeze web1 web2 started", "Freeze web1 web2 finished", f"{name} join-load-balancer"]
+        assert steps == [
+            f"{name} leave-load-balancer",
+            "Freeze web1 web2 started",
+            "Freeze web1 web2 finished",
+            f"{name} join-load-balancer",
+        ]
 
 
 def test_nothing_happens_to_hosts_without_an_event(pair: Fleet, project: Project) -> None:

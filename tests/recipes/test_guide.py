@@ -31,7 +31,13 @@ def test_the_settings_are_read_and_a_host_shows_its_events(fleet: Callable[..., 
     project.take(GUIDE, "ansible.cfg")
     invent(project, "web", web.hosts, "inventory/")
     assert event_id in project.run(ASK).must_succeed().text
-    settings = dict(re.findall(r"^(\w+)\(.*\) = (.*)$", project.run("ansible-config dump --only-changed --type all").must_succeed().text, re.MULTILINE))
+    settings = dict(
+        re.findall(
+            r"^(\w+)\(.*\) = (.*)$",
+            project.run("ansible-config dump --only-changed --type all").must_succeed().text,
+            re.MULTILINE,
+        )
+    )
     printed = (project.folder / "ansible.cfg").read_text(encoding="utf-8")
     assert settings["DEFAULT_FORKS"] == "50" and settings["pipelining"] == "True"
     assert settings["ssh_args"] == re.findall(r"^ssh_args = (.*)$", printed, re.MULTILINE)[0]
@@ -41,7 +47,9 @@ def test_the_settings_are_read_and_a_host_shows_its_events(fleet: Callable[..., 
 def test_ssh_takes_its_options() -> None:
     texts = [(REPOSITORY / document).read_text(encoding="utf-8") for document in (GUIDE, "docs/bounds.md")]
     (options,) = {option for text in texts for option in re.findall(r"^ssh_args = (.*)$", text, re.MULTILINE)}
-    shown = subprocess.run(["ssh", "-G", *options.split(), "web1"], capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
+    shown = subprocess.run(
+        ["ssh", "-G", *options.split(), "web1"], capture_output=True, text=True, timeout=60, check=True
+    ).stdout.splitlines()
     assert {"serveraliveinterval 10", "serveralivecountmax 3"} <= set(shown)
 
 
@@ -52,16 +60,25 @@ def test_the_rehearsal_comes_to_its_end(project: Project) -> None:
 
 def test_the_time_limits_are_those_of_the_role() -> None:
     defaults = yaml.safe_load((REPOSITORY / "roles/maintenance/defaults/main.yml").read_text(encoding="utf-8"))
-    rows = re.findall(r"^\| `(maintenance_\w+)` \| (\d+) (min|h) \|", (REPOSITORY / GUIDE).read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(maintenance_\w+)` \| (\d+) (min|h) \|", (REPOSITORY / GUIDE).read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(rows) == 4
-    assert {name: int(number) * UNITS[unit] for name, number, unit in rows} == {name: defaults[name] for name, _number, _unit in rows}
+    assert {name: int(number) * UNITS[unit] for name, number, unit in rows} == {
+        name: defaults[name] for name, _number, _unit in rows
+    }
 
 
 def test_every_message_of_the_table_is_one_of_the_collection() -> None:
     table = (REPOSITORY / GUIDE).read_text(encoding="utf-8").split("## Troubleshooting")[1]
     messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
     parts = {part.strip() for message in messages for part in re.split("…", message) if part.strip(" ?")} - OF_ANSIBLE
-    paths = [path for folder in ("plugins", "roles/maintenance") for path in (REPOSITORY / folder).rglob("*.*") if path.suffix in (".py", ".yml")]
+    paths = [
+        path
+        for folder in ("plugins", "roles/maintenance")
+        for path in (REPOSITORY / folder).rglob("*.*")
+        if path.suffix in (".py", ".yml")
+    ]
     sources = [path.read_text(encoding="utf-8") for path in paths]
     # adjacent literals are one text
     code = re.sub(r'"\n\s*f?"', "", "\n".join(sources))

@@ -24,7 +24,14 @@ BY_NAME = (
     "ansible-playbook azure_imds.scheduled_events.maintenance"
     ' --extra-vars "maintenance_hosts=web maintenance_prepare=drain maintenance_recover=undrain.yml"'
 )
-FOLDER = ("ansible.cfg", "inventory/hosts.yml", "inventory/group_vars/all.yml", "inventory/group_vars/web.yml", "drain.yml", "undrain.yml")
+FOLDER = (
+    "ansible.cfg",
+    "inventory/hosts.yml",
+    "inventory/group_vars/all.yml",
+    "inventory/group_vars/web.yml",
+    "drain.yml",
+    "undrain.yml",
+)
 TABLE = "host  event                                        prepared  approved  started   over      recovered  why not"
 PLAYS_OF_ROLE = (
     "# site.yml, with drain.yml and undrain.yml beside it",
@@ -110,11 +117,19 @@ def test_the_playbook_by_name_with_a_role_and_a_report(web: Fleet, guided: Proje
     web.let_end_when_seen(event_id)
     shown = ran.must_succeed().text
     assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
-    assert {step for step in web.happened() if "leave" in step} == {"web1 leave-load-balancer lb7", "web2 leave-load-balancer lb7"}
+    assert {step for step in web.happened() if "leave" in step} == {
+        "web1 leave-load-balancer lb7",
+        "web2 leave-load-balancer lb7",
+    }
     table = guided.take_as("table", GUIDE, TABLE).read_text(encoding="utf-8").splitlines()
-    assert [shape(line) for line in re.findall(r'^ +"((?:host|web\d) .*)",?$', shown, re.MULTILINE)] == [shape(line) for line in table]
+    assert [shape(line) for line in re.findall(r'^ +"((?:host|web\d) .*)",?$', shown, re.MULTILINE)] == [
+        shape(line) for line in table
+    ]
     report = json.loads(shown.split("CUSTOM STATS:")[1].split("RUN:")[1])["maintenance_report"]
-    assert [(row["host"], row["event_id"], row["why_not"]) for row in report] == [("web1", event_id, ""), ("web2", event_id, "")]
+    assert [(row["host"], row["event_id"], row["why_not"]) for row in report] == [
+        ("web1", event_id, ""),
+        ("web2", event_id, ""),
+    ]
     assert all(row["prepared"] <= row["approved"] <= row["over"] <= row["recovered"] for row in report)
 
 
@@ -132,7 +147,10 @@ def test_the_plays_of_the_role_and_its_import(fleet: Callable[..., Fleet], proje
     web = fleet("web1")
     project.take(GUIDE, "drain.yml", "undrain.yml")
     invent(project, "web", web.hosts)
-    plays, importing, report = (project.take_as(f"part{number}", OF_ROLE, name).read_text(encoding="utf-8") for number, name in enumerate(PLAYS_OF_ROLE))
+    plays, importing, report = (
+        project.take_as(f"part{number}", OF_ROLE, name).read_text(encoding="utf-8")
+        for number, name in enumerate(PLAYS_OF_ROLE)
+    )
     for text in (plays + report, importing):
         project.write("site.yml", text)
         web.announce("Freeze", "web1")
@@ -143,5 +161,8 @@ def test_the_plays_of_the_role_and_its_import(fleet: Callable[..., Fleet], proje
 
 def test_readme_and_guide_print_the_same_playbook() -> None:
     assert find(README, "maintenance.yml").text == find(GUIDE, "maintenance.yml").text
-    ours, theirs = (find(*place).text.splitlines()[1:] for place in ((README, "group_vars/web.yml"), (GUIDE, "inventory/group_vars/web.yml")))
+    ours, theirs = (
+        find(*place).text.splitlines()[1:]
+        for place in ((README, "group_vars/web.yml"), (GUIDE, "inventory/group_vars/web.yml"))
+    )
     assert ours == theirs

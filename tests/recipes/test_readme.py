@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
-from hosts.patience import until
 
+from hosts.patience import until
 from recipes.fleet import Fleet
 from recipes.project import Project, invent
 
@@ -28,7 +28,9 @@ def test_only_hosts_without_an_event_are_updated(fleet: Callable[..., Fleet], pr
 
 
 @pytest.mark.follows(README, "approve.yml")
-def test_restarts_of_users_and_short_freezes_are_approved_and_nothing_else(fleet: Callable[..., Fleet], project: Project) -> None:
+def test_restarts_of_users_and_short_freezes_are_approved_and_nothing_else(
+    fleet: Callable[..., Fleet], project: Project
+) -> None:
     web = fleet("web1", "web2")
     web.announce("Reboot", "web1", source="User")
     web.announce("Freeze", "web2", duration=5)
@@ -55,7 +57,12 @@ def test_the_daemon_prepares_approves_and_recovers(fleet: Callable[..., Fleet], 
     event_id = web.announce("Reboot", "daemon1", started_for="1h")
     web.wait_until("daemon1 approved")
     assert not ready.exists()
-    until(lambda: "Started" in host.run(["azure-scheduled-events", "status"], check=False).stdout, "the start, as the daemon sees it")
+    until(
+        lambda: "Started" in host.run(["azure-scheduled-events", "status"], check=False).stdout,
+        "the start, as the daemon sees it",
+    )
     web.azure.post(f"/events/{event_id}/complete")
     until(ready.exists, "the hook that recovers")
-    until(lambda: "completed" in host.run(["azure-scheduled-events", "history"]).stdout, "the end, as the daemon notes it")
+    until(
+        lambda: "completed" in host.run(["azure-scheduled-events", "history"]).stdout, "the end, as the daemon notes it"
+    )

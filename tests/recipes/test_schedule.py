@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from hosts.lab import Lab
 from hosts.patience import until
-
 from recipes.fleet import Fleet
 from recipes.printed import find
 from recipes.project import LONGEST, Project, invent
@@ -39,12 +39,16 @@ def test_systemd_starts_a_run(lab: Lab, project: Project) -> None:
     host.run(["systemctl", "daemon-reload"])
     host.run(["systemctl", "enable", "--now", TIMER])
     host.run(["systemctl", "start", SERVICE])
-    assert set(host.file("/var/log/runs").read_text(encoding="utf-8").splitlines()) == {"/srv/maintenance maintenance.yml"}
+    assert set(host.file("/var/log/runs").read_text(encoding="utf-8").splitlines()) == {
+        "/srv/maintenance maintenance.yml"
+    }
     assert SERVICE in host.run(["systemctl", "list-timers", "--no-pager"]).stdout
 
 
 @pytest.mark.follows(GUIDE, *TASKS, "inventory/group_vars/web.yml")
-def test_the_command_of_the_service_does_nothing_while_a_run_is_at_work(fleet: Callable[..., Fleet], project: Project) -> None:
+def test_the_command_of_the_service_does_nothing_while_a_run_is_at_work(
+    fleet: Callable[..., Fleet], project: Project
+) -> None:
     web = fleet("web1")
     project.take(GUIDE, *TASKS, "inventory/group_vars/web.yml")
     invent(project, "web", web.hosts, "inventory/")
@@ -59,5 +63,11 @@ def test_the_command_of_the_service_does_nothing_while_a_run_is_at_work(fleet: C
     assert first.runs
     web.azure.post(f"/events/{event_id}/complete")
     first.must_succeed()
-    expected = ["web1 leave-load-balancer", "web1 approved", "Freeze web1 started", "Freeze web1 finished", "web1 join-load-balancer"]
+    expected = [
+        "web1 leave-load-balancer",
+        "web1 approved",
+        "Freeze web1 started",
+        "Freeze web1 finished",
+        "web1 join-load-balancer",
+    ]
     until(lambda: web.happened() == expected, "all steps", web.happened, LONGEST)

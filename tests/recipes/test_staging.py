@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from hosts.lab import Lab
 
+from hosts.lab import Lab
 from recipes.project import Project, invent
 
 DOCUMENT, PLAYBOOK = "roles/imds_simulator/README.md", "- name: Rehearse a live migration on the staging web servers"

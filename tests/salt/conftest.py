@@ -10,12 +10,16 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+
 from salt_lab import fault_table
 from salt_lab.azure import Azure, simulated
 from salt_lab.installed import Installed
 from salt_lab.site import OPEN
 
-VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}, "spare": {"kind": "standalone", "vms": {"vm3": {}}}}
+VMS = {
+    "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
+    "spare": {"kind": "standalone", "vms": {"vm3": {}}},
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,7 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from azure_events_engine.messages import Action, Announce, Ask, Hint, Input, Known, Reply, Request, Returned, Save, Saved, Tick, Unsaved
+from azure_events_engine.messages import (
+    Action,
+    Announce,
+    Ask,
+    Hint,
+    Input,
+    Known,
+    Reply,
+    Request,
+    Returned,
+    Save,
+    Saved,
+    Tick,
+    Unsaved,
+)
 from azure_events_engine.reducer import reduce
 from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
@@ -16,14 +30,29 @@ EVENT = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 Answer = dict[str, Any]
 
 
-def event(*resources: str, event_id: str = EVENT, status: str = "Scheduled", kind: str = "Reboot", **more: Any) -> Answer:
+def event(
+    *resources: str, event_id: str = EVENT, status: str = "Scheduled", kind: str = "Reboot", **more: Any
+) -> Answer:
     """An event as a minion lists it."""
-    listed = {"event_id": event_id, "event_type": kind, "status": status, "resources": list(resources), "not_before": "2026-11-22T12:00:00Z"}
+    listed = {
+        "event_id": event_id,
+        "event_type": kind,
+        "status": status,
+        "resources": list(resources),
+        "not_before": "2026-11-22T12:00:00Z",
+    }
     return {**listed, "selected": True, "not_selected_because": "", **more}
 
 
 def record(event_id: str = EVENT, state: str = "prepared", this_boot: bool = True) -> Answer:
-    return {"event_id": event_id, "state": state, "this_boot": this_boot, "why_not": "", "resources": [], "event_type": "Reboot"}
+    return {
+        "event_id": event_id,
+        "state": state,
+        "this_boot": this_boot,
+        "why_not": "",
+        "resources": [],
+        "event_type": "Reboot",
+    }
 
 
 def status(name: str | None, *events: Answer, records: list[Answer] | None = None, **more: Any) -> Answer:

@@ -84,7 +84,9 @@ class ModelMinion:
         self.down_until = now + seconds
         self.working = ""
         self.old_boot |= {event_id for event_id, state in self.records.items() if state == "prepared"}
-        self.records = {event_id: "prepare_failed" if state == "preparing" else state for event_id, state in self.records.items()}
+        self.records = {
+            event_id: "prepare_failed" if state == "preparing" else state for event_id, state in self.records.items()
+        }
 
     def is_busy(self, now: float) -> bool:
         return self.working != "" and now < self.working_until
@@ -107,7 +109,9 @@ class ModelMinion:
             for event_id, state in self.records.items()
         ]
         working = self.working if self.is_busy(now) else None
-        return self.answer(available=True, complete=True, incarnation=1, events=events, records=records, working=working, reason="")
+        return self.answer(
+            available=True, complete=True, incarnation=1, events=events, records=records, working=working, reason=""
+        )
 
     def answer(self, **fields: Any) -> Answer:
         return {"version": 1, "resource_name": self.vm, **fields}
@@ -199,7 +203,15 @@ class HostileMinion(ModelMinion):
     def status(self, now: float) -> Answer:
         kind = self.chance.randrange(8)
         if kind == 0:
-            odd: list[Any] = [[], None, "text", {"version": 2}, {"version": 1, "events": {}}, 7, {"version": 1, "events": [{"event_id": None}]}]
+            odd: list[Any] = [
+                [],
+                None,
+                "text",
+                {"version": 2},
+                {"version": 1, "events": {}},
+                7,
+                {"version": 1, "events": [{"event_id": None}]},
+            ]
             wrong: Answer = self.chance.choice(odd)
             return wrong
         found = super().status(now)
@@ -221,7 +233,9 @@ class HostileMinion(ModelMinion):
             forged = Event("forged-%d" % self.chance.randrange(10**6), "Preempt", (self.vm, victim), now, now + 30, 1)
             found["events"] = [self.shown(forged)]
         elif kind == 6:
-            found["events"] = [dict(self.shown(event), status=self.chance.choice(["Scheduled", "Started", 3])) for event in others[:3]]
+            found["events"] = [
+                dict(self.shown(event), status=self.chance.choice(["Scheduled", "Started", 3])) for event in others[:3]
+            ]
         return found
 
     def begin_prepare(self, event_id: str, now: float) -> tuple[float, Answer | None]:
@@ -235,4 +249,11 @@ class HostileMinion(ModelMinion):
 
 
 def record_of(event_id: str) -> Answer:
-    return {"event_id": event_id, "state": "prepared", "this_boot": True, "why_not": "", "resources": [], "event_type": "Reboot"}
+    return {
+        "event_id": event_id,
+        "state": "prepared",
+        "this_boot": True,
+        "why_not": "",
+        "resources": [],
+        "event_type": "Reboot",
+    }

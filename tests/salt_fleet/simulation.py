@@ -3,7 +3,7 @@
 
 """A fleet in virtual time: lost and late messages, reboots, restarts of the engine, hostile minions.
 
-    python tests/salt_fleet/simulation.py --minions 1000 --events 10000 --seeds 3
+python tests/salt_fleet/simulation.py --minions 1000 --events 10000 --seeds 3
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if __name__ == "__main__":
     for folder in ("plugins/module_utils", "salt/_utils", "tests"):
         sys.path.insert(0, str(Path(__file__).resolve().parents[2] / folder))
 
-from azure_events_engine.messages import Ask, Hint, Input, Known, Returned, Save, SaveName, Saved, Tick
+from azure_events_engine.messages import Ask, Hint, Input, Known, Returned, Save, Saved, SaveName, Tick
 from azure_events_engine.reducer import reduce, restored
 from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
@@ -151,7 +151,9 @@ class Simulation:
         for name in names:
             kind = HostileMinion if self.chance.random() < self.plan.hostile else ModelMinion
             # a third have minion ids that are not the names of their VMs
-            self.azure.minions[name] = kind(name if self.chance.random() < 0.67 else "id-" + name, name, self.azure, self.chance)
+            self.azure.minions[name] = kind(
+                name if self.chance.random() < 0.67 else "id-" + name, name, self.azure, self.chance
+            )
         for minion in self.azure.minions.values():
             if isinstance(minion, HostileMinion):
                 minion.victims = self.chance.sample(names, 3)
@@ -179,7 +181,11 @@ class Simulation:
 
     def _announce(self, number: int) -> None:
         kind = self.chance.choice(TYPES)
-        vms = list(self.chance.sample(sorted(self.azure.minions), min(self.plan.minions, self.chance.choice([1, 1, 2, 3, 5, 20]))))
+        vms = list(
+            self.chance.sample(
+                sorted(self.azure.minions), min(self.plan.minions, self.chance.choice([1, 1, 2, 3, 5, 20]))
+            )
+        )
         if self.chance.random() < 0.05:
             vms.append("unmanaged%d" % number)
         notice = 30.0 if kind == "Preempt" else 900.0
@@ -194,7 +200,10 @@ class Simulation:
         """An approved event starts soon."""
         if event.started_at is None:
             approved = event.approvals > 0
-            self.later(self.chance.uniform(0.5, 5.0) if approved else 1.0, partial(self._start if approved else self._watch, event))
+            self.later(
+                self.chance.uniform(0.5, 5.0) if approved else 1.0,
+                partial(self._start if approved else self._watch, event),
+            )
 
     def _start(self, event: Event) -> None:
         if event.started_at is not None:
@@ -226,7 +235,9 @@ class Simulation:
     def publish(self, master: Master, ask: Ask) -> None:
         for name in ask.minions:
             if self.chance.random() > self.plan.loss:
-                self.later(self.chance.uniform(0.05, 0.5), partial(self._work, master, master.life, ask, self.by_name[name]))
+                self.later(
+                    self.chance.uniform(0.05, 0.5), partial(self._work, master, master.life, ask, self.by_name[name])
+                )
 
     def _work(self, master: Master, life: int, ask: Ask, minion: ModelMinion) -> None:
         if self.now < minion.down_until:
@@ -251,7 +262,9 @@ class Simulation:
 
     def _return(self, master: Master, life: int, ask: Ask, minion: ModelMinion, answer: Any) -> None:
         if self.chance.random() > self.plan.loss:
-            seconds = self.chance.uniform(20.0, 200.0) if self.chance.random() < 0.01 else self.chance.uniform(0.01, 0.3)
+            seconds = (
+                self.chance.uniform(20.0, 200.0) if self.chance.random() < 0.01 else self.chance.uniform(0.01, 0.3)
+            )
             self.later(seconds, partial(master.give, Returned(ask.job, minion.name, answer), life))
 
     def _result(self, seconds: float) -> Result:
@@ -260,12 +273,22 @@ class Simulation:
             events=len(self.events),
             approved=sum(1 for event in self.events if event.approvals),
             approved_twice=sum(1 for event in self.events if event.approvals > 1),
-            unprepared=["%s was approved, but %s was not prepared" % (event.event_id, event.unready) for event in self.events if event.unready],
-            not_approved=[event.event_id for event in self.events if not event.approvals and self._should_be_approved(event)],
+            unprepared=[
+                "%s was approved, but %s was not prepared" % (event.event_id, event.unready)
+                for event in self.events
+                if event.unready
+            ],
+            not_approved=[
+                event.event_id for event in self.events if not event.approvals and self._should_be_approved(event)
+            ],
             prepared=sum(one.sessions for one in honest),
-            left_prepared=["%s is still prepared: %s" % (minion.name, minion.records) for minion in honest if minion.records],
+            left_prepared=[
+                "%s is still prepared: %s" % (minion.name, minion.records) for minion in honest if minion.records
+            ],
             recovered_otherwise=[
-                "%s: prepared %d times, recovered %d times" % (one.name, one.sessions, one.recoveries) for one in honest if one.recoveries != one.sessions
+                "%s: prepared %d times, recovered %d times" % (one.name, one.sessions, one.recoveries)
+                for one in honest
+                if one.recoveries != one.sessions
             ],
             jobs=sum(master.jobs for master in self.masters),
             most_maintenances=max(master.most_maintenances for master in self.masters),
@@ -274,7 +297,11 @@ class Simulation:
 
     def _should_be_approved(self, event: Event) -> bool:
         minions = self._minions(event)
-        return event.event_type != "Preempt" and len(minions) == len(event.vms) and all(minion.is_honest for minion in minions)
+        return (
+            event.event_type != "Preempt"
+            and len(minions) == len(event.vms)
+            and all(minion.is_honest for minion in minions)
+        )
 
 
 def main() -> int:
@@ -290,7 +317,11 @@ def main() -> int:
     options = parser.parse_args()
     failed = 0
     for seed in range(options.first_seed, options.first_seed + options.seeds):
-        result = Simulation(Plan(seed, options.minions, options.events, options.loss, options.hostile, options.restarts, options.masters)).run()
+        result = Simulation(
+            Plan(
+                seed, options.minions, options.events, options.loss, options.hostile, options.restarts, options.masters
+            )
+        ).run()
         print("seed %d: %s" % (seed, {**vars(result), "not_approved": len(result.not_approved)}))
         failed += bool(result.problems())
     return 1 if failed else 0

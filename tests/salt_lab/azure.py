@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import simulator_process
-from simulator_process import Simulator
-
 from salt_lab.until import until
+from simulator_process import Simulator
 
 # more than any event lasts, from its announcement to its end
 A_LONG_TIME = "2h"
@@ -50,7 +49,9 @@ class Azure:
 
     def approvals(self, event_id: str) -> list[str]:
         """The VMs that approved this event, once for each time."""
-        return [line["vm"] for line in self.simulator.get("/log?what=approval")["lines"] if event_id in line.get("ids", ())]
+        return [
+            line["vm"] for line in self.simulator.get("/log?what=approval")["lines"] if event_id in line.get("ids", ())
+        ]
 
     @contextmanager
     def sick(self, kind: str, vm: str, **options: Any) -> Iterator[None]:
@@ -64,7 +65,10 @@ class Azure:
 
     def wait_for_victims(self, fault: int, vm: str, requests: int = 1) -> None:
         def seen() -> bool:
-            return any(entry["number"] == fault and entry["seen"].get(vm, 0) >= requests for entry in self.simulator.get("/faults")["faults"])
+            return any(
+                entry["number"] == fault and entry["seen"].get(vm, 0) >= requests
+                for entry in self.simulator.get("/faults")["faults"]
+            )
 
         until(seen, "a request of %s that meets the fault" % vm)
 
@@ -81,5 +85,7 @@ class Azure:
 
 @contextmanager
 def simulated(groups: dict[str, Any], **scenario: Any) -> Iterator[Azure]:
-    with simulator_process.start({"groups": groups, "knobs": {"rate_limit": 0}, **scenario}, args=["--clock", "manual"]) as simulator:
+    with simulator_process.start(
+        {"groups": groups, "knobs": {"rate_limit": 0}, **scenario}, args=["--clock", "manual"]
+    ) as simulator:
         yield Azure(simulator)

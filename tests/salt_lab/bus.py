@@ -41,7 +41,8 @@ class Bus:
         return [
             event
             for event in self._events
-            if fnmatch.fnmatchcase(event.tag, tag) and all(event.data.get(name) == value for name, value in fields.items())
+            if fnmatch.fnmatchcase(event.tag, tag)
+            and all(event.data.get(name) == value for name, value in fields.items())
         ]
 
     def wait(self, tag: str, seconds: float = PATIENCE, **fields: Any) -> Event:

@@ -17,9 +17,10 @@ from salt_lab.installed import QUIET, Installed
 from salt_lab.leash import children
 from salt_lab.leashed import Leashed
 
-
 # loopback has an address for each process, and only the masters of this one listen there: nobody takes a port that is wanted later, or while its master is down
-ADDRESS, SECOND_ADDRESS = ("127.%d.%d.%d" % (first + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255) for first in (128, 1))
+ADDRESS, SECOND_ADDRESS = (
+    "127.%d.%d.%d" % (first + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255) for first in (128, 1)
+)
 # below those that the kernel gives to whoever does not care
 PORTS = itertools.count(20000)
 
@@ -95,6 +96,10 @@ class Daemon:
         total = 0
         for pid in self.pids():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                (line,) = [line for line in Path("/proc/%d/smaps_rollup" % pid).read_text().splitlines() if line.startswith("Pss:")]
+                (line,) = [
+                    line
+                    for line in Path("/proc/%d/smaps_rollup" % pid).read_text().splitlines()
+                    if line.startswith("Pss:")
+                ]
                 total += int(line.split()[1])
         return total / 1024

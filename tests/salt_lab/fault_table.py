@@ -21,7 +21,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = {report.nodeid: report for kind in ("passed", "skipped", "failed", "error") for report in terminalreporter.getreports(kind)}
+    reports = {
+        report.nodeid: report
+        for kind in ("passed", "skipped", "failed", "error")
+        for report in terminalreporter.getreports(kind)
+    }
     rows = [HEAD, *(_row(report) for _name, report in sorted(reports.items()))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     terminalreporter.section("faults and attacks")
@@ -34,4 +38,8 @@ def _row(report: pytest.TestReport) -> tuple[str, str, str]:
     name = report.nodeid.rpartition("::test_")[2].partition("@")[0].replace("_", " ")
     counts = [str(value) for key, value in report.user_properties if key == "counts"]
     measured = [str(value) for key, value in report.user_properties if key == "measured"]
-    return name + ("" if report.passed else ": %s" % report.outcome.upper()), "; then ".join(counts), ", ".join(measured)
+    return (
+        name + ("" if report.passed else ": %s" % report.outcome.upper()),
+        "; then ".join(counts),
+        ", ".join(measured),
+    )

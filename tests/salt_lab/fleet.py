@@ -66,7 +66,10 @@ class Fleet:
 
     def wait_for_reason(self, event_id: str, vm: str, text: str, column: str = "why_not") -> None:
         """Until the runner names the reason."""
-        until(lambda: text in (self.row(event_id, vm).get(column) or ""), lambda: "%r in %s" % (text, self.row(event_id, vm)))
+        until(
+            lambda: text in (self.row(event_id, vm).get(column) or ""),
+            lambda: "%r in %s" % (text, self.row(event_id, vm)),
+        )
 
     def judge(self, event_id: str, approvals: int = 1, /, **counts: tuple[int, int]) -> None:
         """Preparations and recoveries of each minion, and approvals that the simulator has seen."""
@@ -92,7 +95,13 @@ class Fleet:
 
     def listed(self, event_id: str, *resources: str, **more: Any) -> dict[str, Any]:
         """The event as a hostile minion says that it lists it."""
-        event = {"event_id": event_id, "event_type": "Reboot", "status": "Scheduled", "resources": list(resources), "not_before": None}
+        event = {
+            "event_id": event_id,
+            "event_type": "Reboot",
+            "status": "Scheduled",
+            "resources": list(resources),
+            "not_before": None,
+        }
         return {**event, "selected": True, "not_selected_because": "", **more}
 
     def forge(self, tag: str, data: dict[str, Any]) -> None:
@@ -129,7 +138,11 @@ class Fleet:
 
 @contextmanager
 def fleet_of(
-    installed: Installed, honest: Sequence[str] = VMS, watch: Sequence[dict[str, Any]] = (), settings: dict[str, Any] | None = None, **master: Any
+    installed: Installed,
+    honest: Sequence[str] = VMS,
+    watch: Sequence[dict[str, Any]] = (),
+    settings: dict[str, Any] | None = None,
+    **master: Any,
 ) -> Iterator[Fleet]:
     """A fleet in an availability set of its own, which has one VM without a minion. ``watch``: options of the beacon; ``settings``: of the engine."""
     vms: dict[str, Any] = {name: {} for name in (*honest, UNMANAGED)}

@@ -22,7 +22,9 @@ def reason_against() -> str:
     """Why there can be no such disk here, or ""."""
     if os.geteuid() != 0:
         return "a disk of its own needs root"
-    tried = subprocess.run([*OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, check=False)
+    tried = subprocess.run(
+        [*OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, check=False
+    )
     return tried.stderr.strip() if tried.returncode else ""
 
 

@@ -68,7 +68,11 @@ def _block(section: str, language: str, text: str) -> Block:
     if not first.startswith("# "):
         raise ValueError("%s: the first line of a block names its file or its place, not %r" % (section, first))
     place = first[2:]
-    return Block(section, FILE, place, language, text) if place.startswith("/") else Block(section, COMMANDS, place, language, rest)
+    return (
+        Block(section, FILE, place, language, text)
+        if place.startswith("/")
+        else Block(section, COMMANDS, place, language, rest)
+    )
 
 
 def commands_of(block: Block) -> list[tuple[str, str]]:
@@ -155,7 +159,9 @@ class Reader:
 
     def _write(self, block: Block) -> str:
         place, _separator, host = block.place.partition(" on ")
-        daemons: Sequence[Daemon] = list(self._site.minions.values()) if place.startswith("/etc/salt/minion.d/") else [self._master(host)]
+        daemons: Sequence[Daemon] = (
+            list(self._site.minions.values()) if place.startswith("/etc/salt/minion.d/") else [self._master(host)]
+        )
         for daemon in daemons:
             path = Path(self._here(place.replace("/etc/salt", str(daemon.folder))))
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -169,7 +175,11 @@ class Reader:
             if block.place == OWN_TERMINAL and number == len(commands):
                 self._serve(block.place, command)
                 continue
-            output += self._run_until_as_printed(block.place, command, self._here(printed)) if printed else self._run_line(block.place, command)
+            output += (
+                self._run_until_as_printed(block.place, command, self._here(printed))
+                if printed
+                else self._run_line(block.place, command)
+            )
         return output
 
     def _run_until_as_printed(self, place: str, command: str, printed: str) -> str:
@@ -195,8 +205,15 @@ class Reader:
         self._start()
         line = ["sh", "-ec", self._here(command)]
         folder = self.folders.get(place, self._site.folder)
-        ran = subprocess.run(line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=300, check=False)
-        assert not check or ran.returncode == 0, "%s: exit code %d\n%s%s" % (command, ran.returncode, ran.stdout, ran.stderr)
+        ran = subprocess.run(
+            line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert not check or ran.returncode == 0, "%s: exit code %d\n%s%s" % (
+            command,
+            ran.returncode,
+            ran.stdout,
+            ran.stderr,
+        )
         return ran.stdout
 
     def _restart(self, host: str, verb: str, service: str) -> None:
@@ -207,7 +224,9 @@ class Reader:
             command = [*self._site.installed.command("salt-api"), "-c", str(folder)]
             self._servers.append(Leashed(command, folder / "api", self.environment))
             return
-        daemons: Sequence[Daemon] = [self._master(host)] if service == "salt-master" else list(self._site.minions.values())
+        daemons: Sequence[Daemon] = (
+            [self._master(host)] if service == "salt-master" else list(self._site.minions.values())
+        )
         for daemon in daemons:
             daemon.kill()
             self._stopped.append(daemon)
@@ -240,7 +259,9 @@ class Reader:
         """The VMs that approved this event at the simulator, once for each time."""
         line = [sys.executable, "-m", "imds_simulator", "log", "--what", "approval"]
         folder = REPOSITORY / "roles" / "imds_simulator" / "files"
-        ran = subprocess.run(line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=60, check=True)
+        ran = subprocess.run(
+            line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=60, check=True
+        )
         return [entry["vm"] for entry in json.loads(ran.stdout)["lines"] if event_id in entry.get("ids", ())]
 
     def _here(self, text: str) -> str:

@@ -41,7 +41,9 @@ class Installed:
         """A new environment that has this one's packages and takes further ones of its own: Salt is installed once."""
         subprocess.run([self.python, "-m", "venv", "--without-pip", folder], check=True)
         version, packages = self.shape()
-        own = sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder), "py_version_short": version})
+        own = sysconfig.get_path(
+            "purelib", "venv", {"base": str(folder), "platbase": str(folder), "py_version_short": version}
+        )
         Path(own, "shared.pth").write_text(packages + "\n")
         return Installed(folder / "bin" / "python", self.bin)
 

@@ -19,7 +19,9 @@ class Leashed:
     def __init__(self, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None) -> None:
         words = [sys.executable, str(LEASH), *map(str, command)]
         with log.open("ab") as output:
-            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=output, stderr=output, env=env, start_new_session=True)
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=output, stderr=output, env=env, start_new_session=True
+            )
 
     @property
     def running(self) -> bool:

@@ -59,8 +59,17 @@ class Master(Daemon):
         """What one minion returns, or None when it is silent."""
         return self.ask_all(minion, function, *words, timeout=timeout, **named).get(minion)
 
-    def ask_all(self, target: str, function: str, *words: Any, timeout: int = 60, tgt_type: str = "glob", **named: Any) -> dict[str, Any]:
-        request = {"tgt": target, "fun": function, "arg": words, "kwarg": named, "timeout": timeout, "tgt_type": tgt_type}
+    def ask_all(
+        self, target: str, function: str, *words: Any, timeout: int = 60, tgt_type: str = "glob", **named: Any
+    ) -> dict[str, Any]:
+        request = {
+            "tgt": target,
+            "fun": function,
+            "arg": words,
+            "kwarg": named,
+            "timeout": timeout,
+            "tgt_type": tgt_type,
+        }
         desk = self._open_desk()
         assert desk.stdin and desk.stdout
         desk.stdin.write(json.dumps(request) + "\n")
@@ -87,7 +96,9 @@ class Master(Daemon):
         """Run one of Salt's own commands, such as salt-run, and give its answer, which is asked for in JSON."""
         name, *words = map(str, command)
         line = [*self.within(), *self.installed.command(name), "-c", str(self.folder), "--out", "json", *words]
-        ran = subprocess.run(line, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=timeout, check=False)
+        ran = subprocess.run(
+            line, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=timeout, check=False
+        )
         if check and ran.returncode:
             raise Refused("%s: exit code %d\n%s%s" % (" ".join(words), ran.returncode, ran.stdout, ran.stderr))
         return json.loads(ran.stdout) if ran.stdout.strip() else None

@@ -55,5 +55,12 @@ class Scripted(HttpServer):
 
     @staticmethod
     def event(event_id: str, *resources: str, kind: str = "Freeze", status: str = "Scheduled") -> dict[str, Any]:
-        listed = {"EventId": event_id, "EventType": kind, "EventStatus": status, "ResourceType": "VirtualMachine", "NotBefore": "", "EventSource": "Platform"}
+        listed = {
+            "EventId": event_id,
+            "EventType": kind,
+            "EventStatus": status,
+            "ResourceType": "VirtualMachine",
+            "NotBefore": "",
+            "EventSource": "Platform",
+        }
         return dict(listed, Resources=list(resources)) if resources else listed

@@ -13,7 +13,11 @@ from salt_lab.minion import Minion
 from salt_lab.site import TREE, Site
 from salt_lab.until import until
 
-MASTER_DIRS: dict[str, Any] = {"engines_dirs": [str(TREE / "_engines")], "runner_dirs": [str(TREE / "_runners")], "utils_dirs": [str(TREE / "_utils")]}
+MASTER_DIRS: dict[str, Any] = {
+    "engines_dirs": [str(TREE / "_engines")],
+    "runner_dirs": [str(TREE / "_runners")],
+    "utils_dirs": [str(TREE / "_utils")],
+}
 MINION_DIRS: dict[str, Any] = {
     "beacons_dirs": [str(TREE / "_beacons")],
     "module_dirs": [str(TREE / "_modules")],
@@ -21,7 +25,7 @@ MINION_DIRS: dict[str, Any] = {
     "utils_dirs": [str(TREE / "_utils")],
 }
 # in the place of the minion's module: answers what a file says
-HOSTILE = '''
+HOSTILE = """
 import json, os
 __virtualname__ = "azure_events"
 def __virtual__():
@@ -40,7 +44,7 @@ def recover(event_id=None, test=False):
     return dict(_answer("recover"), event_id=event_id)
 def approve_prepared(event_id, resources):
     return dict(_answer("approve_prepared"), event_id=event_id)
-'''
+"""
 
 
 class Journal:
@@ -52,10 +56,21 @@ class Journal:
 
     def pillar(self) -> dict[str, Any]:
         wait = "while test -e wait; do sleep 0.1; done"
-        return {"azure_events": {"prepare": [self._step("prepare", "begin", wait)], "recover": [self._step("recover", "try", "true")]}}
+        return {
+            "azure_events": {
+                "prepare": [self._step("prepare", "begin", wait)],
+                "recover": [self._step("recover", "try", "true")],
+            }
+        }
 
     def _step(self, name: str, first: str, wait: str) -> str:
-        return "cd %s && echo %s >> done && %s && ! test -e fail-%s && echo %s >> done" % (self._folder, first, wait, name, name)
+        return "cd %s && echo %s >> done && %s && ! test -e fail-%s && echo %s >> done" % (
+            self._folder,
+            first,
+            wait,
+            name,
+            name,
+        )
 
     def start_over(self) -> None:
         self.mend()
@@ -104,10 +119,17 @@ def status_answer(name: str | None, *events: dict[str, Any], **more: Any) -> dic
     return {**whole, "events": list(events), "records": [], "working": None, **more}
 
 
-def say(minion: Minion, status: Any = None, prepare: str = "prepared", recover: str = "failed", approve: str = "approved") -> None:
+def say(
+    minion: Minion, status: Any = None, prepare: str = "prepared", recover: str = "failed", approve: str = "approved"
+) -> None:
     """What the hostile minion answers from now on."""
     answers = {"status": status if status is not None else status_answer(minion.name)}
-    answers.update({key: {"version": 1, "outcome": word, "reason": ""} for key, word in (("prepare", prepare), ("recover", recover))})
+    answers.update(
+        {
+            key: {"version": 1, "outcome": word, "reason": ""}
+            for key, word in (("prepare", prepare), ("recover", recover))
+        }
+    )
     answers["approve_prepared"] = {"version": 1, "outcome": approve, "reason": ""}
     file = Path(minion.folder) / "answers.json"
     file.with_suffix(".draft").write_text(json.dumps(answers))

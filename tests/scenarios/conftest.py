@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterator, Optional
 
 import pytest
+
 import simulator_process
 from simulator_process import Simulator
 
@@ -19,7 +20,9 @@ def simulate() -> Iterator[Callable[..., Simulator]]:
     """Start Azure with two VMs of one availability set, and these events, faults and knobs."""
     running: list[Simulator] = []
 
-    def start(*events: dict[str, Any], shipped: Optional[str] = None, groups: Optional[dict[str, Any]] = None, **rest: Any) -> Simulator:
+    def start(
+        *events: dict[str, Any], shipped: Optional[str] = None, groups: Optional[dict[str, Any]] = None, **rest: Any
+    ) -> Simulator:
         knobs = {"rate_limit": 0, **rest.pop("knobs", {})}
         scenario = shipped or {"groups": groups or PAIR, "events": list(events), "knobs": knobs, **rest}
         options = ["--clock", "manual"] + (["--knob", "rate_limit=0"] if shipped else [])

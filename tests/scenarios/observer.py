@@ -38,7 +38,10 @@ class Observer:
         except ImdsError as error:
             self.errors.append(type(error).__name__)
             return []
-        found = ["%s %s %s" % (change.kind, change.event.event_type, self._state(change.event)) for change in changes(self.known, document)]
+        found = [
+            "%s %s %s" % (change.kind, change.event.event_type, self._state(change.event))
+            for change in changes(self.known, document)
+        ]
         self.known = carried_over(self.known, document)
         self.notes += found
         return found
@@ -52,7 +55,9 @@ class Observer:
     def decide(self, policy: Policy, **situation: Any) -> tuple[str, bool]:
         """What the policy says of the one event: (approval, due)."""
         now = self.known.server_time if self.known is not None else None
-        decision = policy.decide(self.only(), Situation(now or datetime.now(timezone.utc), self.name)._replace(**situation))
+        decision = policy.decide(
+            self.only(), Situation(now or datetime.now(timezone.utc), self.name)._replace(**situation)
+        )
         return decision.approval, decision.due
 
     def seconds_left(self) -> float:

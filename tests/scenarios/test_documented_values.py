@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterator
 
 import pytest
 import yaml
+
 from ansible_hosts import REPOSITORY, Hosts
 from simulator_process import Simulator
 

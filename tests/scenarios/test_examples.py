@@ -16,6 +16,7 @@ from typing import Any, Callable, Sequence
 
 import pytest
 import yaml
+
 from ansible_hosts import REPOSITORY, Hosts
 from simulator_process import Simulator
 
@@ -40,7 +41,9 @@ class Project:
         self.inventory = folder / "inventory.json"
         self.azure = azure
         endpoints = {**azure.endpoints, **({"elsewhere": elsewhere} if elsewhere else {})}
-        variables = {name: {"endpoint": url, "receipts": str(folder / ("receipts-" + name))} for name, url in endpoints.items()}
+        variables = {
+            name: {"endpoint": url, "receipts": str(folder / ("receipts-" + name))} for name, url in endpoints.items()
+        }
         self.hosts = Hosts(folder, variables)
 
     def run(self, module: str, *more: dict[str, Any], **options: Any) -> subprocess.CompletedProcess[str]:
@@ -58,7 +61,7 @@ class Project:
     def drains(self, fails_on: Sequence[str] = ()) -> None:
         """Write the script that the example prepares with."""
         script = self.folder / "drain.sh"
-        script.write_text("#!/bin/sh\nfor name in %s; do test \"$HOST\" != $name || exit 1; done\n" % " ".join(fails_on))
+        script.write_text('#!/bin/sh\nfor name in %s; do test "$HOST" != $name || exit 1; done\n' % " ".join(fails_on))
         script.chmod(0o755)
 
     def approved(self) -> list[tuple[str, str]]:
@@ -96,7 +99,11 @@ def test_examples_of_event_facts(simulate: Callable[..., Simulator], tmp_path: P
 def test_files_in_the_examples_of_event_facts(simulate: Callable[..., Simulator], tmp_path: Path) -> None:
     project = Project(tmp_path, simulate(REBOOT), elsewhere="http://127.0.0.1:9")
     files = re.findall(r"^# .*, in (\S+):\n((?:#   .*\n)+)", examples("event_facts"), re.MULTILINE)
-    assert [name for name, _text in files] == ["ansible.cfg", "inventory/group_vars/all.yml", "inventory/maintenance.constructed.yml"]
+    assert [name for name, _text in files] == [
+        "ansible.cfg",
+        "inventory/group_vars/all.yml",
+        "inventory/maintenance.constructed.yml",
+    ]
     for name, text in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(re.sub("^#   ", "", text, flags=re.MULTILINE))
@@ -106,7 +113,9 @@ def test_files_in_the_examples_of_event_facts(simulate: Callable[..., Simulator]
 
     def said(program: str, *words: str) -> str:
         command = [str(Path(sys.executable).with_name(program)), "-i", "inventory", *words]
-        ran = subprocess.run(command, cwd=tmp_path, env=project.hosts.environment, capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            command, cwd=tmp_path, env=project.hosts.environment, capture_output=True, text=True, check=False
+        )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout
 
@@ -144,7 +153,9 @@ def test_examples_of_event_approve_by_night(simulate: Callable[..., Simulator], 
         "event_approve",
         at={
             "See what is coming": lambda: before.append(project.approved()),
-            "End hosts that are not ready, so that nothing is approved for them": lambda: before.append(project.approved()),
+            "End hosts that are not ready, so that nothing is approved for them": lambda: before.append(
+                project.approved()
+            ),
         },
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -157,7 +168,10 @@ def test_examples_of_event_approve_by_day(simulate: Callable[..., Simulator], tm
     azure.advance(seconds_until(azure, 12))
     project, before = Project(tmp_path, azure), []
     project.drains()
-    ran = project.run("event_approve", at={"Approve the events of this VM, unless they hit others too": lambda: before.append(project.approved())})
+    ran = project.run(
+        "event_approve",
+        at={"Approve the events of this VM, unless they hit others too": lambda: before.append(project.approved())},
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert before == [[]] and project.approved() == [("vm1", "reboot"), ("vm2", "freeze")]
 
@@ -171,5 +185,8 @@ def test_examples_of_event_approve_when_a_host_is_not_ready(
     project = Project(tmp_path, azure)
     project.drains(fails_on=[failing])
     ran = project.run("event_approve")
-    assert {host: counts["failed"] for host, counts in recap(ran).items()} == {"vm1": failing == "vm1", "vm2": failing == "vm2"}
+    assert {host: counts["failed"] for host, counts in recap(ran).items()} == {
+        "vm1": failing == "vm1",
+        "vm2": failing == "vm2",
+    }
     assert project.approved() == approved

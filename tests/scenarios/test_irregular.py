@@ -9,10 +9,11 @@ import time
 from typing import Any, Callable, Iterator
 
 import pytest
+from observer import Observer
+
 import simulator_process
 from azure_scheduled_events import Imds, Policy
 from azure_scheduled_events.pacing import Pacer
-from observer import Observer
 from simulator_process import Simulator
 
 Simulate = Callable[..., Simulator]
@@ -58,7 +59,9 @@ def test_t31_the_impossible_step_back_is_no_new_event(simulate: Simulate) -> Non
 
 
 def test_t32_t34_the_incarnation_may_go_back_or_change_for_nothing(simulate: Simulate) -> None:
-    azure = simulate(REBOOT, groups={"web": {"kind": "availability_set", "incarnation": 278, "vms": {"vm1": {}, "vm2": {}}}})
+    azure = simulate(
+        REBOOT, groups={"web": {"kind": "availability_set", "incarnation": 278, "vms": {"vm1": {}, "vm2": {}}}}
+    )
     me = Observer(azure)
     me.look()
     azure.post("/incarnation", {"group": "web", "to": 1})
@@ -84,13 +87,41 @@ def test_t45_time_left_goes_by_the_clock_of_the_server(simulate: Simulate) -> No
     assert me.seconds_left() == pytest.approx(900, abs=2)
 
 
-SICK = ["empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json", "truncated", "truncated-chunked"]
-SICK += ["server-error", "unavailable", "not-found", "gone", "too-many-requests", "bad-request", "forbidden-html", "redirect", "reset", "refuse"]
+SICK = [
+    "empty",
+    "html",
+    "not-json",
+    "null",
+    "list",
+    "object",
+    "events-null",
+    "bom",
+    "invalid-utf8",
+    "cut-json",
+    "truncated",
+    "truncated-chunked",
+]
+SICK += [
+    "server-error",
+    "unavailable",
+    "not-found",
+    "gone",
+    "too-many-requests",
+    "bad-request",
+    "forbidden-html",
+    "redirect",
+    "reset",
+    "refuse",
+]
 
 
 @pytest.fixture(scope="module")
 def pending() -> Iterator[Simulator]:
-    scenario = {"groups": {"one": {"kind": "standalone", "vms": {"vm1": {}}}}, "events": [REBOOT], "knobs": {"rate_limit": 0}}
+    scenario = {
+        "groups": {"one": {"kind": "standalone", "vms": {"vm1": {}}}},
+        "events": [REBOOT],
+        "knobs": {"rate_limit": 0},
+    }
     with simulator_process.start(scenario, args=["--clock", "manual"]) as azure:
         yield azure
 

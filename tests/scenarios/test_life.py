@@ -9,14 +9,24 @@ from datetime import timedelta
 from typing import Any, Callable
 
 import pytest
-from azure_scheduled_events import Imds, ImdsRefused, Policy
 from observer import Observer
+
+from azure_scheduled_events import Imds, ImdsRefused, Policy
 from simulator_process import Simulator
 
 Simulate = Callable[..., Simulator]
 
-FREEZE: dict[str, Any] = {"name": "one", "type": "Freeze", "resources": ["vm1"], "at": 10, "duration": 5, "started_for": "5m"}
-AFTER_PREPARE = Policy.from_rules([{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}])
+FREEZE: dict[str, Any] = {
+    "name": "one",
+    "type": "Freeze",
+    "resources": ["vm1"],
+    "at": 10,
+    "duration": 5,
+    "started_for": "5m",
+}
+AFTER_PREPARE = Policy.from_rules(
+    [{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]
+)
 
 
 def approve(me: Observer) -> None:
@@ -67,7 +77,18 @@ def test_t04_cancelled_although_approved(simulate: Simulate) -> None:
 
 @pytest.mark.parametrize("kind", ["Reboot", "Redeploy"])
 def test_t06_t07_hardware_failure_is_first_seen_started(simulate: Simulate, kind: str) -> None:
-    me = Observer(simulate({"name": "one", "type": kind, "resources": ["vm1"], "at": 10, "starts": "hardware_failure", "started_for": 60}))
+    me = Observer(
+        simulate(
+            {
+                "name": "one",
+                "type": kind,
+                "resources": ["vm1"],
+                "at": 10,
+                "starts": "hardware_failure",
+                "started_for": 60,
+            }
+        )
+    )
     me.look()
     assert me.look(after=10) == ["appeared %s Started mine" % kind]
     assert me.decide(AFTER_PREPARE, prepared="ok") == ("after_prepare", False)
@@ -76,7 +97,11 @@ def test_t06_t07_hardware_failure_is_first_seen_started(simulate: Simulate, kind
 
 
 def test_t08_automatic_approval_is_told_from_hardware_failure_by_its_source(simulate: Simulate) -> None:
-    me = Observer(simulate({"name": "one", "type": "Reboot", "resources": ["vm1"], "starts": "automatic_approval", "source": "User"}))
+    me = Observer(
+        simulate(
+            {"name": "one", "type": "Reboot", "resources": ["vm1"], "starts": "automatic_approval", "source": "User"}
+        )
+    )
     assert me.look() == ["appeared Reboot Started mine"]
     assert me.only().source == "User"
     assert me.decide(Policy.preset("documented")) == ("never", False)
@@ -223,7 +248,9 @@ def test_t67_the_second_approves_when_the_leader_does_not(simulate: Simulate) ->
     azure = simulate({**FREEZE, "resources": ["vm1", "vm2"]})
     second = Observer(azure, "vm2")
     second.look(after=10)
-    leading = Policy.from_rules([{"name": "leader", "when": {"is_leader": {"strategy": "first", "takeover_after": "60s"}}, "do": "approve"}])
+    leading = Policy.from_rules(
+        [{"name": "leader", "when": {"is_leader": {"strategy": "first", "takeover_after": "60s"}}, "do": "approve"}]
+    )
     seen = second.known.server_time if second.known else None
     assert seen is not None
     assert second.decide(leading, first_seen=seen - timedelta(seconds=30)) == ("never", False)

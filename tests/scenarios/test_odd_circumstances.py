@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+
 from ansible_hosts import Hosts
 from simulator_process import Simulator
 
@@ -45,14 +46,20 @@ def says(azure: Simulator, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("option", ["event_ids", "types", "statuses", "sources"])
-def test_a_question_that_found_nothing_approves_nothing(azure: Simulator, hosts: Hosts, tmp_path: Path, option: str) -> None:
-    done = hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], receipts=str(tmp_path / "r"), **{option: []})
+def test_a_question_that_found_nothing_approves_nothing(
+    azure: Simulator, hosts: Hosts, tmp_path: Path, option: str
+) -> None:
+    done = hosts.module(
+        "vm1", "event_approve", endpoint=azure.endpoints["vm1"], receipts=str(tmp_path / "r"), **{option: []}
+    )
     assert done["changed"] is False and done["approvals"] == []
     assert azure.get("/events/one")["approved_by"] == []
 
 
 def test_an_empty_name_of_a_policy_file_is_no_policy(azure: Simulator, hosts: Hosts) -> None:
-    assert "cannot be read" in hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], policy_file="")["msg"]
+    assert (
+        "cannot be read" in hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], policy_file="")["msg"]
+    )
     assert azure.get("/events/one")["approved_by"] == []
 
 
@@ -69,7 +76,9 @@ def test_an_unknown_type_is_warned_of(azure: Simulator, hosts: Hosts) -> None:
 
 def test_a_policy_that_would_release_others_says_so(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
     azure.post("/events/one/change", {"resources": ["vm1", "vm2"]})
-    result = hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], policy="documented", receipts=str(tmp_path / "r"))
+    result = hosts.module(
+        "vm1", "event_approve", endpoint=azure.endpoints["vm1"], policy="documented", receipts=str(tmp_path / "r")
+    )
     assert result["approvals"][0]["outcome"] == "others_affected" and "release_others" in hosts.warned
     assert azure.get("/events/one")["approved_by"] == []
 
@@ -86,7 +95,9 @@ def test_an_incomplete_document_is_told_as_such(azure: Simulator, hosts: Hosts) 
     says(azure, EventId=None)
     info = hosts.module("vm1", "event_info", endpoint=azure.endpoints["vm1"])
     assert info["complete"] is False and info["events"] == [] and "EventId" in hosts.warned
-    facts = hosts.module("vm1", "event_facts", endpoint=azure.endpoints["vm1"])["ansible_facts"]["azure_scheduled_events"]
+    facts = hosts.module("vm1", "event_facts", endpoint=azure.endpoints["vm1"])["ansible_facts"][
+        "azure_scheduled_events"
+    ]
     assert facts["available"] is False and "could not be read" in facts["reason"]
 
 
@@ -94,14 +105,18 @@ def test_half_a_character_costs_nobody_the_result(azure: Simulator, hosts: Hosts
     says(azure, Description="half \ud800")
     info = hosts.module("vm1", "event_info", endpoint=azure.endpoints["vm1"])
     assert info["events"][0]["description"] == "half \\ud800"
-    done = hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], types=["Reboot"], receipts=str(tmp_path / "r"))
+    done = hosts.module(
+        "vm1", "event_approve", endpoint=azure.endpoints["vm1"], types=["Reboot"], receipts=str(tmp_path / "r")
+    )
     assert done["approved"] == [EVENT_ID]
 
 
 def test_a_host_without_requests_gets_facts_all_the_same(azure: Simulator, tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
     hosts = Hosts(tmp_path, {"vm1": {"ansible_python_interpreter": str(tmp_path / "bare" / "bin" / "python")}})
-    facts = hosts.module("vm1", "event_facts", endpoint=azure.endpoints["vm1"])["ansible_facts"]["azure_scheduled_events"]
+    facts = hosts.module("vm1", "event_facts", endpoint=azure.endpoints["vm1"])["ansible_facts"][
+        "azure_scheduled_events"
+    ]
     assert facts["available"] is False and "requests" in facts["reason"]
     assert "requests" in hosts.module("vm1", "event_info", endpoint=azure.endpoints["vm1"])["msg"]
 

@@ -12,6 +12,7 @@ from typing import Callable, Iterator, Optional
 
 import pytest
 import requests
+
 from ansible_hosts import Hosts
 from other_user import USER, folder_for_user, python_for_user
 from simulator_process import Simulator
@@ -62,7 +63,13 @@ def hosts_of(tmp_path: Path, folder: Path, azure: Simulator) -> Callable[[Option
     def hosts(home: Optional[Path]) -> Hosts:
         shim = folder / "python"
         libraries = str(Path(requests.__file__).parents[1])
-        words = {"own": sys.executable, "user": USER, "python": str(python), "libraries": libraries, "home": str(home or "")}
+        words = {
+            "own": sys.executable,
+            "user": USER,
+            "python": str(python),
+            "libraries": libraries,
+            "home": str(home or ""),
+        }
         shim.write_text(AS_USER % words)
         shim.chmod(0o755)
         found = Hosts(tmp_path, {"vm1": {"ansible_python_interpreter": str(shim), "endpoint": azure.endpoints["vm1"]}})
@@ -73,9 +80,13 @@ def hosts_of(tmp_path: Path, folder: Path, azure: Simulator) -> Callable[[Option
     return hosts
 
 
-def test_a_user_approves_an_event_once(azure: Simulator, home: Path, hosts_of: Callable[[Optional[Path]], Hosts]) -> None:
+def test_a_user_approves_an_event_once(
+    azure: Simulator, home: Path, hosts_of: Callable[[Optional[Path]], Hosts]
+) -> None:
     hosts = hosts_of(home)
-    first, second = (hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID]) for _run in range(2))
+    first, second = (
+        hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID]) for _run in range(2)
+    )
     assert first["changed"] is True and first["approved"] == [EVENT_ID]
     assert second["changed"] is False and second["approvals"][0]["outcome"] == "already_approved"
     assert [path.stat().st_uid for path in (home / FOLDER).iterdir()] == [USER]
@@ -95,7 +106,9 @@ def test_a_receipt_in_a_folder_that_others_can_write_to_does_not_count(
     azure: Simulator, home: Path, hosts_of: Callable[[Optional[Path]], Hosts]
 ) -> None:
     hosts = hosts_of(home)
-    assert hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID])["changed"] is True
+    assert (
+        hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID])["changed"] is True
+    )
     (home / FOLDER).chmod(0o777)
     done = hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID])
     assert done["approvals"][0]["outcome"] == "approved" and "another user can write" in hosts.warned

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Real simulators for the tests that speak HTTP."""
+
 from __future__ import annotations
 
 import signal
 from typing import Any, Callable, Iterator
 
 import pytest
+
 import simulator_process
 
 
@@ -24,6 +26,7 @@ def start_simulator() -> Iterator[Callable[..., simulator_process.Simulator]]:
     def start(*args: Any, **kwargs: Any) -> simulator_process.Simulator:
         started.append(simulator_process.start(*args, **kwargs))
         return started[-1]
+
     yield start
     for each in started:
         each.stop()
@@ -32,12 +35,35 @@ def start_simulator() -> Iterator[Callable[..., simulator_process.Simulator]]:
 @pytest.fixture(scope="session")
 def _still() -> Iterator[simulator_process.Simulator]:
     """One simulator for the tests that only ask: time stands still, nothing limits the rate."""
-    scenario = {"title": "tests", "groups": {
-        "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
-        "other": {"kind": "standalone", "vms": {"stranger": {}}},
-        "pool": {"kind": "scale_set", "vms": {"pool_0": {}, "pool_3": {"zone": 2, "fault_domain": 1, "instance": {
-            "compute": {"tags": "a:b", "tagsList": [{"name": "a", "value": "b"}], "vmSize": "Standard_X", "count": 3, "on": True}}}}}}}
-    with simulator_process.start(scenario, args=["--clock", "manual", "--knob", "rate_limit=off", "--quiet"]) as running:
+    scenario = {
+        "title": "tests",
+        "groups": {
+            "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
+            "other": {"kind": "standalone", "vms": {"stranger": {}}},
+            "pool": {
+                "kind": "scale_set",
+                "vms": {
+                    "pool_0": {},
+                    "pool_3": {
+                        "zone": 2,
+                        "fault_domain": 1,
+                        "instance": {
+                            "compute": {
+                                "tags": "a:b",
+                                "tagsList": [{"name": "a", "value": "b"}],
+                                "vmSize": "Standard_X",
+                                "count": 3,
+                                "on": True,
+                            }
+                        },
+                    },
+                },
+            },
+        },
+    }
+    with simulator_process.start(
+        scenario, args=["--clock", "manual", "--knob", "rate_limit=off", "--quiet"]
+    ) as running:
         running.knobs_at_start = running.get("/knobs")
         yield running
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Asking a simulated IMDS over a plain socket connection, with nothing added that a test did not ask for."""
+
 from __future__ import annotations
 
 import http.client
@@ -24,8 +25,14 @@ class Got(NamedTuple):
         return json.loads(self.body)
 
 
-def ask(endpoint: str, path: str = EVENTS, method: str = "GET", headers: Mapping[str, str] = HEADER,
-        body: Optional[bytes] = None, timeout: float = 60.0) -> Got:
+def ask(
+    endpoint: str,
+    path: str = EVENTS,
+    method: str = "GET",
+    headers: Mapping[str, str] = HEADER,
+    body: Optional[bytes] = None,
+    timeout: float = 60.0,
+) -> Got:
     """One request on a connection of its own."""
     connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=timeout)
     try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Pure simulations for tests: a scenario as data, a clock that is a number, ids that can be predicted."""
+
 from __future__ import annotations
 
 import itertools
@@ -18,10 +19,21 @@ T0 = 1_800_000_000.0
 NEWEST = "2020-07-01"
 
 
-def make_simulation(*events: dict[str, Any], groups: Any = None, vms: Any = ("vm1", "vm2"), kind: str = "availability_set",
-                    speed: float = 1.0, begin: float | None = T0, **more: Any) -> Simulation:
+def make_simulation(
+    *events: dict[str, Any],
+    groups: Any = None,
+    vms: Any = ("vm1", "vm2"),
+    kind: str = "availability_set",
+    speed: float = 1.0,
+    begin: float | None = T0,
+    **more: Any,
+) -> Simulation:
     """A simulation at simulated time 0 with one group ``web``, unless ``groups`` says otherwise."""
-    data = {"groups": groups or {"web": {"kind": kind, "vms": {name: {} for name in vms}}}, "events": list(events), **more}
+    data = {
+        "groups": groups or {"web": {"kind": kind, "vms": {name: {} for name in vms}}},
+        "events": list(events),
+        **more,
+    }
     scenario = parse(json.dumps(data), "test")
     world = World(scenario.groups, scenario.knobs, speed=speed, new_id=ids())
     return Simulation(world, scenario.events, scenario.incarnations, begin)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The command line as real processes: serving, checking, verbs, exec, impact commands."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,18 +17,25 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
-import simulator_process
-from imds_simulator.__main__ import main
 from simulated_http import EVENTS, ask, connected, request_bytes
 
+import simulator_process
+from imds_simulator.__main__ import main
 
 # seconds: ten times what it takes, for a busy machine; what a test waits for otherwise takes a minute and more
 AT_ONCE = 10
 
 
 def run(*arguments, timeout=60, **env):
-    return subprocess.run([sys.executable, "-m", "imds_simulator", *arguments], capture_output=True, text=True, timeout=timeout, check=False,
-                          env={**simulator_process.environment(), **env}, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        [sys.executable, "-m", "imds_simulator", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env={**simulator_process.environment(), **env},
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def refused_here(capsys, *arguments):
@@ -53,8 +61,10 @@ def test_one_vm_without_any_configuration(start_simulator):
 
 
 def test_the_addresses_come_before_whatever_happens_at_once(start_simulator):
-    sim = start_simulator({"groups": {"web": {"vms": {"vm1": {}}}}, "events": [{"type": "Freeze", "resources": ["vm1"], "at": 0}]},
-                          args=["--clock", "manual"])
+    sim = start_simulator(
+        {"groups": {"web": {"vms": {"vm1": {}}}}, "events": [{"type": "Freeze", "resources": ["vm1"], "at": 0}]},
+        args=["--clock", "manual"],
+    )
     assert [line.split()[0] for line in sim.output[:2]] == ["listening", "control"]
     assert sim.get("/log?what=scheduled")["lines"]
 
@@ -73,9 +83,24 @@ def refused_posts(endpoint, count):
 
 
 def test_a_stdout_that_nobody_reads_or_that_is_closed_holds_nobody_up():
-    process = subprocess.Popen([sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--knob",
-                                "rate_limit=off"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env=simulator_process.environment())
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "imds_simulator",
+            "--listen",
+            "127.0.0.1:0",
+            "--control",
+            "127.0.0.1:0",
+            "--knob",
+            "rate_limit=off",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=simulator_process.environment(),
+    )
     try:
         endpoint = process.stdout.readline().split()[1]
         assert refused_posts(endpoint, 1500) == 1500
@@ -91,9 +116,25 @@ def test_a_stdout_that_nobody_reads_or_that_is_closed_holds_nobody_up():
 
 def test_it_serves_without_any_stdout():
     with simulator_process.reserved_port() as port:
-        process = subprocess.Popen(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:%d" % port,
-                                    "--control", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                   env=simulator_process.environment())
+        process = subprocess.Popen(
+            [
+                "sh",
+                "-c",
+                'exec "$@" >&-',
+                "sh",
+                sys.executable,
+                "-m",
+                "imds_simulator",
+                "--listen",
+                "127.0.0.1:%d" % port,
+                "--control",
+                "127.0.0.1:0",
+            ],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=simulator_process.environment(),
+        )
         try:
             end = time.monotonic() + 60
             while time.monotonic() < end and process.poll() is None:
@@ -136,46 +177,71 @@ def test_an_address_in_use_is_one_clear_line_and_exit_2(option):
     assert done.stderr == "imds_simulator: cannot listen on %s: Address already in use\n" % address
 
 
-@pytest.mark.parametrize("arguments, text", [
-    (["--listen", "nonsense"], "'nonsense' is not HOST:PORT"), (["--speed", "0"], "speed must be a number above 0"),
-    (["--scenario", "nothing.yaml"], "no such file, and no shipped scenario of that name"),
-    (["--scenario", "live-migratoin"], "did you mean live-migration?"), (["--knob", "etag"], "is not NAME=VALUE"),
-    (["--knob", "etagg=1"], "there is no knob 'etagg'"), (["--control", "0.0.0.0:0"], "add --control-anywhere"),
-    (["--scenario", "live-migration", "--vm", "x"], "with --scenario the file names the VMs"),
-    (["--scenario", "live-migration", "--source", "vm9=10.0.0.1"], "there is no VM vm9; there are vm1, vm2"),
-    (["--source", "vm1=here"], "does not appear to be an IPv4 or IPv6 address"), (["--frobnicate"], "unrecognized arguments"),
-    (["exec", "--scenario", "live-migration"], "exec needs a command"), (["exec", "--"], "there is no command behind --"),
-    (["aprove", "e"], "there is no verb aprove (did you mean approve?)"), (["zzz"], "there is no verb zzz; --help lists them"),
-    (["--knob", "nosuch=1"], "there is no knob 'nosuch'; --list-knobs lists them"), (["--scenario", "/tmp"], "/tmp: is a directory"),
-    (["schedule", "--json", "[1]"], "'[1]' is not a JSON object"), (["schedule", "--json", "{"], "'{' is not JSON"),
-    (["--scenario", "live-migration", "--source", "vm1=::1", "--source", "vm2=0:0:0:0:0:0:0:1"],
-     "vm1 and vm2 cannot both have the source address ::1"),
-    (["--knob", "xff_status=200"], "'200' is not an error status from 400 to 599")])
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (["--listen", "nonsense"], "'nonsense' is not HOST:PORT"),
+        (["--speed", "0"], "speed must be a number above 0"),
+        (["--scenario", "nothing.yaml"], "no such file, and no shipped scenario of that name"),
+        (["--scenario", "live-migratoin"], "did you mean live-migration?"),
+        (["--knob", "etag"], "is not NAME=VALUE"),
+        (["--knob", "etagg=1"], "there is no knob 'etagg'"),
+        (["--control", "0.0.0.0:0"], "add --control-anywhere"),
+        (["--scenario", "live-migration", "--vm", "x"], "with --scenario the file names the VMs"),
+        (["--scenario", "live-migration", "--source", "vm9=10.0.0.1"], "there is no VM vm9; there are vm1, vm2"),
+        (["--source", "vm1=here"], "does not appear to be an IPv4 or IPv6 address"),
+        (["--frobnicate"], "unrecognized arguments"),
+        (["exec", "--scenario", "live-migration"], "exec needs a command"),
+        (["exec", "--"], "there is no command behind --"),
+        (["aprove", "e"], "there is no verb aprove (did you mean approve?)"),
+        (["zzz"], "there is no verb zzz; --help lists them"),
+        (["--knob", "nosuch=1"], "there is no knob 'nosuch'; --list-knobs lists them"),
+        (["--scenario", "/tmp"], "/tmp: is a directory"),
+        (["schedule", "--json", "[1]"], "'[1]' is not a JSON object"),
+        (["schedule", "--json", "{"], "'{' is not JSON"),
+        (
+            ["--scenario", "live-migration", "--source", "vm1=::1", "--source", "vm2=0:0:0:0:0:0:0:1"],
+            "vm1 and vm2 cannot both have the source address ::1",
+        ),
+        (["--knob", "xff_status=200"], "'200' is not an error status from 400 to 599"),
+    ],
+)
 def test_bad_options_are_one_clear_line_and_exit_2(arguments, text, capsys):
     code, said = refused_here(capsys, *arguments)
     assert code == 2 and text in said.splitlines()[-1]
 
 
-@pytest.mark.parametrize("command, code, text", [
-    ("/nonexistent/command", 127, "No such file or directory"), ("/etc/passwd", 126, "Permission denied")])
+@pytest.mark.parametrize(
+    "command, code, text",
+    [("/nonexistent/command", 127, "No such file or directory"), ("/etc/passwd", 126, "Permission denied")],
+)
 def test_exec_of_what_does_not_run_is_the_exit_code_of_a_shell(command, code, text, capsys):
-    found, said = refused_here(capsys, "exec", "--quiet", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", command)
+    found, said = refused_here(
+        capsys, "exec", "--quiet", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", command
+    )
     assert (found, said) == (code, "imds_simulator: cannot run %s: %s\n" % (command, text))
 
 
-@pytest.mark.parametrize("library, arguments", [
-    ("aiohttp", ["--quiet"]), ("yaml", ["--check", "terminate"]), ("jsonschema", ["exec", "--", "true"])])
+@pytest.mark.parametrize(
+    "library, arguments",
+    [("aiohttp", ["--quiet"]), ("yaml", ["--check", "terminate"]), ("jsonschema", ["exec", "--", "true"])],
+)
 def test_a_missing_library_is_one_clear_line(library, arguments, tmp_path):
     (tmp_path / (library + ".py")).write_text("raise ModuleNotFoundError('No module named %s')" % library)
     done = run(*arguments, PYTHONPATH="%s:%s" % (tmp_path, simulator_process.PACKAGE_ROOT))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "imds_simulator: cannot serve with %s: No module named %s; it needs aiohttp, PyYAML and jsonschema\n" % (
-        sys.executable, library)
+    assert (
+        done.stderr
+        == "imds_simulator: cannot serve with %s: No module named %s; it needs aiohttp, PyYAML and jsonschema\n"
+        % (sys.executable, library)
+    )
 
 
 def test_a_refused_option_is_the_exit_code_of_the_process():
     done = run("--knob", "etagg=1", "--quiet")
-    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("imds_simulator: there is no knob 'etagg'")
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith(
+        "imds_simulator: there is no knob 'etagg'"
+    )
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -185,15 +251,24 @@ def test_check_names_every_problem_with_its_line(tmp_path, capsys):
     done = run("--check", str(bad))
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "%s:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate (did you mean Freeze?)" % bad,
-        "%s:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)" % bad]
+        "%s:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate (did you mean Freeze?)"
+        % bad,
+        "%s:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)" % bad,
+    ]
     assert refused_here(capsys, "--scenario", str(bad)) == (2, done.stderr)
     assert main(["--check", "terminate"]) == 0
     assert capsys.readouterr().out == "terminate: good (3 VMs, 2 events, 0 faults)\n"
 
 
-@pytest.mark.parametrize("option, text", [("--list-scenarios", "live-migration"), ("--list-knobs", "unknown_event_status=400"),
-                                          ("--list-faults", "trickle-header"), ("--schema", "A scenario of imds_simulator")])
+@pytest.mark.parametrize(
+    "option, text",
+    [
+        ("--list-scenarios", "live-migration"),
+        ("--list-knobs", "unknown_event_status=400"),
+        ("--list-faults", "trickle-header"),
+        ("--schema", "A scenario of imds_simulator"),
+    ],
+)
 def test_lists(option, text, capsys):
     assert main([option]) == 0 and text in capsys.readouterr().out
 
@@ -225,8 +300,21 @@ def test_advance_in_real_time_moves_dates_too(start_simulator):
 
 
 def test_verbs_speak_to_the_control_api(still):
-    made = verb(still, "schedule", "--type", "Reboot", "--resources", "vm1,vm2", "--notice", "20m", "--name", "by-hand", "--hold",
-                "--json", '{"impact_for": 3}')
+    made = verb(
+        still,
+        "schedule",
+        "--type",
+        "Reboot",
+        "--resources",
+        "vm1,vm2",
+        "--notice",
+        "20m",
+        "--name",
+        "by-hand",
+        "--hold",
+        "--json",
+        '{"impact_for": 3}',
+    )
     assert (made["name"], made["type"], made["resources"]) == ("by-hand", "Reboot", ["vm1", "vm2"])
     assert verb(still, "approve", "by-hand")["approved_by"] == ["control-plane"]
     assert verb(still, "approve", made["id"], "--as", "other-tenants")["name"] == "by-hand"
@@ -235,7 +323,11 @@ def test_verbs_speak_to_the_control_api(still):
     assert verb(still, "complete", "by-hand")["status"] == "Gone"
     assert "is over" in verb(still, "cancel", "by-hand", code=1)
     assert verb(still, "fail", "vm1", "--type", "Redeploy")["status"] == "Started"
-    assert verb(still, "events")["events"] and verb(still, "state")["vms"] and verb(still, "log", "--what", "started")["lines"]
+    assert (
+        verb(still, "events")["events"]
+        and verb(still, "state")["vms"]
+        and verb(still, "log", "--what", "started")["lines"]
+    )
     assert verb(still, "requests", "--vm", "vm1")["counts"] is not None
 
 
@@ -252,17 +344,54 @@ def test_verbs_quote_what_goes_into_a_path(still):
 
 
 def test_options_of_a_fault_have_their_types(still):
-    verb(still, "fault", "inject", "status", "--set", "status=418", "--set", "body=123", "--set", 'headers={"X-A": "b=c"}', "--set", "retry_after=1.5m")
+    verb(
+        still,
+        "fault",
+        "inject",
+        "status",
+        "--set",
+        "status=418",
+        "--set",
+        "body=123",
+        "--set",
+        'headers={"X-A": "b=c"}',
+        "--set",
+        "retry_after=1.5m",
+    )
     answer = ask(still.endpoints["vm1"])
-    assert (answer.status, answer.body, answer.headers["X-A"], answer.headers["Retry-After"]) == (418, b"123", "b=c", "90")
-    assert "status: '4x' is not a whole number" in verb(still, "fault", "inject", "status", "--set", "status=4x", code=1)
+    assert (answer.status, answer.body, answer.headers["X-A"], answer.headers["Retry-After"]) == (
+        418,
+        b"123",
+        "b=c",
+        "90",
+    )
+    assert "status: '4x' is not a whole number" in verb(
+        still, "fault", "inject", "status", "--set", "status=4x", code=1
+    )
 
 
 def test_verbs_for_faults_knobs_and_groups(still):
-    fault = verb(still, "fault", "inject", "status", "--vm", "vm1", "--requests", "1-2", "--for", "5m", "--set", "status=418", "--set", "body=tea")
+    fault = verb(
+        still,
+        "fault",
+        "inject",
+        "status",
+        "--vm",
+        "vm1",
+        "--requests",
+        "1-2",
+        "--for",
+        "5m",
+        "--set",
+        "status=418",
+        "--set",
+        "body=tea",
+    )
     assert (ask(still.endpoints["vm1"]).status, fault["last"]) == (418, 2)
     assert [each["kind"] for each in verb(still, "fault", "list")["faults"]] == ["status"]
-    assert verb(still, "fault", "clear", str(fault["number"])) == {"cleared": 1} and verb(still, "fault", "clear") == {"cleared": 0}
+    assert verb(still, "fault", "clear", str(fault["number"])) == {"cleared": 1} and verb(still, "fault", "clear") == {
+        "cleared": 0
+    }
     assert "hang" in verb(still, "fault", "kinds")
     assert verb(still, "knob", "etag=off", "enable_delay=3s")["etag"] is False
     assert verb(still, "knob")["enable_delay"] == 3
@@ -290,8 +419,22 @@ sys.exit(int(sys.argv[1]))
 
 @pytest.mark.parametrize("code", [0, 7])
 def test_exec_runs_a_command_beside_the_simulator_and_returns_its_exit_code(code):
-    done = run("exec", "--scenario", "live-migration", "--clock", "manual", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0",
-               "--", sys.executable, "-c", CHILD, str(code))
+    done = run(
+        "exec",
+        "--scenario",
+        "live-migration",
+        "--clock",
+        "manual",
+        "--listen",
+        "127.0.0.1:0",
+        "--control",
+        "127.0.0.1:0",
+        "--",
+        sys.executable,
+        "-c",
+        CHILD,
+        str(code),
+    )
     assert (done.returncode, done.stdout) == (code, "1\nTrue\n")
     assert "control http://" in done.stderr
 
@@ -303,15 +446,24 @@ def test_exec_reports_a_signal_as_a_shell_does():
 
 AS_MODULE = ("-m", "imds_simulator")
 # the second, for which an interrupt waits, made so long that it never comes
-PATIENT = ("-c", "import sys; from imds_simulator.cli import serve_command; serve_command._SECOND_INTERRUPT = 3600\n"
-                 "from imds_simulator.__main__ import main; sys.exit(main())")
+PATIENT = (
+    "-c",
+    "import sys; from imds_simulator.cli import serve_command; serve_command._SECOND_INTERRUPT = 3600\n"
+    "from imds_simulator.__main__ import main; sys.exit(main())",
+)
 
 
 def started_beside(*command, simulator=AS_MODULE):
     """``exec`` without a terminal, in a process group of its own, once its command said that it is up."""
-    process = subprocess.Popen([sys.executable, *simulator, "exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", *command],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                               start_new_session=True, env=simulator_process.environment())
+    process = subprocess.Popen(
+        [sys.executable, *simulator, "exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        env=simulator_process.environment(),
+    )
     assert process.stdout.readline() == "up\n"
     return process
 
@@ -325,9 +477,25 @@ def test_exec_passes_signals_on(how, name):
 
 
 def test_nohup_means_that_it_goes_on():
-    process = subprocess.Popen(["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", sys.executable, "-m", "imds_simulator", "--listen", "127.0.0.1:0",
-                                "--control", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                               env=simulator_process.environment())
+    process = subprocess.Popen(
+        [
+            "sh",
+            "-c",
+            "trap '' HUP; exec \"$@\"",
+            "sh",
+            sys.executable,
+            "-m",
+            "imds_simulator",
+            "--listen",
+            "127.0.0.1:0",
+            "--control",
+            "127.0.0.1:0",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=simulator_process.environment(),
+    )
     endpoint = process.stdout.readline().split()[1]
     process.send_signal(signal.SIGHUP)
     assert ask(endpoint).status == 200 and process.poll() is None
@@ -365,13 +533,28 @@ def test_exec_sends_an_interrupt_only_to_a_command_that_still_runs_a_second_late
 
 
 def impact(tmp_path, **more):
-    note = [sys.executable, "-c", "import os,sys; open(sys.argv[1],'a').write(' '.join(os.environ[n] for n in "
-            "('EVENT_PHASE','EVENT_TYPE','VM_NAME','EVENT_NAME','GROUP_NAME'))+' '+sys.argv[2]+chr(10)); print('done')",
-            str(tmp_path / "notes"), "${VM_NAME}:$EVENT_ID"]
-    return {"groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
-            "events": [{"name": "e", "type": "Reboot", "actual": "Freeze", "impact_for": 5, "resources": ["vm1", "vm2"],
-                        "starts": "automatic_approval"}],
-            "impact": {"Freeze": {"start": note, "end": note}, **more}}
+    note = [
+        sys.executable,
+        "-c",
+        "import os,sys; open(sys.argv[1],'a').write(' '.join(os.environ[n] for n in "
+        "('EVENT_PHASE','EVENT_TYPE','VM_NAME','EVENT_NAME','GROUP_NAME'))+' '+sys.argv[2]+chr(10)); print('done')",
+        str(tmp_path / "notes"),
+        "${VM_NAME}:$EVENT_ID",
+    ]
+    return {
+        "groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
+        "events": [
+            {
+                "name": "e",
+                "type": "Reboot",
+                "actual": "Freeze",
+                "impact_for": 5,
+                "resources": ["vm1", "vm2"],
+                "starts": "automatic_approval",
+            }
+        ],
+        "impact": {"Freeze": {"start": note, "end": note}, **more},
+    }
 
 
 def lines_when(sim, count, what="impact-command"):
@@ -391,7 +574,8 @@ def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
     lines = lines_when(sim, 4)
     event_id = sim.get("/events/e")["id"]
     assert sorted((tmp_path / "notes").read_text().splitlines()) == sorted(
-        "%s Freeze %s e web %s:%s" % (phase, vm, vm, event_id) for phase in ("start", "end") for vm in ("vm1", "vm2"))
+        "%s Freeze %s e web %s:%s" % (phase, vm, vm, event_id) for phase in ("start", "end") for vm in ("vm1", "vm2")
+    )
     assert {(line["status"], line["output"]) for line in lines} == {(0, "done\n")}
 
 
@@ -402,7 +586,9 @@ def test_a_command_that_hangs_is_ended(start_simulator, tmp_path):
     assert {line["error"] for line in lines_when(sim, 2)} == {"stopped after 0.3 s"}
 
 
-def test_a_command_that_cannot_run_is_logged_and_running_ones_hold_nobody_up_and_end_with_the_simulator(start_simulator, tmp_path):
+def test_a_command_that_cannot_run_is_logged_and_running_ones_hold_nobody_up_and_end_with_the_simulator(
+    start_simulator, tmp_path
+):
     scenario = impact(tmp_path)
     scenario["impact"]["Freeze"] = {"start": ["/nonexistent/command"]}
     assert "No such file" in lines_when(start_simulator(scenario), 2)[0]["error"]
@@ -415,7 +601,10 @@ def test_a_command_that_cannot_run_is_logged_and_running_ones_hold_nobody_up_and
 
 def test_many_clients_at_once(still):
     statuses = []
-    threads = [threading.Thread(target=lambda: statuses.extend(ask(still.endpoints["vm1"]).status for _each in range(5))) for _t in range(20)]
+    threads = [
+        threading.Thread(target=lambda: statuses.extend(ask(still.endpoints["vm1"]).status for _each in range(5)))
+        for _t in range(20)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The control API (docs/simulator.md, "Control API")."""
+
 from __future__ import annotations
 
 import json
 
 import pytest
 from simulated_http import approve, ask
+
 from simulator_process import ControlError
 
 
@@ -29,7 +31,12 @@ def test_schedule_shows_the_event_and_its_hidden_state(still):
     made = schedule(still, name="mine", notice="5m", source="User", description="d", duration=3)
     assert (made["status"], made["name"], made["approved"], made["approved_by"]) == ("Scheduled", "mine", False, [])
     (event,) = shown(still)
-    assert (event["EventId"], event["Description"], event["EventSource"], event["DurationInSeconds"]) == (made["id"], "d", "User", 3)
+    assert (event["EventId"], event["Description"], event["EventSource"], event["DurationInSeconds"]) == (
+        made["id"],
+        "d",
+        "User",
+        3,
+    )
     assert still.get("/events/mine")["id"] == still.get("/events/" + made["id"].lower())["id"] == made["id"]
     assert "mine" in [each["name"] for each in still.get("/events")["events"]]
 
@@ -46,19 +53,28 @@ def test_schedule_for_later_and_after_another(still):
     assert [event["EventStatus"] for event in shown(still)] == ["Scheduled"]
 
 
-@pytest.mark.parametrize("body, text", [
-    ({"type": "Freeze"}, "the key resources is missing"), ({"type": "Freez", "resources": ["vm1"]}, "did you mean Freeze?"),
-    ({"type": "Freeze", "resources": ["vm8"]}, "there is no VM vm8"), ({"resources": ["vm1"]}, "the key type is missing"),
-    ({"type": "Freeze", "resources": ["vm1", "stranger"]}, "an event concerns one group"),
-    ({"type": "Freeze", "resources": ["vm1"], "after": "nothing"}, "there is no event nothing"),
-    ({"type": "Freeze", "resources": ["vm1"], "notise": 1}, "notise: unknown key (did you mean notice?)"), ([], "not a JSON object")])
+@pytest.mark.parametrize(
+    "body, text",
+    [
+        ({"type": "Freeze"}, "the key resources is missing"),
+        ({"type": "Freez", "resources": ["vm1"]}, "did you mean Freeze?"),
+        ({"type": "Freeze", "resources": ["vm8"]}, "there is no VM vm8"),
+        ({"resources": ["vm1"]}, "the key type is missing"),
+        ({"type": "Freeze", "resources": ["vm1", "stranger"]}, "an event concerns one group"),
+        ({"type": "Freeze", "resources": ["vm1"], "after": "nothing"}, "there is no event nothing"),
+        ({"type": "Freeze", "resources": ["vm1"], "notise": 1}, "notise: unknown key (did you mean notice?)"),
+        ([], "not a JSON object"),
+    ],
+)
 def test_what_cannot_be_scheduled_is_400_and_says_why(still, body, text):
     assert text in refused(400, still.post, "/events", body)
 
 
 def test_names_of_events_are_unique(still):
     schedule(still, name="only-once")
-    assert "only-once already" in refused(400, still.post, "/events", {"type": "Freeze", "resources": ["vm1"], "name": "only-once"})
+    assert "only-once already" in refused(
+        400, still.post, "/events", {"type": "Freeze", "resources": ["vm1"], "name": "only-once"}
+    )
 
 
 def test_approve_as_control_plane_other_tenants_and_vm(still):
@@ -79,7 +95,10 @@ def test_approve_as_control_plane_other_tenants_and_vm(still):
 
 def test_cancel_complete_and_change(still):
     event = schedule(still)["id"]
-    assert still.post("/events/%s/change" % event, {"type": "Reboot", "resources": ["vm1", "vm2"], "notice": 60})["type"] == "Reboot"
+    assert (
+        still.post("/events/%s/change" % event, {"type": "Reboot", "resources": ["vm1", "vm2"], "notice": 60})["type"]
+        == "Reboot"
+    )
     assert shown(still)[0]["Resources"] == ["vm1", "vm2"]
     assert still.post("/events/%s/change" % event, {"status": "Started"})["status"] == "Started"
     assert "cancelled" in refused(409, still.post, "/events/%s/cancel" % event)
@@ -90,9 +109,16 @@ def test_cancel_complete_and_change(still):
     assert still.post("/events/%s/complete" % other)["status"] == "Gone"
 
 
-@pytest.mark.parametrize("body, text", [
-    ({}, "changes nothing"), ({"after": 5, "notice": 1}, "happens now"), ({"resources": ["stranger"]}, "cannot move to another group"),
-    ({"notise": 1}, "did you mean notice?"), ({"action": "impact"}, "needs impact_for")])
+@pytest.mark.parametrize(
+    "body, text",
+    [
+        ({}, "changes nothing"),
+        ({"after": 5, "notice": 1}, "happens now"),
+        ({"resources": ["stranger"]}, "cannot move to another group"),
+        ({"notise": 1}, "did you mean notice?"),
+        ({"action": "impact"}, "needs impact_for"),
+    ],
+)
 def test_changes_that_cannot_be(still, body, text):
     event = schedule(still)["id"]
     assert text in refused(400, still.post, "/events/%s/change" % event, body)
@@ -143,7 +169,11 @@ def test_state_says_everything(still):
     state = still.get("/state")
     assert state["vms"]["vm1"]["endpoint"] == still.endpoints["vm1"] and state["vms"]["vm1"]["scope"] == "web"
     assert {"now", "unix", "speed", "epoch", "title", "scopes", "events", "faults"} <= set(state)
-    assert (state["faults"][0]["kind"], state["faults"][0]["vms"], state["faults"][0]["active"]) == ("gone", ["vm2"], True)
+    assert (state["faults"][0]["kind"], state["faults"][0]["vms"], state["faults"][0]["active"]) == (
+        "gone",
+        ["vm2"],
+        True,
+    )
 
 
 def test_health_and_index(still):
@@ -170,11 +200,19 @@ def test_the_log_says_who_asked_and_approved_what_when(still):
     still.advance(2)
     lines = still.get("/log?after=%d" % last)["lines"]
     told = [(line["what"], line.get("vm") or line.get("by"), line.get("status")) for line in lines]
-    assert told[:5] == [("scheduled", None, None), ("approval", "vm2", 200), ("approved", "vm2", None), ("approval", "vm2", 400),
-                        ("started", None, None)]
+    assert told[:5] == [
+        ("scheduled", None, None),
+        ("approval", "vm2", 200),
+        ("approved", "vm2", None),
+        ("approval", "vm2", 400),
+        ("started", None, None),
+    ]
     assert all(line["time"].endswith("Z") for line in lines)
     assert [line["ids"] for line in lines if line["what"] == "approval"] == [[event], ["nonsense"]]
-    assert [line["what"] for line in still.get("/log?what=approval&after=%d" % last)["lines"]] == ["approval", "approval"]
+    assert [line["what"] for line in still.get("/log?what=approval&after=%d" % last)["lines"]] == [
+        "approval",
+        "approval",
+    ]
     refused(400, still.get, "/log?after=x")
 
 
@@ -184,14 +222,18 @@ def test_requests_are_counted_and_the_recent_ones_kept(still):
     ask(still.endpoints["vm1"], "/metadata/versions", headers={})
     got = still.get("/requests?after=%d" % last)
     assert [(each["vm"], each["route"], each["method"], each["status"]) for each in got["requests"]] == [
-        ("vm2", "scheduledevents", "GET", 200), ("vm1", "versions", "GET", 400)]
+        ("vm2", "scheduledevents", "GET", 200),
+        ("vm1", "versions", "GET", 400),
+    ]
     assert [each["vm"] for each in still.get("/requests?vm=vm1&after=%d" % last)["requests"]] == ["vm1"]
     assert {"vm": "vm1", "method": "GET", "route": "versions", "status": 400} in [
-        {key: each[key] for key in ("vm", "method", "route", "status")} for each in got["counts"]]
+        {key: each[key] for key in ("vm", "method", "route", "status")} for each in got["counts"]
+    ]
 
 
 def test_the_rings_are_bounded():
     from imds_simulator.server import activity_log as journal
+
     kept = journal.Journal()
     for number in range(journal.KEEP_REQUESTS + 100):
         kept.asked(0.0, "vm%d" % (number % 7), "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
@@ -204,6 +246,7 @@ def test_the_rings_are_bounded():
 def test_bodies_that_are_no_json_are_400(still):
     import urllib.error
     import urllib.request
+
     request = urllib.request.Request(still.control + "/advance", data=b"{", method="POST")
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request)
@@ -213,23 +256,48 @@ def test_bodies_that_are_no_json_are_400(still):
 NINES = "9" * 5000
 
 
-@pytest.mark.parametrize("method, path, body", [
-    ("GET", "/log?after=%C2%B2", None), ("GET", "/log?after=" + NINES, None), ("GET", "/requests?after=-1", None),
-    ("DELETE", "/faults/%C2%B2", None), ("DELETE", "/faults/" + NINES, None), ("POST", "/faults", {"kind": "gone", "requests": NINES}),
-    ("POST", "/faults", {"kind": "gone", "from": float("nan")}), ("POST", "/faults", {"kind": "empty", "headers": {"X": "a\r\nb"}}),
-    ("POST", "/faults", {"kind": "trickle", "bytes_per_second": float("inf")}), ("POST", "/faults", {"kind": []}),
-    ("POST", "/disable", {"group": ["web"]}), ("POST", "/incarnation", {"group": {}, "to": 1}), ("POST", "/incarnation", {"group": "web", "to": -1}),
-    ("POST", "/knobs", {"xff_status": 200}), ("POST", "/knobs", {"max_body": "\u00b2"}), ("POST", "/knobs", {"notice_overrides": {"Freeze": []}}),
-    ("POST", "/advance", {"seconds": float("inf")}), ("POST", "/advance", {"seconds": None}), ("POST", "/advance", {"seconds": "9999999d"}),
-    ("POST", "/events", {"type": "Freeze", "resources": ["vm1"], "at": "40000d"}), ("POST", "/events", {"type": "Freeze", "resources": [[]]}),
-    ("POST", "/fail", {"resources": 5}), ("POST", "/fail", {"vm": ["vm1"]})])
+@pytest.mark.parametrize(
+    "method, path, body",
+    [
+        ("GET", "/log?after=%C2%B2", None),
+        ("GET", "/log?after=" + NINES, None),
+        ("GET", "/requests?after=-1", None),
+        ("DELETE", "/faults/%C2%B2", None),
+        ("DELETE", "/faults/" + NINES, None),
+        ("POST", "/faults", {"kind": "gone", "requests": NINES}),
+        ("POST", "/faults", {"kind": "gone", "from": float("nan")}),
+        ("POST", "/faults", {"kind": "empty", "headers": {"X": "a\r\nb"}}),
+        ("POST", "/faults", {"kind": "trickle", "bytes_per_second": float("inf")}),
+        ("POST", "/faults", {"kind": []}),
+        ("POST", "/disable", {"group": ["web"]}),
+        ("POST", "/incarnation", {"group": {}, "to": 1}),
+        ("POST", "/incarnation", {"group": "web", "to": -1}),
+        ("POST", "/knobs", {"xff_status": 200}),
+        ("POST", "/knobs", {"max_body": "\u00b2"}),
+        ("POST", "/knobs", {"notice_overrides": {"Freeze": []}}),
+        ("POST", "/advance", {"seconds": float("inf")}),
+        ("POST", "/advance", {"seconds": None}),
+        ("POST", "/advance", {"seconds": "9999999d"}),
+        ("POST", "/events", {"type": "Freeze", "resources": ["vm1"], "at": "40000d"}),
+        ("POST", "/events", {"type": "Freeze", "resources": [[]]}),
+        ("POST", "/fail", {"resources": 5}),
+        ("POST", "/fail", {"vm": ["vm1"]}),
+    ],
+)
 def test_odd_input_is_400(still, method, path, body):
     refused(400, still.call, method, path, body)
     assert still.get("/health")["ok"]
 
 
-@pytest.mark.parametrize("body, kind", [(b"[" * 100000, "application/json"), (b"{}", "application/json; charset=nonsense"),
-                                        (b"\xff\xfe", "application/json"), (b'{"seconds": %s}' % NINES.encode(), "application/json")])
+@pytest.mark.parametrize(
+    "body, kind",
+    [
+        (b"[" * 100000, "application/json"),
+        (b"{}", "application/json; charset=nonsense"),
+        (b"\xff\xfe", "application/json"),
+        (b'{"seconds": %s}' % NINES.encode(), "application/json"),
+    ],
+)
 def test_bodies_that_cannot_be_decoded_are_400(still, body, kind):
     assert ask(still.control, "/advance", "POST", {"Content-Type": kind}, body).status == 400
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """docs/simulator.md says what the code does, and its commands run."""
+
 from __future__ import annotations
 
 import os
@@ -11,12 +12,13 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import simulator_process
-from imds_simulator.scenario.fault_kinds import KINDS
-from imds_simulator.scenario.knobs import knob_fields
-from imds_simulator.scenario.files import names, parse
-from imds_simulator.scenario.schema_check import schema
 from imds_simulator.cli.control_commands import VERBS
+from imds_simulator.scenario.fault_kinds import KINDS
+from imds_simulator.scenario.files import names, parse
+from imds_simulator.scenario.knobs import knob_fields
+from imds_simulator.scenario.schema_check import schema
 from tools.citations import cited_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +57,9 @@ def test_every_fault_stands_in_the_table_with_its_options():
 def test_every_scenario_every_verb_and_every_key_is_named():
     assert {row[0].strip("`") for row in table("### The library")} == set(names())
     words = set(re.findall(r"[\w-]+", TEXT))
-    keys = {key for part in schema()["$defs"].values() for key in part.get("properties", {})} | set(schema()["properties"])
+    keys = {key for part in schema()["$defs"].values() for key in part.get("properties", {})} | set(
+        schema()["properties"]
+    )
     assert (keys | set(VERBS)) - words == set()
 
 
@@ -78,7 +82,11 @@ def test_the_example_scenarios_are_good():
 def test_the_examples_run(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual"])
     sim.advance(10)
-    known = {"http://127.0.0.1:8169": sim.endpoints["vm1"], "http://127.0.0.1:8170": sim.endpoints["vm2"], "http://127.0.0.1:8168": sim.control}
+    known = {
+        "http://127.0.0.1:8169": sim.endpoints["vm1"],
+        "http://127.0.0.1:8170": sim.endpoints["vm2"],
+        "http://127.0.0.1:8168": sim.control,
+    }
     environment = dict(simulator_process.environment(), IMDS_SIMULATOR_CONTROL=sim.control)
     environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment["PATH"]
     lines = "".join(blocks("bash")).splitlines()
@@ -87,12 +95,15 @@ def test_the_examples_run(start_simulator):
         for address, real in known.items():
             line = line.replace(address, real)
         line = re.sub(r"^python3 ", sys.executable + " ", line)
-        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, env=environment, check=False)
+        done = subprocess.run(
+            ["sh", "-c", line], capture_output=True, text=True, timeout=60, env=environment, check=False
+        )
         assert done.returncode == 0, "%s: %s" % (line, done.stderr)
 
 
 def test_the_role_describes_the_variables_that_it_has():
     import yaml
+
     role = ROOT / "roles" / "imds_simulator"
     defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
     specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
@@ -103,16 +114,31 @@ def test_the_role_describes_the_variables_that_it_has():
 
 def test_the_role_lays_down_the_whole_package_and_nothing_else(tmp_path):
     import json
+
     unpack = ROOT / "roles" / "imds_simulator" / "files" / "unpack.py"
-    files = {str(file.relative_to(PACKAGE)): file.read_text()
-             for pattern in ("*.py", "*/*.py", "scenario/*.json", "scenario/library/*.yaml") for file in PACKAGE.glob(pattern)}
-    there = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    files = {
+        str(file.relative_to(PACKAGE)): file.read_text()
+        for pattern in ("*.py", "*/*.py", "scenario/*.json", "scenario/library/*.yaml")
+        for file in PACKAGE.glob(pattern)
+    }
+    there = {
+        str(file.relative_to(PACKAGE))
+        for file in PACKAGE.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
     assert set(files) == there
 
     def run(*more):
-        done = subprocess.run([sys.executable, str(unpack), str(tmp_path / "p"), *more], input=json.dumps(files), capture_output=True,
-                              text=True, timeout=60, check=True)
+        done = subprocess.run(
+            [sys.executable, str(unpack), str(tmp_path / "p"), *more],
+            input=json.dumps(files),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
         return done.stdout.splitlines()
+
     assert set(run("--check")) == set(files) and not (tmp_path / "p").exists()
     assert set(run()) == set(files) and run() == []
     (tmp_path / "p" / "stale.py").write_text("")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Which request meets which fault (T80): windows of requests and of time, per route and per client."""
+
 from __future__ import annotations
 
 import pytest
+
 from imds_simulator.scenario.fault_kinds import KINDS, FaultError, fault_from
 from imds_simulator.server.active_faults import FaultBook
 
@@ -19,8 +21,10 @@ def hits(made, count, vm="vm1", route="scheduledevents", method="GET", now=0.0):
     return [bool(made.match(vm, route, method, now)) for _each in range(count)]
 
 
-@pytest.mark.parametrize("requests, expected", [
-    (None, [1, 1, 1, 1]), (2, [0, 1, 0, 0]), ("2", [0, 1, 0, 0]), ("3-", [0, 0, 1, 1]), ("2-3", [0, 1, 1, 0])])
+@pytest.mark.parametrize(
+    "requests, expected",
+    [(None, [1, 1, 1, 1]), (2, [0, 1, 0, 0]), ("2", [0, 1, 0, 0]), ("3-", [0, 0, 1, 1]), ("2-3", [0, 1, 1, 0])],
+)
 def test_from_the_nth_request_to_the_mth(requests, expected):
     made = book({"kind": "empty", **({"requests": requests} if requests else {})})
     assert hits(made, 4) == list(map(bool, expected))
@@ -45,8 +49,15 @@ def test_only_matching_requests_count():
     assert hits(made, 2, method="POST") == [False, True]
 
 
-@pytest.mark.parametrize("window, active", [
-    ({"from": 10}, [0, 1, 1, 1]), ({"from": 10, "to": 20}, [0, 1, 0, 0]), ({"from": "10s", "for": "20s"}, [0, 1, 1, 0]), ({"to": 15}, [1, 1, 0, 0])])
+@pytest.mark.parametrize(
+    "window, active",
+    [
+        ({"from": 10}, [0, 1, 1, 1]),
+        ({"from": 10, "to": 20}, [0, 1, 0, 0]),
+        ({"from": "10s", "for": "20s"}, [0, 1, 1, 0]),
+        ({"to": 15}, [1, 1, 0, 0]),
+    ],
+)
 def test_from_t1_to_t2(window, active):
     made = book({"kind": "empty", **window})
     assert [hits(made, 1, now=now)[0] for now in (5, 10, 20, 30)] == list(map(bool, active))
@@ -87,19 +98,23 @@ def test_a_slow_first_answer_is_about_the_first_request():
     assert hits(book({"kind": "slow-first-answer"}), 2) == [True, False]
 
 
-@pytest.mark.parametrize("fault, key, text", [
-    ({"kind": "empty", "status": 500}, "status", "does not take status"),
-    ({"kind": "status"}, "status", "needs the status"),
-    ({"kind": "refuse", "requests": 3}, "kind", "refuse takes from, to and for"),
-    ({"kind": "gone", "to": 5, "for": 5}, "for", "either to or for"),
-    ({"kind": "gone", "from": 6, "to": 5}, "to", "ends before it begins"),
-    ({"kind": "gone", "requests": "5-3"}, "requests", "before the first"),
-    ({"kind": "body", "body_base64": "?"}, "body_base64", "not base64"),
-    ({"kind": "empty", "headers": {"X-A": "1\r\nX-B: 2"}}, "headers", "X-A is more than one line"),
-    ({"kind": "empty", "headers": {"X-A: 1\r\nX-B": "2"}}, "headers", "is not the name of a header"),
-    ({"kind": "empty", "headers": {"": "2"}}, "headers", "is not the name of a header"),
-    ({"kind": "redirect", "location": "http://a/\nX-B: 2"}, "location", "location is more than one line"),
-    ({"kind": "body", "content_type": "text/plain\r"}, "content_type", "content_type is more than one line")])
+@pytest.mark.parametrize(
+    "fault, key, text",
+    [
+        ({"kind": "empty", "status": 500}, "status", "does not take status"),
+        ({"kind": "status"}, "status", "needs the status"),
+        ({"kind": "refuse", "requests": 3}, "kind", "refuse takes from, to and for"),
+        ({"kind": "gone", "to": 5, "for": 5}, "for", "either to or for"),
+        ({"kind": "gone", "from": 6, "to": 5}, "to", "ends before it begins"),
+        ({"kind": "gone", "requests": "5-3"}, "requests", "before the first"),
+        ({"kind": "body", "body_base64": "?"}, "body_base64", "not base64"),
+        ({"kind": "empty", "headers": {"X-A": "1\r\nX-B: 2"}}, "headers", "X-A is more than one line"),
+        ({"kind": "empty", "headers": {"X-A: 1\r\nX-B": "2"}}, "headers", "is not the name of a header"),
+        ({"kind": "empty", "headers": {"": "2"}}, "headers", "is not the name of a header"),
+        ({"kind": "redirect", "location": "http://a/\nX-B: 2"}, "location", "location is more than one line"),
+        ({"kind": "body", "content_type": "text/plain\r"}, "content_type", "content_type is more than one line"),
+    ],
+)
 def test_faults_that_cannot_be(fault, key, text):
     with pytest.raises(FaultError, match=text) as caught:
         fault_from(fault)
@@ -108,5 +123,7 @@ def test_faults_that_cannot_be(fault, key, text):
 
 def test_every_kind_can_be_made():
     for name, kind in KINDS.items():
-        made = fault_from({"kind": name, **({"status": 418} if "status" in kind.may and "status" not in kind.options else {})})
+        made = fault_from(
+            {"kind": name, **({"status": 418} if "status" in kind.may and "status" not in kind.options else {})}
+        )
         assert (made.kind, made.action) == (name, kind.action)

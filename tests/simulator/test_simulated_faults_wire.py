@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Every fault as it looks on the wire (T47, T49, T52 to T54, T56, T62; docs/reference/scheduled-events.md 1.6)."""
+
 from __future__ import annotations
 
 import http.client
@@ -12,8 +13,9 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 import pytest
-import simulator_process
 from simulated_http import EVENTS, HEADER, approve, ask, connected, one_answer, raw, request_bytes
+
+import simulator_process
 
 
 @pytest.fixture
@@ -40,12 +42,23 @@ def broken(endpoint, data=b""):
             return received, True
 
 
-@pytest.mark.parametrize("kind, status, body", [
-    ("bad-request", 400, b'{"error":"Bad Request"}'), ("not-found", 404, b'{"error":"Not Found"}'),
-    ("gone", 410, b'{"error":"Gone. The service is updating"}'), ("too-many-requests", 429, b'{"error":"Too many requests"}'),
-    ("server-error", 500, b'{"error":"Internal server error"}'), ("unavailable", 503, b'{"error":"Service Unavailable"}'),
-    ("empty", 200, b""), ("null", 200, b"null"), ("list", 200, b"[]"), ("object", 200, b"{}"),
-    ("events-null", 200, b'{"DocumentIncarnation":1,"Events":null}'), ("not-json", 200, b"Service is starting")])
+@pytest.mark.parametrize(
+    "kind, status, body",
+    [
+        ("bad-request", 400, b'{"error":"Bad Request"}'),
+        ("not-found", 404, b'{"error":"Not Found"}'),
+        ("gone", 410, b'{"error":"Gone. The service is updating"}'),
+        ("too-many-requests", 429, b'{"error":"Too many requests"}'),
+        ("server-error", 500, b'{"error":"Internal server error"}'),
+        ("unavailable", 503, b'{"error":"Service Unavailable"}'),
+        ("empty", 200, b""),
+        ("null", 200, b"null"),
+        ("list", 200, b"[]"),
+        ("object", 200, b"{}"),
+        ("events-null", 200, b'{"DocumentIncarnation":1,"Events":null}'),
+        ("not-json", 200, b"Service is starting"),
+    ],
+)
 def test_statuses_and_bodies(still, vm1, kind, status, body):
     inject(still, kind)
     answer = ask(vm1)
@@ -57,19 +70,30 @@ def test_statuses_and_bodies(still, vm1, kind, status, body):
 def test_html(still, vm1, kind, status):
     inject(still, kind)
     answer = ask(vm1)
-    assert (answer.status, answer.headers["Content-Type"]) == (status, "text/html") and answer.body.startswith(b"<html>")
+    assert (answer.status, answer.headers["Content-Type"]) == (status, "text/html") and answer.body.startswith(
+        b"<html>"
+    )
 
 
 def test_any_status_with_any_body_and_headers(still, vm1):
     inject(still, "status", status=418, body="tea", content_type="text/plain", headers={"X-Pot": "1"}, retry_after="2m")
     answer = ask(vm1)
-    assert (answer.status, answer.body, answer.headers["X-Pot"], answer.headers["Retry-After"]) == (418, b"tea", "1", "120")
+    assert (answer.status, answer.body, answer.headers["X-Pot"], answer.headers["Retry-After"]) == (
+        418,
+        b"tea",
+        "1",
+        "120",
+    )
 
 
 def test_headers_of_a_fault_replace_those_of_the_service(still, vm1):
     inject(still, "empty", headers={"server": "nginx", "CONTENT-TYPE": "text/plain", "Date": "never"})
     headers = ask(vm1).headers
-    assert [headers.get_all(name) for name in ("Server", "Content-Type", "Date")] == [["nginx"], ["text/plain"], ["never"]]
+    assert [headers.get_all(name) for name in ("Server", "Content-Type", "Date")] == [
+        ["nginx"],
+        ["text/plain"],
+        ["never"],
+    ]
 
 
 def test_retry_after_as_date(still, vm1):
@@ -100,7 +124,7 @@ def test_bom_invalid_utf8_cut_json_and_oversized_spoil_the_true_body(still, vm1)
     assert spoilt["bom"] == b"\xef\xbb\xbf" + true
     with pytest.raises(UnicodeDecodeError):
         spoilt["invalid-utf8"].decode()
-    assert spoilt["cut-json"] == true[:len(true) // 2]
+    assert spoilt["cut-json"] == true[: len(true) // 2]
     assert len(spoilt["oversized"]) == 100000 and json.loads(spoilt["oversized"]) == json.loads(true)
 
 
@@ -125,7 +149,7 @@ def test_truncated_chunked_closes_inside_a_chunk(still, vm1):
     inject(still, "truncated-chunked")
     head, _blank, body = raw(vm1).partition(b"\r\n\r\n")
     assert b"Transfer-Encoding: chunked" in head and b"Content-Length" not in head
-    assert body == b"%x\r\n" % len(true) + true[:len(true) // 2]
+    assert body == b"%x\r\n" % len(true) + true[: len(true) // 2]
     with pytest.raises(http.client.IncompleteRead):
         ask(vm1)
 
@@ -190,7 +214,7 @@ def test_delay_and_slow_first_answer_wait_simulated_time(still, vm1):
     thread = threading.Thread(target=lambda: got.append(ask(vm1).status))
     thread.start()
     until(lambda: any(fault["seen"] for fault in still.get("/faults")["faults"]))
-    assert ask(vm1).status == 200           # the second request is not slow
+    assert ask(vm1).status == 200  # the second request is not slow
     still.advance(119)
     assert got == []
     still.advance(1)
@@ -209,7 +233,7 @@ def test_refuse_closes_the_socket_for_its_window(still, vm1):
         assert one_answer(kept)
         inject(still, "refuse", vm="vm1", **{"for": 60})
         until(lambda: connection_refused(vm1))
-        assert kept.recv(1) == b""          # kept-alive connections end as well
+        assert kept.recv(1) == b""  # kept-alive connections end as well
     assert ask(still.endpoints["vm2"]).status == 200
     still.advance(60)
     until(lambda: not connection_refused(vm1))

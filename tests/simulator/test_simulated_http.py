@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The HTTP contract over real sockets (docs/reference/scheduled-events.md 1; T72)."""
+
 from __future__ import annotations
 
 import json
@@ -16,8 +17,11 @@ GUID = "5EED0000-0000-4000-8000-0000000000FF"
 
 
 def version_error(*newest):
-    return {"error": "Bad request. api-version is invalid or was not specified in the request. "
-                     "For more information refer to aka.ms/azureimds", "newest-versions": list(newest)}
+    return {
+        "error": "Bad request. api-version is invalid or was not specified in the request. "
+        "For more information refer to aka.ms/azureimds",
+        "newest-versions": list(newest),
+    }
 
 
 OWN = version_error("2020-07-01", "2019-08-01", "2019-04-01")
@@ -33,18 +37,38 @@ def events(sim, vm="vm1"):
 
 # -- asking
 
-@pytest.mark.parametrize("path", [
-    EVENTS, "/metadata/scheduledEvents?api-version=2020-07-01", "/METADATA/SCHEDULEDEVENTS?API-VERSION=2020-07-01",
-    "/metadata/scheduledevents/?api-version=2020-07-01", EVENTS + "&format=json", "/metadata/scheduledevents?format=json&api-version=2020-07-01"])
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        EVENTS,
+        "/metadata/scheduledEvents?api-version=2020-07-01",
+        "/METADATA/SCHEDULEDEVENTS?API-VERSION=2020-07-01",
+        "/metadata/scheduledevents/?api-version=2020-07-01",
+        EVENTS + "&format=json",
+        "/metadata/scheduledevents?format=json&api-version=2020-07-01",
+    ],
+)
 def test_the_path_is_found_in_any_letter_case_and_with_one_slash(still, path):
     answer = ask(still.endpoints["vm1"], path)
     assert (answer.status, set(answer.json)) == (200, {"DocumentIncarnation", "Events"})
 
 
-@pytest.mark.parametrize("path", [
-    "/", "/metadata", "/metadata/", "/metadata/scheduledevents//?api-version=2020-07-01", "//metadata/scheduledevents?api-version=2020-07-01",
-    "/metadata//scheduledevents?api-version=2020-07-01", "/metadata/%73cheduledevents?api-version=2020-07-01",
-    "/metadata/latest/scheduledevents", "/metadata/scheduledevents/x?api-version=2020-07-01", "/metadata/identity?api-version=2018-02-01"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/metadata",
+        "/metadata/",
+        "/metadata/scheduledevents//?api-version=2020-07-01",
+        "//metadata/scheduledevents?api-version=2020-07-01",
+        "/metadata//scheduledevents?api-version=2020-07-01",
+        "/metadata/%73cheduledevents?api-version=2020-07-01",
+        "/metadata/latest/scheduledevents",
+        "/metadata/scheduledevents/x?api-version=2020-07-01",
+        "/metadata/identity?api-version=2018-02-01",
+    ],
+)
 def test_other_paths_are_404(still, path):
     answer = ask(still.endpoints["vm1"], path)
     assert answer.status == 404 and list(answer.json) == ["error"]
@@ -89,8 +113,18 @@ def test_what_counts_as_metadata_header_is_a_knob(still, value, exact, anything)
 
 def test_only_the_preview_version_works_without_the_header(still):
     path = "/metadata/scheduledevents?api-version="
-    statuses = {version: ask(still.endpoints["vm1"], path + version, headers={}).status
-                for version in ("2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01")}
+    statuses = {
+        version: ask(still.endpoints["vm1"], path + version, headers={}).status
+        for version in (
+            "2017-03-01",
+            "2017-08-01",
+            "2017-11-01",
+            "2019-01-01",
+            "2019-04-01",
+            "2019-08-01",
+            "2020-07-01",
+        )
+    }
     assert statuses.pop("2017-03-01") == 200
     assert set(statuses.values()) == {400}
     assert ask(still.endpoints["vm1"], "/metadata/instance?api-version=2017-03-01", headers={}).status == 400
@@ -109,11 +143,22 @@ def test_duplicate_query_names_are_rejected(still):
     assert ask(still.endpoints["vm1"], EVENTS + "&Api-Version=2019-08-01").status == 400
 
 
-@pytest.mark.parametrize("query", ["", "?api-version=", "?api-version=latest", "?api-version={latest}", "?api-version=2031-01-01",
-                                   "?api-version=2021-12-13"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?api-version=",
+        "?api-version=latest",
+        "?api-version={latest}",
+        "?api-version=2031-01-01",
+        "?api-version=2021-12-13",
+    ],
+)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_missing_or_unknown_version_is_400_with_the_newest(still, query, method):
-    answer = ask(still.endpoints["vm1"], "/metadata/scheduledevents" + query, method, body=b"{}" if method == "POST" else None)
+    answer = ask(
+        still.endpoints["vm1"], "/metadata/scheduledevents" + query, method, body=b"{}" if method == "POST" else None
+    )
     assert (answer.status, answer.json) == (400, OWN)
 
 
@@ -125,9 +170,14 @@ def test_instance_has_versions_of_its_own(still):
 def test_wording_and_list_of_errors_are_knobs(still):
     still.post("/knobs", {"error_wording": "old", "newest_versions": "instance"})
     answer = ask(still.endpoints["vm1"], "/metadata/scheduledevents")
-    assert answer.json == {"error": "Bad request. api-version was not specified in the request. For more information refer to "
-                                    "aka.ms/azureimds", "newest-versions": ["2025-04-07", "2024-07-17", "2024-03-15"]}
-    assert ask(still.endpoints["vm1"], headers={}).json == {"error": "Bad request: . Required metadata header not specified"}
+    assert answer.json == {
+        "error": "Bad request. api-version was not specified in the request. For more information refer to "
+        "aka.ms/azureimds",
+        "newest-versions": ["2025-04-07", "2024-07-17", "2024-03-15"],
+    }
+    assert ask(still.endpoints["vm1"], headers={}).json == {
+        "error": "Bad request: . Required metadata header not specified"
+    }
 
 
 def test_further_versions_can_be_accepted(still):
@@ -175,6 +225,7 @@ def test_keep_alive_serves_many_requests_on_one_connection(still):
 
 
 # -- approving
+
 
 def test_one_valid_id_is_200_with_an_empty_body_and_changes_nothing_visible(still):
     event_id = schedule(still)
@@ -258,10 +309,26 @@ def test_further_members_are_ignored(still):
         assert ask(still.endpoints["vm1"], EVENTS, "POST", body=json.dumps(body).encode()).status == 200
 
 
-@pytest.mark.parametrize("body", [
-    b"", b"[]", b"null", b"{}", b"not json", b'{"StartRequests":', b'{"StartRequests":{}}', b'{"StartRequests":[]}',
-    b'{"StartRequests":[{}]}', b'{"StartRequests":[{"EventId":7}]}', b'{"StartRequests":[{"EventId":""}]}',
-    b'{"StartRequests":["' + GUID.encode() + b'"]}', b"\xff\xfe", b"StartRequests=x", b"[" * 30000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{}",
+        b"not json",
+        b'{"StartRequests":',
+        b'{"StartRequests":{}}',
+        b'{"StartRequests":[]}',
+        b'{"StartRequests":[{}]}',
+        b'{"StartRequests":[{"EventId":7}]}',
+        b'{"StartRequests":[{"EventId":""}]}',
+        b'{"StartRequests":["' + GUID.encode() + b'"]}',
+        b"\xff\xfe",
+        b"StartRequests=x",
+        b"[" * 30000,
+    ],
+)
 def test_malformed_bodies_are_400_and_change_nothing(still, body):
     schedule(still)
     before = still.get("/events")
@@ -270,9 +337,14 @@ def test_malformed_bodies_are_400_and_change_nothing(still, body):
     assert still.get("/events") == before
 
 
-@pytest.mark.parametrize("body, headers", [
-    (json.dumps({"StartRequests": [{"EventId": "\ud800"}]}).encode(), HEADER),
-    (b"this is no gzip", {**HEADER, "Content-Encoding": "gzip"}), (b"", {**HEADER, "Content-Encoding": "deflate"})])
+@pytest.mark.parametrize(
+    "body, headers",
+    [
+        (json.dumps({"StartRequests": [{"EventId": "\ud800"}]}).encode(), HEADER),
+        (b"this is no gzip", {**HEADER, "Content-Encoding": "gzip"}),
+        (b"", {**HEADER, "Content-Encoding": "deflate"}),
+    ],
+)
 def test_bodies_that_cannot_be_read_are_400(still, body, headers):
     answer = ask(still.endpoints["vm1"], EVENTS, "POST", headers, body)
     assert answer.status == 400 and answer.body
@@ -287,7 +359,10 @@ def test_a_lone_surrogate_in_a_description_is_written_as_an_escape(still):
 
 def test_expect_100_continue_is_answered_before_the_body_comes(still):
     body = json.dumps({"StartRequests": [{"EventId": schedule(still)}]}).encode()
-    head = "POST %s HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (EVENTS, len(body))
+    head = "POST %s HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (
+        EVENTS,
+        len(body),
+    )
     with connected(still.endpoints["vm1"]) as connection:
         connection.sendall(head.encode())
         assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -313,8 +388,10 @@ def test_a_body_over_64_kib_is_400(still):
     assert ask(still.endpoints["vm1"], EVENTS, "POST", body=body).status == 400
 
 
-@pytest.mark.parametrize("headers, path", [({}, EVENTS), ({"Metadata": "true", "X-Forwarded-For": "x"}, EVENTS),
-                                           (HEADER, "/metadata/scheduledevents")])
+@pytest.mark.parametrize(
+    "headers, path",
+    [({}, EVENTS), ({"Metadata": "true", "X-Forwarded-For": "x"}, EVENTS), (HEADER, "/metadata/scheduledevents")],
+)
 def test_the_rules_for_get_hold_for_post(still, headers, path):
     event_id = schedule(still)
     assert approve(still.endpoints["vm1"], event_id, headers=headers, path=path).status == 400
@@ -329,10 +406,13 @@ def test_the_preview_approves_without_header(still):
 
 # -- rate, clients
 
+
 def test_five_requests_a_second_then_429_for_each_vm_over_all_routes(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual"])
-    statuses = [ask(sim.endpoints["vm1"], path).status
-                for path in (EVENTS, EVENTS, "/metadata/versions", EVENTS, "/metadata/instance?api-version=2021-02-01", EVENTS)]
+    statuses = [
+        ask(sim.endpoints["vm1"], path).status
+        for path in (EVENTS, EVENTS, "/metadata/versions", EVENTS, "/metadata/instance?api-version=2021-02-01", EVENTS)
+    ]
     assert statuses[-1] == 429 and 429 not in statuses[:5]
     assert ask(sim.endpoints["vm1"]).json == {"error": "Too many requests"}
     assert ask(sim.endpoints["vm2"]).status == 200
@@ -344,19 +424,33 @@ def test_five_requests_a_second_then_429_for_each_vm_over_all_routes(start_simul
 
 def test_the_rate_limit_is_a_sliding_second():
     from imds_simulator.protocol.rate_limit import RateLimit
+
     limit = RateLimit()
-    assert [limit.allows("a", 2, moment) for moment in (0, 0.5, 0.9, 1.0, 1.1, 1.5)] == [True, True, False, True, False, True]
+    assert [limit.allows("a", 2, moment) for moment in (0, 0.5, 0.9, 1.0, 1.1, 1.5)] == [
+        True,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
     assert limit.allows("b", 2, 0.9)
 
 
 def by_source(**more):
-    return {"groups": {"one": {"kind": "standalone", "vms": {"vm1": {"source": "127.0.1.1"}}},
-                       "two": {"kind": "standalone", "vms": {"vm2": {"source": "127.0.1.2"}}}}, **more}
+    return {
+        "groups": {
+            "one": {"kind": "standalone", "vms": {"vm1": {"source": "127.0.1.1"}}},
+            "two": {"kind": "standalone", "vms": {"vm2": {"source": "127.0.1.2"}}},
+        },
+        **more,
+    }
 
 
 def ask_from(source, endpoint):
     import http.client
     from urllib.parse import urlsplit
+
     connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60, source_address=(source, 0))
     try:
         connection.request("GET", "/metadata/instance/compute/name?api-version=2021-02-01&format=text", headers=HEADER)
@@ -397,7 +491,10 @@ def test_a_default_vm_takes_unknown_sources_and_source_can_come_from_the_command
 
 def test_enabling_delay_keeps_the_first_answer_or_sends_an_empty_one(start_simulator):
     import threading
-    sim = start_simulator({"knobs": {"enable_delay": 119}, "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}, args=["--clock", "manual"])
+
+    sim = start_simulator(
+        {"knobs": {"enable_delay": 119}, "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}, args=["--clock", "manual"]
+    )
     got = []
     threads = [threading.Thread(target=lambda vm=vm: got.append(ask(sim.endpoints[vm]).json)) for vm in ("vm1", "vm2")]
     for thread in threads:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Instance metadata (docs/reference/scheduled-events.md 3.2, 3.3)."""
+
 from __future__ import annotations
 
 import json
 
 import pytest
-from imds_simulator.api_versions import COMPUTE_FIELD_SINCE, INSTANCE_VERSIONS
-from imds_simulator.protocol.instance import instance_document
 from simulated_http import ask
 from simulations import make_simulation
+
+from imds_simulator.api_versions import COMPUTE_FIELD_SINCE, INSTANCE_VERSIONS
+from imds_simulator.protocol.instance import instance_document
 
 V = "api-version=2021-02-01"
 
@@ -25,6 +27,7 @@ def test_the_whole_tree_is_json_and_every_primitive_a_string(still):
         if isinstance(value, list):
             return [leaf for each in value for leaf in leaves(each)]
         return [value]
+
     answer = get(still, "?" + V, "pool_3")
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
     assert all(isinstance(leaf, str) for leaf in leaves(answer.json))
@@ -38,22 +41,41 @@ def test_the_name_is_the_entry_in_resources(still):
     assert ask(still.endpoints["vm1"]).json["Events"][0]["Resources"] == [name.body.decode()]
 
 
-@pytest.mark.parametrize("path, body", [
-    ("/network/interface/0/ipv4/subnet/0/prefix?format=text&" + V, b"24"), ("/COMPUTE/VmSize?format=TEXT&" + V, b"Standard_D2s_v5"),
-    ("/compute/name/?format=text&" + V, b"vm1"), ("/compute/zone?format=text&" + V, b"")])
+@pytest.mark.parametrize(
+    "path, body",
+    [
+        ("/network/interface/0/ipv4/subnet/0/prefix?format=text&" + V, b"24"),
+        ("/COMPUTE/VmSize?format=TEXT&" + V, b"Standard_D2s_v5"),
+        ("/compute/name/?format=text&" + V, b"vm1"),
+        ("/compute/zone?format=text&" + V, b""),
+    ],
+)
 def test_leaves_as_text(still, path, body):
     answer = get(still, path)
     assert (answer.status, answer.body) == (200, body)
 
 
-@pytest.mark.parametrize("path", ["/compute/name?" + V, "/compute/name?format=json&" + V, "/network/interface/0/macAddress?" + V])
+@pytest.mark.parametrize(
+    "path", ["/compute/name?" + V, "/compute/name?format=json&" + V, "/network/interface/0/macAddress?" + V]
+)
 def test_a_leaf_without_format_text_is_400(still, path):
     answer = get(still, path)
     assert answer.status == 400 and "format" in answer.json["error"]
 
 
-@pytest.mark.parametrize("path", ["/compute/nothing", "/nothing", "/network/interface/7", "/network/interface/x", "/compute/name/deeper",
-                                  "/network/interface/-1", "/network/interface/%C2%B2", "/network/interface/" + "1" * 5000])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/compute/nothing",
+        "/nothing",
+        "/network/interface/7",
+        "/network/interface/x",
+        "/compute/name/deeper",
+        "/network/interface/-1",
+        "/network/interface/%C2%B2",
+        "/network/interface/" + "1" * 5000,
+    ],
+)
 def test_unknown_elements_are_404(still, path):
     answer = get(still, path + "?format=text&" + V)
     assert answer.status == 404 and list(answer.json) == ["error"]
@@ -70,8 +92,15 @@ def test_members_appear_with_the_version_that_introduced_them(still):
     for version in INSTANCE_VERSIONS:
         compute = get(still, "?api-version=" + version).json["compute"]
         assert {name for name in compute if COMPUTE_FIELD_SINCE.get(name, "") > version} == set()
-    ages = {"name": "2017-04-02", "tags": "2017-08-01", "zone": "2017-12-01", "resourceId": "2019-03-11", "tagsList": "2019-06-04",
-            "osProfile": "2020-07-15", "priority": "2020-12-01"}
+    ages = {
+        "name": "2017-04-02",
+        "tags": "2017-08-01",
+        "zone": "2017-12-01",
+        "resourceId": "2019-03-11",
+        "tagsList": "2019-06-04",
+        "osProfile": "2020-07-15",
+        "priority": "2020-12-01",
+    }
     for member, since in ages.items():
         older = INSTANCE_VERSIONS[INSTANCE_VERSIONS.index(since) - 1]
         assert member in get(still, "/compute?api-version=" + since).json
@@ -84,14 +113,21 @@ def test_versions_are_listed_without_a_version(still):
 
 
 def document(kind, name, **group):
-    simulation = make_simulation(groups={"set": {"kind": kind, "vms": {name: {"fault_domain": 1, "update_domain": 4, "zone": 3}}, **group}})
+    simulation = make_simulation(
+        groups={"set": {"kind": kind, "vms": {name: {"fault_domain": 1, "update_domain": 4, "zone": 3}}, **group}}
+    )
     return instance_document(simulation.world.groups["set"], simulation.world.vms[name])["compute"]
 
 
 def test_a_uniform_instance_has_a_base_36_host_name_and_a_scale_set():
     compute = document("scale_set", "set_862")
     assert compute["osProfile"]["computerName"] == "set0000ny"
-    assert (compute["name"], compute["vmScaleSetName"], compute["zone"], compute["platformFaultDomain"]) == ("set_862", "set", "3", "1")
+    assert (compute["name"], compute["vmScaleSetName"], compute["zone"], compute["platformFaultDomain"]) == (
+        "set_862",
+        "set",
+        "3",
+        "1",
+    )
     assert compute["resourceId"].endswith("/virtualMachineScaleSets/set/virtualMachines/862")
     assert len(compute["placementGroupId"]) == 36
 
@@ -104,12 +140,23 @@ def test_a_flexible_instance_is_a_vm_that_names_its_scale_set():
 
 def test_a_standalone_vm_belongs_to_nothing():
     compute = document("standalone", "vm1")
-    assert (compute["vmScaleSetName"], compute["placementGroupId"], compute["osProfile"]["computerName"]) == ("", "", "vm1")
+    assert (compute["vmScaleSetName"], compute["placementGroupId"], compute["osProfile"]["computerName"]) == (
+        "",
+        "",
+        "vm1",
+    )
 
 
 def test_overrides_of_the_group_come_before_those_of_the_vm():
-    simulation = make_simulation(groups={"web": {"kind": "standalone", "instance": {"compute": {"location": "north", "vmSize": "A"}},
-                                       "vms": {"vm1": {"instance": {"compute": {"vmSize": "B"}, "network": None}}}}})
+    simulation = make_simulation(
+        groups={
+            "web": {
+                "kind": "standalone",
+                "instance": {"compute": {"location": "north", "vmSize": "A"}},
+                "vms": {"vm1": {"instance": {"compute": {"vmSize": "B"}, "network": None}}},
+            }
+        }
+    )
     made = instance_document(simulation.world.groups["web"], simulation.world.vms["vm1"])
     assert (made["compute"]["location"], made["compute"]["vmSize"], made["network"]) == ("north", "B", "")
     assert json.loads(json.dumps(made)) == made

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Who sees what, DocumentIncarnation, and enabling (docs/reference/scheduled-events.md 2.5, 3.1, 4.1; T74, T75)."""
+
 from __future__ import annotations
 
 import pytest
+from simulations import T0, approve, make_simulation, seen
+
 from imds_simulator.model import operations
 from imds_simulator.scenario.groups import scope_key
 from imds_simulator.scenario.knobs import change_knobs
 from imds_simulator.scenario.plans import Change
-from simulations import T0, approve, make_simulation, seen
 
 FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"], "at": 10}
-TWO_GROUPS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
-              "db": {"kind": "availability_set", "vms": {"db1": {}, "db2": {}}},
-              "alone": {"kind": "standalone", "vms": {"a": {}, "b": {}}}}
+TWO_GROUPS = {
+    "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
+    "db": {"kind": "availability_set", "vms": {"db1": {}, "db2": {}}},
+    "alone": {"kind": "standalone", "vms": {"a": {}, "b": {}}},
+}
 
 
 def asked(simulation, vm, now):
@@ -42,13 +46,17 @@ def test_standalone_vms_are_scopes_of_their_own():
 
 
 def test_gpu_vms_in_one_fault_domain_see_only_their_own_events():
-    simulation = make_simulation({**FREEZE, "resources": ["gpu_1"]}, groups={
-        "gpu": {"kind": "scale_set", "gpu_single_fault_domain": True, "vms": {"gpu_0": {}, "gpu_1": {}}}})
+    simulation = make_simulation(
+        {**FREEZE, "resources": ["gpu_1"]},
+        groups={"gpu": {"kind": "scale_set", "gpu_single_fault_domain": True, "vms": {"gpu_0": {}, "gpu_1": {}}}},
+    )
     assert seen(simulation, "gpu_0", 10) == {"DocumentIncarnation": 1, "Events": []}
     assert seen(simulation, "gpu_1", 10)["DocumentIncarnation"] == 2
 
 
-ZONES = {"pool": {"kind": "scale_set", "vms": {"pool_0": {"zone": 1}, "pool_1": {"zone": "1"}, "pool_2": {"zone": "2"}}}}
+ZONES = {
+    "pool": {"kind": "scale_set", "vms": {"pool_0": {"zone": 1}, "pool_1": {"zone": "1"}, "pool_2": {"zone": "2"}}}
+}
 
 
 def test_zones_share_a_document_unless_split():
@@ -90,7 +98,9 @@ def test_incarnation_start_and_step_are_knobs_and_a_group_can_start_anywhere():
 
 
 def test_incarnation_can_jump_and_go_back_without_any_change():
-    simulation = make_simulation(FREEZE, incarnations=[{"group": "web", "at": 20, "add": 3}, {"group": "web", "at": 30, "to": 1}])
+    simulation = make_simulation(
+        FREEZE, incarnations=[{"group": "web", "at": 20, "add": 3}, {"group": "web", "at": 30, "to": 1}]
+    )
     events = [seen(simulation, "vm1", now)["Events"] for now in (19, 20, 30)]
     assert events[0] == events[1] == events[2]
     assert incarnation(simulation, "vm1", 30) == 1
@@ -156,8 +166,12 @@ def test_incarnation_reset_can_be_switched_off():
 
 
 def test_a_scope_nobody_enabled_gets_its_maintenance_unannounced_when_the_knob_says_so():
-    simulation = make_simulation(FREEZE, {**FREEZE, "name": "other", "resources": ["db1"]}, groups=TWO_GROUPS,
-                       knobs={"disabled_service": "unannounced"})
+    simulation = make_simulation(
+        FREEZE,
+        {**FREEZE, "name": "other", "resources": ["db1"]},
+        groups=TWO_GROUPS,
+        knobs={"disabled_service": "unannounced"},
+    )
     asked(simulation, "db2", 0)
     simulation.settle(T0 + 10)
     assert simulation.world.find("e").status == "Started" and simulation.world.find("other").status == "Scheduled"

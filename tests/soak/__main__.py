@@ -26,17 +26,39 @@ FOREVER = 10 * 365 * 86400.0
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="soak", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
-    parser.add_argument("--seeds", type=seeds, default=None, metavar="FROM-TO", help="these seeds, each once (default: from 1 on until the time is up)")
-    parser.add_argument("--for", type=seconds, default=None, dest="limit", metavar="TIME", help="begin no run after so long, such as 90s, 55m or 2h")
+    parser.add_argument(
+        "--seeds",
+        type=seeds,
+        default=None,
+        metavar="FROM-TO",
+        help="these seeds, each once (default: from 1 on until the time is up)",
+    )
+    parser.add_argument(
+        "--for",
+        type=seconds,
+        default=None,
+        dest="limit",
+        metavar="TIME",
+        help="begin no run after so long, such as 90s, 55m or 2h",
+    )
     parser.add_argument("--seed", type=int, help="this seed only, with all that was done")
     parser.add_argument("--jobs", type=int, default=2, help="how many runs side by side (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, default=REPOSITORY / ".cache" / "soak", help="what failing runs leave (default: %(default)s)")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=REPOSITORY / ".cache" / "soak",
+        help="what failing runs leave (default: %(default)s)",
+    )
     parser.add_argument("--plan", action="store_true", help="print the plan of --seed, and run nothing")
     options = parser.parse_args(arguments)
     if options.plan:
         print(draw(options.seed or 0).as_text())
         return 0
-    limit = options.limit if options.limit is not None else (FOREVER if options.seeds or options.seed is not None else 600.0)
+    limit = (
+        options.limit
+        if options.limit is not None
+        else (FOREVER if options.seeds or options.seed is not None else 600.0)
+    )
     chosen: Iterable[int] = options.seeds or itertools.count(1)
     if options.seed is not None:
         chosen = [options.seed]
@@ -46,7 +68,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         totals.add(outcome)
         if outcome.violations or options.seed is not None:
             print(outcome.as_text(), flush=True)
-        print("seed %d: %s, %.1f s" % (outcome.plan.seed, "FAILED" if outcome.violations else "good", outcome.seconds), flush=True)
+        print(
+            "seed %d: %s, %.1f s" % (outcome.plan.seed, "FAILED" if outcome.violations else "good", outcome.seconds),
+            flush=True,
+        )
 
     run_seeds(chosen, options.folder, options.jobs, limit, ended)
     print("\n%s\n%.0f s" % (totals.as_text(), time.monotonic() - began))

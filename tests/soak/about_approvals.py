@@ -32,7 +32,11 @@ def release_no_others(evidence: Evidence) -> Iterator[Violation]:
     """An approval is of an event that hits this VM, and other VMs only where this one leads."""
     for approval in evidence.approvals:
         at_the_time = evidence.resources_at(approval.key, approval.at)
-        before = {each.resources for each in evidence.listed.get(approval.key, ()) if approval.at - ON_ITS_WAY <= each.at <= approval.at}
+        before = {
+            each.resources
+            for each in evidence.listed.get(approval.key, ())
+            if approval.at - ON_ITS_WAY <= each.at <= approval.at
+        }
         hit = {at_the_time, evidence.resources_at(approval.key, approval.at - ON_ITS_WAY), *before} - {()}
         if hit and not any(_may_release(resources, evidence.plan.setup.leader) for resources in hit):
             yield Violation("1 approval of others", "%s hits %s" % (_shown(approval), " ".join(at_the_time)))
@@ -91,11 +95,16 @@ def _may_release(resources: tuple[str, ...], leader: str) -> bool:
 
 def _may_repeat(evidence: Evidence, first: Approval, second: Approval) -> bool:
     changed = any(
-        deed.action.verb in CHANGES and str(deed.action.arguments[0]).casefold() == second.key and first.at - ON_ITS_WAY <= deed.began <= second.at
+        deed.action.verb in CHANGES
+        and str(deed.action.arguments[0]).casefold() == second.key
+        and first.at - ON_ITS_WAY <= deed.began <= second.at
         for deed in evidence.deeds
-    )  # fmt: skip
+    )
     restarted = any(first.at - ON_ITS_WAY <= restart.ended <= second.at for restart in evidence.restarts)
-    recovered = any(run.hook.startswith(RECOVER) and run.key == second.key and first.at <= run.began <= second.at for run in evidence.runs)
+    recovered = any(
+        run.hook.startswith(RECOVER) and run.key == second.key and first.at <= run.began <= second.at
+        for run in evidence.runs
+    )
     return changed or restarted or recovered
 
 

@@ -28,16 +28,32 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
             cut_short = sum(state in CUT_SHORT for state in evidence.steps(key, hook.path))
             for first, second in zip(good, good[1:]):
                 assert first.ended is not None
-                recovered = any(first.began <= run.began <= second.began and undoes(evidence, run.hook, hook) for run in evidence.runs)
-                recovered_from = any(first.began <= run.began <= second.began and run.hook.startswith("recover") and run.key == key for run in evidence.runs)
+                recovered = any(
+                    first.began <= run.began <= second.began and undoes(evidence, run.hook, hook)
+                    for run in evidence.runs
+                )
+                recovered_from = any(
+                    first.began <= run.began <= second.began and run.hook.startswith("recover") and run.key == key
+                    for run in evidence.runs
+                )
                 rebooted = not hook.persists and evidence.rebooted(first.began, second.began)
                 was_away = evidence.longest_absence(key, first.began, second.began) > REAPPEAR_WITHIN - 1
-                if recovered or recovered_from or rebooted or was_away or evidence.forgotten(key, hook.path, first.began, second.began):
+                if (
+                    recovered
+                    or recovered_from
+                    or rebooted
+                    or was_away
+                    or evidence.forgotten(key, hook.path, first.began, second.began)
+                ):
                     continue
                 if cut_short:
                     cut_short -= 1
                     continue
-                yield Violation("2 preparation once", "%s prepared event %s again, %.1f s after its success" % (hook.path, key[:8], second.began - first.ended))
+                yield Violation(
+                    "2 preparation once",
+                    "%s prepared event %s again, %.1f s after its success"
+                    % (hook.path, key[:8], second.began - first.ended),
+                )
 
 
 def are_not_lost(evidence: Evidence) -> Iterator[Violation]:
@@ -47,5 +63,12 @@ def are_not_lost(evidence: Evidence) -> Iterator[Violation]:
     recorded = {record["event"]["event_id"].casefold() for record in evidence.history}
     for key in evidence.keys():
         seen = [look.at for look in evidence.looks if key in look.keys and look.at >= evidence.named_at]
-        if len(seen) >= ENOUGH_LOOKS and key not in recorded and not evidence.forgotten(key, "", seen[0], seen[-1] + 3600):
-            yield Violation("5 event in the journal", "event %s was in %d documents and is not in the journal" % (key[:8], len(seen)))
+        if (
+            len(seen) >= ENOUGH_LOOKS
+            and key not in recorded
+            and not evidence.forgotten(key, "", seen[0], seen[-1] + 3600)
+        ):
+            yield Violation(
+                "5 event in the journal",
+                "event %s was in %d documents and is not in the journal" % (key[:8], len(seen)),
+            )

@@ -30,7 +30,9 @@ def come(evidence: Evidence) -> Iterator[Violation]:
             if not prepared or evidence.forgotten(key, "", prepared[-1].began, math.inf):
                 continue
             if not any(run.began >= prepared[-1].began for run in done):
-                yield Violation("3 recovered", "%s never succeeded after %s for event %s" % (hook.path, prepared[-1].hook, key[:8]))
+                yield Violation(
+                    "3 recovered", "%s never succeeded after %s for event %s" % (hook.path, prepared[-1].hook, key[:8])
+                )
 
 
 def are_single(evidence: Evidence) -> Iterator[Violation]:
@@ -40,7 +42,9 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
             good = [run for run in evidence.runs_of(hook.path, key) if run.how == "ok"]
             cut_short = sum(state in CUT_SHORT for state in evidence.steps(key, hook.path))
             for first, second in zip(good, good[1:]):
-                if _is_another_occurrence(evidence, key, hook, first, second) or evidence.forgotten(key, hook.path, first.began, second.began):
+                if _is_another_occurrence(evidence, key, hook, first, second) or evidence.forgotten(
+                    key, hook.path, first.began, second.began
+                ):
                     continue
                 if cut_short:
                     cut_short -= 1
@@ -62,10 +66,17 @@ def wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
         seen = [look.at for look in evidence.looks if run.key in look.keys | look.doubtful]
         if not seen:
             continue
-        prepared = [each.began for each in evidence.runs if each.hook.startswith(PREPARE) and each.key == run.key and each.began < run.began]
+        prepared = [
+            each.began
+            for each in evidence.runs
+            if each.hook.startswith(PREPARE) and each.key == run.key and each.began < run.began
+        ]
         since = max((at for at in seen if prepared and at <= prepared[-1]), default=seen[0])
         if not evidence.absent_twice(run.key, since, run.began + ABOUT):
-            yield Violation("3 recovery after the end", "%s began for event %s, which was not missing twice in a row" % (run.hook, run.key[:8]))
+            yield Violation(
+                "3 recovery after the end",
+                "%s began for event %s, which was not missing twice in a row" % (run.hook, run.key[:8]),
+            )
             return  # the further ones are of the same decision
 
 
@@ -76,7 +87,11 @@ def wait_for_others(evidence: Evidence) -> Iterator[Violation]:
         if stage != RECOVER:
             continue
         names = {hook.name for hook in evidence.plan.setup.hooks if hook.stage == PREPARE}
-        began = min(each.began for each in evidence.runs if each.hook.startswith(RECOVER) and each.key == run.key and each.began > run.began - OF_ONE_RECOVERY)
+        began = min(
+            each.began
+            for each in evidence.runs
+            if each.hook.startswith(RECOVER) and each.key == run.key and each.began > run.began - OF_ONE_RECOVERY
+        )
         for key in evidence.keys():
             # a recovery that had begun before the other event was known is finished
             if key == run.key or not _is_waiting(evidence, key, began) or not _is_waiting(evidence, key, run.began):
@@ -85,7 +100,9 @@ def wait_for_others(evidence: Evidence) -> Iterator[Violation]:
             prepared = [each for each in of_event if name in (each.hook.split("/")[1], *({name} - names))]
             if prepared:
                 text = "%s for event %s began while event %s was listed, for which %s ran"
-                yield Violation("3 recovery waits for others", text % (run.hook, run.key[:8], key[:8], prepared[0].hook))
+                yield Violation(
+                    "3 recovery waits for others", text % (run.hook, run.key[:8], key[:8], prepared[0].hook)
+                )
                 return
 
 
@@ -94,12 +111,19 @@ def _is_waiting(evidence: Evidence, key: str, at: float) -> bool:
     before = [look for look in evidence.looks if look.at <= at]
     known = [look.at for look in before if key in look.keys and look.at <= at - KNOWN_FOR]
     around = before[-2:] + [look for look in evidence.looks if look.at > at][:1]
-    return len(known) >= KNOWN_AFTER and all(key in look.keys for look in around) and not evidence.forgotten(key, "", known[0], at)
+    return (
+        len(known) >= KNOWN_AFTER
+        and all(key in look.keys for look in around)
+        and not evidence.forgotten(key, "", known[0], at)
+    )
 
 
 def _is_another_occurrence(evidence: Evidence, key: str, hook: Hook, first: HookRun, second: HookRun) -> bool:
     """Whether it was prepared again, or was listed again after an end, between two recoveries."""
-    prepared = any(each.hook.startswith(PREPARE) and each.key == key and first.began <= each.began <= second.began for each in evidence.runs)
+    prepared = any(
+        each.hook.startswith(PREPARE) and each.key == key and first.began <= each.began <= second.began
+        for each in evidence.runs
+    )
     # at least one document with it after the first recovery had been decided
     return prepared or any(key in look.keys and first.began - 1.0 <= look.at <= second.began for look in evidence.looks)
 

@@ -12,7 +12,6 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from simulator_process import ControlError
-
 from soak.plan import VM, Action
 from soak.site import Site, wait_until
 
@@ -73,7 +72,11 @@ class Actions:
     def do_polls(self, count: int) -> str:
         """Wait until the daemon has asked so often."""
         before = len(self.azure.requests("GET"))
-        return "" if wait_until(lambda: len(self.azure.requests("GET")) >= before + count, 2 * PATIENCE, 0.05) else "not all came"
+        return (
+            ""
+            if wait_until(lambda: len(self.azure.requests("GET")) >= before + count, 2 * PATIENCE, 0.05)
+            else "not all came"
+        )
 
     def do_until_mark(self, what: str, stage: str) -> str:
         """Wait until a hook of the stage has begun, or has ended well, from now on."""
@@ -130,7 +133,9 @@ class Actions:
         keys = frozenset(event["EventId"].casefold() for event in body["Events"] if VM in event["Resources"])
         self.stale.append(Stale(time.time(), keys))
         for place in pattern.split(","):
-            self.azure.fault("body", vm=VM, method="GET", route="scheduledevents", requests=place, body=json.dumps(body))
+            self.azure.fault(
+                "body", vm=VM, method="GET", route="scheduledevents", requests=place, body=json.dumps(body)
+            )
 
     def do_heal(self) -> None:
         """IMDS is well again."""

@@ -12,17 +12,40 @@ from soak.plan import EMERGENCY, PREPARE, RECOVER, STARTED, VM, Action, Hook, Pl
 TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 RESOURCES = (VM,) * 7 + ("vm1,vm2", "vm2,vm1", "vm2")
 NOTICES = (900, 900, 600, 600, 60, 30, 30, 15, 8, 4)
-PREPARES = ("works",) * 14 + ("slow", "slow", "fails", "hangs", "ignores-term", "leaves-a-child", "kills-itself", "fails-first", "hangs-first")
+PREPARES = ("works",) * 14 + (
+    "slow",
+    "slow",
+    "fails",
+    "hangs",
+    "ignores-term",
+    "leaves-a-child",
+    "kills-itself",
+    "fails-first",
+    "hangs-first",
+)
 RECOVERS = ("works",) * 10 + ("slow", "slow", "fails-first", "fails-until-healed", "leaves-a-child", "hangs-first")
 SKEWS = (0, 0, 0, 3, -3, 3600, -3600, 5 * 86400, -5 * 86400)
 # (fault, seconds, options)
 FAULTS = (
-    ("server-error", 0.6, "{}"), ("unavailable", 0.8, '{"retry_after": "1s"}'), ("too-many-requests", 0.5, '{"retry_after": "1s"}'),
-    ("gone", 0.5, "{}"), ("not-found", 0.5, "{}"), ("empty", 0.6, "{}"), ("reset", 0.6, "{}"), ("hang", 0.8, "{}"), ("refuse", 0.5, "{}"),
-    ("truncated", 0.5, "{}"), ("html", 0.5, "{}"), ("events-null", 0.5, "{}"), ("cut-json", 0.5, "{}"),
-    ("delay", 0.8, '{"delay": "200ms"}'), ("close-idle", 1.0, '{"idle": "0.1s"}'),
-    ("lost-answer", 1.5, '{"method": "POST"}'), ("lost-request", 1.5, '{"method": "POST"}'), ("server-error", 1.0, '{"method": "POST"}'),
-)  # fmt: skip
+    ("server-error", 0.6, "{}"),
+    ("unavailable", 0.8, '{"retry_after": "1s"}'),
+    ("too-many-requests", 0.5, '{"retry_after": "1s"}'),
+    ("gone", 0.5, "{}"),
+    ("not-found", 0.5, "{}"),
+    ("empty", 0.6, "{}"),
+    ("reset", 0.6, "{}"),
+    ("hang", 0.8, "{}"),
+    ("refuse", 0.5, "{}"),
+    ("truncated", 0.5, "{}"),
+    ("html", 0.5, "{}"),
+    ("events-null", 0.5, "{}"),
+    ("cut-json", 0.5, "{}"),
+    ("delay", 0.8, '{"delay": "200ms"}'),
+    ("close-idle", 1.0, '{"idle": "0.1s"}'),
+    ("lost-answer", 1.5, '{"method": "POST"}'),
+    ("lost-request", 1.5, '{"method": "POST"}'),
+    ("server-error", 1.0, '{"method": "POST"}'),
+)
 # which requests, from the next one on, get an old document: 1:1, 2:2, one, and at random
 PATTERNS = ("1", "1,3,5,7", "1-2", "1-2,5-6,9-10", "2,3,5,8,9", "1,4,6,7", "3")
 LONG_EVERY = 20
@@ -54,7 +77,10 @@ def _long(seed: int, chance: random.Random) -> Plan:
     actions = []
     for _number in range(EVENTS_OF_A_LONG_RUN):
         event_id = _event_id(chance)
-        actions += [Action("announce", (event_id, chance.choice(TYPES), VM, 600)), Action("until-mark", ("ok", PREPARE))]
+        actions += [
+            Action("announce", (event_id, chance.choice(TYPES), VM, 600)),
+            Action("until-mark", ("ok", PREPARE)),
+        ]
         actions.append(Action(chance.choice(("cancel", "complete")), (event_id,)))
         actions.append(Action("rest"))
     return Plan(seed, Setup(hooks), tuple(actions), is_long=True)
@@ -90,9 +116,12 @@ class _Story:
     def _wait(self) -> list[Action]:
         chance = self._chance
         ways = [
-            Action("polls", (chance.choice((1, 2, 3)),)), Action("polls", (chance.choice((1, 2)),)), Action("pause", (round(chance.uniform(0, 0.4), 2),)),
-            Action("until-mark", ("begin", chance.choice((PREPARE, PREPARE, RECOVER)))), Action("until-mark", ("ok", PREPARE)),
-        ]  # fmt: skip
+            Action("polls", (chance.choice((1, 2, 3)),)),
+            Action("polls", (chance.choice((1, 2)),)),
+            Action("pause", (round(chance.uniform(0, 0.4), 2),)),
+            Action("until-mark", ("begin", chance.choice((PREPARE, PREPARE, RECOVER)))),
+            Action("until-mark", ("ok", PREPARE)),
+        ]
         return [chance.choice(ways)]
 
     def _new(self) -> list[Action]:
@@ -114,10 +143,13 @@ class _Story:
     def _event(self) -> list[Action]:
         chance, event_id = self._chance, self._chance.choice(self._events)
         ways = [
-            Action("cancel", (event_id,)), Action("complete", (event_id,)), Action("release", (event_id,)),
-            Action("move", (event_id, chance.choice(NOTICES))), Action("retype", (event_id, chance.choice(TYPES))),
+            Action("cancel", (event_id,)),
+            Action("complete", (event_id,)),
+            Action("release", (event_id,)),
+            Action("move", (event_id, chance.choice(NOTICES))),
+            Action("retype", (event_id, chance.choice(TYPES))),
             Action("hit", (event_id, chance.choice(RESOURCES))),
-        ]  # fmt: skip
+        ]
         way = chance.choice(ways)
         if way.verb in ("cancel", "complete") and chance.random() < 0.3:
             again = Action("announce", (event_id, chance.choice(TYPES), VM, chance.choice(NOTICES)))
@@ -128,7 +160,12 @@ class _Story:
         chance = self._chance
         if chance.random() < 0.2:
             skew = chance.choice(("1h", "-1h", "2d"))
-            return [Action("imds-for", ("date-skew", chance.choice(("1", "1-2", "2")), '{"skew": "%s", "method": "GET"}' % skew))]
+            return [
+                Action(
+                    "imds-for",
+                    ("date-skew", chance.choice(("1", "1-2", "2")), '{"skew": "%s", "method": "GET"}' % skew),
+                )
+            ]
         return [Action("imds", chance.choice(FAULTS))]
 
     def _stale(self) -> list[Action]:
@@ -142,7 +179,10 @@ class _Story:
 
     def _journal(self) -> list[Action]:
         chance = self._chance
-        verb = chance.choice(("journal-locked",) * 3 + ("journal-removed", "journal-overwritten", "journal-emptied", "killed-and-journal-removed"))
+        verb = chance.choice(
+            ("journal-locked",) * 3
+            + ("journal-removed", "journal-overwritten", "journal-emptied", "killed-and-journal-removed")
+        )
         return [Action(verb, (chance.choice((1.0, 2.0, 3.0)),) if verb == "journal-locked" else ())]
 
     def _host(self) -> list[Action]:

@@ -82,9 +82,12 @@ class Evidence(NamedTuple):
         """The states of a hook's runs for an event, as the journal has them."""
         stage, name = hook.split("/")
         return [
-            step["state"] for record in self.history if record["event"]["event_id"].casefold() == key
-            for step in record["stages"][stage] if step["hook"] == name
-        ]  # fmt: skip
+            step["state"]
+            for record in self.history
+            if record["event"]["event_id"].casefold() == key
+            for step in record["stages"][stage]
+            if step["hook"] == name
+        ]
 
     def resources_at(self, key: str, at: float) -> tuple[str, ...]:
         """Whom the event hit by then; () before it came and after it was over."""
@@ -98,7 +101,11 @@ class Evidence(NamedTuple):
         began = [restart for restart in self.restarts if since <= restart.ended and restart.began <= until]
         if any((key, hook) not in restart.known for restart in began):
             return True
-        faults = [deed.began for deed in self.deeds if deed.action.verb.startswith("journal-") and deed.action.verb != "journal-locked"]
+        faults = [
+            deed.began
+            for deed in self.deeds
+            if deed.action.verb.startswith("journal-") and deed.action.verb != "journal-locked"
+        ]
         return any(restart.ended <= at <= restart.began + TO_OPEN for restart in began for at in faults)
 
     def rebooted(self, since: float, until: float) -> bool:
@@ -109,7 +116,7 @@ class Evidence(NamedTuple):
         return any(
             key not in first.keys and key not in second.keys and since <= second.at <= until
             for first, second in zip(self.looks, self.looks[1:])
-        )  # fmt: skip
+        )
 
     def longest_absence(self, key: str, since: float, until: float) -> float:
         """The longest time in that one between two documents with the event, in seconds, where a good one in between was without it."""
@@ -140,7 +147,9 @@ def listed_from(lines: Sequence[dict[str, Any]]) -> dict[str, list[Listed]]:
     return found
 
 
-def looks_from(requests: Sequence[dict[str, Any]], listed: dict[str, list[Listed]], stale: Sequence[Stale]) -> list[Look]:
+def looks_from(
+    requests: Sequence[dict[str, Any]], listed: dict[str, list[Listed]], stale: Sequence[Stale]
+) -> list[Look]:
     """The good documents of this VM; what changed in the millisecond of a request is doubtful in its document."""
     looks = []
     for request in requests:

@@ -88,5 +88,7 @@ def hook_runs(marks: list[Mark]) -> list[HookRun]:
     for mark in marks:
         if mark.what == "begin":
             end = ends.get((mark.pid, mark.hook, mark.key, mark.boot))
-            found.append(HookRun(mark.hook, mark.key, mark.boot, mark.at, end.at if end else None, end.what if end else ""))
+            found.append(
+                HookRun(mark.hook, mark.key, mark.boot, mark.at, end.at if end else None, end.what if end else "")
+            )
     return found

@@ -14,7 +14,6 @@ import simulator_process
 from azure_scheduled_events.document import EVENT_TYPES
 from simulated_azure import GROUPS, Azure
 from simulator_process import ControlError, Simulator
-
 from soak.actions import Actions
 from soak.evidence import Approval, Evidence, listed_from, looks_from, unix
 from soak.hooks import hook_runs
@@ -96,6 +95,7 @@ class _Life:
 
     def _settled(self, what: str, is_so: Callable[[dict[str, Any]], bool], seconds: float = TO_SETTLE) -> bool:
         """Wait until the daemon's status is as wanted."""
+
         def look() -> bool:
             self.status = self.site.status() or self.status
             return not self.site.is_running() or (bool(self.status) and is_so(self.status))
@@ -156,7 +156,11 @@ class _Life:
         # a file that was destroyed when there was nothing more to write is found broken at the next write only
         if exit_status != 0 and any(look.keys for look in looks if look.at > (self.site.journal.destroyed_at or 0)):
             self._found("7 history", "`history` exits %d: %s" % (exit_status, history))
-        names = [each["moment"] for each in requests if each["route"] == "instance" and each["status"] == 200 and not each["fault"]]
+        names = [
+            each["moment"]
+            for each in requests
+            if each["route"] == "instance" and each["status"] == 200 and not each["fault"]
+        ]
         return Evidence(
             plan=self.plan,
             runs=hook_runs(self.site.marks()),
@@ -173,7 +177,7 @@ class _Life:
             restarts=self.site.restarts,
             deeds=self.actions.deeds,
             history=history if isinstance(history, list) else [],
-        )  # fmt: skip
+        )
 
     def _found(self, what: str, text: str) -> None:
         self.violations.append(Violation(what, text))
@@ -191,9 +195,16 @@ def _rests(event: dict[str, Any], leader: str) -> bool:
         return False
     if event["stage"] == "recover":
         # for other events, or for the next attempt
-        return bool(event["waiting"]) or any(hook["stage"] == "recover" and hook["state"] not in ("ok", "skipped") for hook in event["hooks"])
+        return bool(event["waiting"]) or any(
+            hook["stage"] == "recover" and hook["state"] not in ("ok", "skipped") for hook in event["hooks"]
+        )
     # an id that had started before it came back counts as started, whatever its status says now
-    if not event["concerns_me"] or event["stage"] != "prepare" or event["status"] != "Scheduled" or event["seconds_left"] <= 1:
+    if (
+        not event["concerns_me"]
+        or event["stage"] != "prepare"
+        or event["status"] != "Scheduled"
+        or event["seconds_left"] <= 1
+    ):
         return True
     if event["event_type"] not in EVENT_TYPES:
         return True  # listed twice with different types: no rule approves an unknown type

@@ -65,6 +65,9 @@ class Plan(NamedTuple):
         setup = self.setup
         lines = ["seed %d%s" % (self.seed, ", long" if self.is_long else "")]
         operator = ", an operator recovers" * setup.operator
-        lines.append("  leader %s, when_started %s, clock wrong by %d s%s" % (setup.leader, setup.when_started, setup.skew, operator))
+        lines.append(
+            "  leader %s, when_started %s, clock wrong by %d s%s"
+            % (setup.leader, setup.when_started, setup.skew, operator)
+        )
         lines += ["  %s %s%s" % (hook.path, hook.does, ", persists" if hook.persists else "") for hook in setup.hooks]
         return "\n".join(lines + ["    " + str(action) for action in self.actions])

@@ -54,7 +54,9 @@ class Totals:
 
 def counts_of(evidence: Evidence) -> dict[str, int]:
     """What happened in one run, by name."""
-    counts: collections.Counter[str] = collections.Counter(runs=1, processes=1 + len(evidence.restarts), events=len(evidence.keys()))
+    counts: collections.Counter[str] = collections.Counter(
+        runs=1, processes=1 + len(evidence.restarts), events=len(evidence.keys())
+    )
     counts["documents"] = len(evidence.looks)
     counts["approvals"] = sum(approval.status == 200 for approval in evidence.approvals)
     counts["preparations"] = sum(run.hook.startswith(PREPARE) for run in evidence.runs)

@@ -18,7 +18,6 @@ from hook_runner.service.control_socket import ask
 from rig import Rig
 from scripts import is_alive, processes_with
 from simulated_azure import Azure
-
 from soak.hooks import Mark, read_marks, write_hook
 from soak.journal_faults import JournalFaults
 from soak.other_host import OtherHost
@@ -149,9 +148,16 @@ def wait_until(is_so: Callable[[], object], seconds: float, pause: float = 0.02)
 def _configuration(setup: Setup) -> dict[str, Any]:
     """Short times, so that seconds are enough for a whole life of an event."""
     config: dict[str, Any] = {
-        "timeout": 0.5, "first_timeout": 1, "hook_timeout": 1.5, "kill_after": 0.3, "margin": 1, "history_events": 1000,
-        "log_level": "debug", "leader": setup.leader, "when_started": setup.when_started,
-    }  # fmt: skip
+        "timeout": 0.5,
+        "first_timeout": 1,
+        "hook_timeout": 1.5,
+        "kill_after": 0.3,
+        "margin": 1,
+        "history_events": 1000,
+        "log_level": "debug",
+        "leader": setup.leader,
+        "when_started": setup.when_started,
+    }
     if "reappear_within" in Settings._fields:
         config["reappear_within"] = REAPPEAR_WITHIN
     # a daemon of before the key has no effects that persist

@@ -24,7 +24,10 @@ def run(hook: str, began: float, how: str = "ok", key: str = A) -> HookRun:
 
 def looks(*keys: str) -> list[Look]:
     """A document each second, from 1 on; each letter of a word is an event in it."""
-    return [Look(1.0 + at, frozenset({"a": A, "b": B}[letter] for letter in word if letter != "-")) for at, word in enumerate(keys)]
+    return [
+        Look(1.0 + at, frozenset({"a": A, "b": B}[letter] for letter in word if letter != "-"))
+        for at, word in enumerate(keys)
+    ]
 
 
 def evidence(**given: Any) -> Evidence:
@@ -35,13 +38,20 @@ def evidence(**given: Any) -> Evidence:
         "approvals": [Approval(2.5, A, 200)],
         "listed": {A: [Listed(0.5, ("vm1",)), Listed(3.5, ())]},
         "looks": looks("a", "a", "a", "-", "-", "-"),
-        "named_at": 0.0, "post_faults": False, "restarts": [], "deeds": [], "history": [record(A)],
-    }  # fmt: skip
+        "named_at": 0.0,
+        "post_faults": False,
+        "restarts": [],
+        "deeds": [],
+        "history": [record(A)],
+    }
     return Evidence(**{**usual, **given})
 
 
 def record(key: str, **states: str) -> dict[str, Any]:
-    stages = {stage: [{"hook": "10-a", "state": states.get(stage, "ok")}] for stage in ("prepare", "emergency", "started", "recover")}
+    stages = {
+        stage: [{"hook": "10-a", "state": states.get(stage, "ok")}]
+        for stage in ("prepare", "emergency", "started", "recover")
+    }
     return {"event": {"event_id": key.upper()}, "stages": stages}
 
 
@@ -125,12 +135,17 @@ def test_lost_event_is_found() -> None:
 
 def test_documents_are_known_from_the_simulators_log_and_requests() -> None:
     line = {"id": A.upper(), "resources": ["vm1"]}
-    lines = [{**line, "what": "scheduled", "time": "1970-01-01T00:00:01.000Z"}, {**line, "what": "finished", "time": "1970-01-01T00:00:05.000Z"}]
+    lines = [
+        {**line, "what": "scheduled", "time": "1970-01-01T00:00:01.000Z"},
+        {**line, "what": "finished", "time": "1970-01-01T00:00:05.000Z"},
+    ]
     listed = listed_from(lines)
     assert listed == {A: [Listed(1.0, ("vm1",)), Listed(5.0, ())]}
     request = {"method": "GET", "route": "scheduledevents", "status": 200, "fault": ""}
     sick = {**request, "moment": 3.0, "status": 503, "fault": "unavailable"}
     asked = [{**request, "moment": 0.5}, {**request, "moment": 2.0}, sick, {**request, "moment": 6.0}]
     assert looks_from(asked, listed, []) == [Look(0.5, frozenset()), Look(2.0, frozenset({A})), Look(6.0, frozenset())]
-    at_changes = looks_from([{**request, "moment": 1.0004}, {**request, "moment": 1.01}, {**request, "moment": 4.9996}], listed, [])
+    at_changes = looks_from(
+        [{**request, "moment": 1.0004}, {**request, "moment": 1.01}, {**request, "moment": 4.9996}], listed, []
+    )
     assert [(set(look.keys), set(look.doubtful)) for look in at_changes] == [(set(), {A}), ({A}, set()), (set(), {A})]

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from soak.campaign import run_seeds
 from soak.drawing import draw
 from soak.other_host import OtherHost
@@ -24,7 +25,13 @@ SIDE_BY_SIDE = 5  # a run waits for most of its time
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
     """How the runs of all seeds ended."""
     found: dict[int, Outcome] = {}
-    run_seeds(SEEDS, tmp_path_factory.mktemp("soak"), SIDE_BY_SIDE, 600.0, lambda outcome: found.update({outcome.plan.seed: outcome}))
+    run_seeds(
+        SEEDS,
+        tmp_path_factory.mktemp("soak"),
+        SIDE_BY_SIDE,
+        600.0,
+        lambda outcome: found.update({outcome.plan.seed: outcome}),
+    )
     return found
 
 
@@ -41,6 +48,8 @@ def test_plan_is_the_same_for_the_same_seed() -> None:
 def test_process_has_the_boot_and_the_clock_of_another_host(tmp_path: Path) -> None:
     host = OtherHost(tmp_path / "boot", tmp_path / "skew", 3600)
     look = "from datetime import datetime; print(open('/proc/sys/kernel/random/boot_id').read().strip(), time.time(), datetime.now().timestamp())"
-    boot, *times = subprocess.run([sys.executable, "-c", host.program() + look], capture_output=True, text=True, check=True).stdout.split()
+    boot, *times = subprocess.run(
+        [sys.executable, "-c", host.program() + look], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert boot == (tmp_path / "boot").read_text().strip()
     assert all(3590 < float(each) - time.time() < 3660 for each in times)

@@ -29,7 +29,9 @@ def sanity(job: Job, core: Core) -> Outcome:
 
 
 def sanity_outcome(status: int, output: str) -> Outcome:
-    absent = dict.fromkeys(re.findall(r"Skipping sanity test \S+ on Python (\S+) because it could not be found", output))
+    absent = dict.fromkeys(
+        re.findall(r"Skipping sanity test \S+ on Python (\S+) because it could not be found", output)
+    )
     programs = dict.fromkeys(re.findall(r"Required program \"(\w+)\" not found", output))
     notes = [f"Python {', '.join(absent)}: not on this machine"] if absent else []
     notes += [f"needs {program}" for program in programs]
@@ -66,7 +68,11 @@ def units(job: Job, core: Core) -> Outcome:
         outcome += ran
         if not (ran.passed or ran.failed):
             without.append(version)
-    return outcome + Outcome(skipped=len(without), notes=(f"Python {', '.join(without)}: {NO_MODULE_TESTS}",)) if without else outcome
+    return (
+        outcome + Outcome(skipped=len(without), notes=(f"Python {', '.join(without)}: {NO_MODULE_TESTS}",))
+        if without
+        else outcome
+    )
 
 
 def integration(job: Job, core: Core, target: str) -> Outcome:
@@ -94,7 +100,9 @@ def write_integration_config(job: Job, tree: Path, port: int, control_port: int)
 
 def ansible_test(job: Job, core: Core, tree: Path, command: str, *options: str) -> int:
     provide_pip(job, core)
-    return job.run(core.ansible_test, command, "--color", "no", *options, cwd=tree, env={"PATH": path_for(core, job.workshop)})
+    return job.run(
+        core.ansible_test, command, "--color", "no", *options, cwd=tree, env={"PATH": path_for(core, job.workshop)}
+    )
 
 
 def provide_pip(job: Job, core: Core) -> None:
@@ -105,4 +113,14 @@ def provide_pip(job: Job, core: Core) -> None:
         with PROVIDING:
             shutil.copy(STANDIN, folder / f"get_pip_{version.replace('.', '_')}.py")
             if not (folder / f"pip-{version}-py3-none-any.whl").exists():
-                job.must(job.workshop.python, "-m", "pip", "download", "-qq", "--no-deps", "--dest", folder, f"pip=={version}")
+                job.must(
+                    job.workshop.python,
+                    "-m",
+                    "pip",
+                    "download",
+                    "-qq",
+                    "--no-deps",
+                    "--dest",
+                    folder,
+                    f"pip=={version}",
+                )

@@ -26,7 +26,9 @@ def release(repository: Path) -> int:
     programs = Path(sys.executable).parent
     # it runs ansible-doc
     environment = {**os.environ, "PATH": os.pathsep.join([str(programs), os.environ["PATH"]])}
-    status = subprocess.run([programs / "antsibull-changelog", *RELEASE], cwd=copy, env=environment, check=False).returncode
+    status = subprocess.run(
+        [programs / "antsibull-changelog", *RELEASE], cwd=copy, env=environment, check=False
+    ).returncode
     if status == 0:
         for name in ("CHANGELOG.rst", "changelogs/changelog.yaml"):
             shutil.copyfile(copy / name, repository / name)

@@ -9,7 +9,6 @@ import shutil
 
 from hosts import possible, rootfs
 from hosts.lab import INTO_A_SPACE
-
 from tools.pytests import pytest_folder
 from tools.stage import Job, Outcome, Skip, StageFailed
 
@@ -50,7 +49,9 @@ def make_ready(job: Job, *suites: str) -> None:
         raise Skip(reason)
     with rootfs.only_one(rootfs.CACHE, "apt"):
         install_missing(job)
-    if job.run(job.workshop.python, "-m", "hosts.rootfs", *suites, env={"PYTHONPATH": str(job.workshop.repository / "tests")}):
+    if job.run(
+        job.workshop.python, "-m", "hosts.rootfs", *suites, env={"PYTHONPATH": str(job.workshop.repository / "tests")}
+    ):
         raise StageFailed("a root file system of the hosts could not be made")
     if reason := possible.reason_against_nspawn(rootfs.location(suites[0])):
         raise Skip(reason)
@@ -64,5 +65,13 @@ def install_missing(job: Job) -> None:
     if not shutil.which("apt-get"):
         raise Skip(f"needs {', '.join(missing)}, and there is no apt-get to install them")
     job.run("apt-get", "-qq", "update")
-    if job.run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", *missing, env={"DEBIAN_FRONTEND": "noninteractive"}):
+    if job.run(
+        "apt-get",
+        "-qq",
+        "install",
+        "--yes",
+        "--no-install-recommends",
+        *missing,
+        env={"DEBIAN_FRONTEND": "noninteractive"},
+    ):
         raise Skip(f"needs {', '.join(missing)}, and apt-get could not install them")

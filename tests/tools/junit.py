@@ -25,7 +25,13 @@ def suite_outcome(suite: ElementTree.Element) -> Outcome:
     total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
     reasons = [mark.get("message", "") for mark in suite.iter("skipped")]
-    return Outcome(max(0, total - skipped - failed), failed, skipped, tuple(dict.fromkeys(filter(None, reasons))), tuple(failures_in(suite)))
+    return Outcome(
+        max(0, total - skipped - failed),
+        failed,
+        skipped,
+        tuple(dict.fromkeys(filter(None, reasons))),
+        tuple(failures_in(suite)),
+    )
 
 
 def failures_in(suite: ElementTree.Element) -> Iterator[str]:

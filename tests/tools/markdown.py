@@ -21,4 +21,6 @@ def links(text: str) -> list[str]:
 def anchors(text: str) -> set[str]:
     """The names by which a link leads to a heading or an anchor."""
     shown = FENCED.sub("", text)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(shown)} | set(ANCHOR.findall(shown))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(shown)} | set(
+        ANCHOR.findall(shown)
+    )

@@ -22,7 +22,9 @@ def reason_against() -> str | None:
     for program in ("unshare", "ip"):
         if not shutil.which(program):
             return f"needs the program {program}"
-    tried = subprocess.run([*INTO_A_NAMESPACE, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False)
+    tried = subprocess.run(
+        [*INTO_A_NAMESPACE, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False
+    )
     return f"not allowed here: {tried.stderr.strip()}" if tried.returncode else None
 
 

@@ -20,7 +20,9 @@ def lint(job: Job) -> Outcome:
     tree = job.workshop.tree("lint")
     yaml = job.run(job.workshop.bin / "yamllint", "--strict", ".", cwd=tree)
     environment = {"ANSIBLE_COLLECTIONS_PATH": os.fspath(tree.parents[2]), "NO_COLOR": "1"}
-    ansible = job.run(job.workshop.bin / "ansible-lint", "--offline", "--profile", "production", cwd=tree, env=environment)
+    ansible = job.run(
+        job.workshop.bin / "ansible-lint", "--offline", "--profile", "production", cwd=tree, env=environment
+    )
     return Outcome.of(yaml) + Outcome.of(ansible)
 
 

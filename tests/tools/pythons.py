@@ -51,7 +51,9 @@ def real_interpreter(candidate: Path, minor: int) -> Path | None:
     if not os.access(candidate, os.X_OK):
         return None
     try:
-        answer = subprocess.run([candidate, "-c", QUESTION], capture_output=True, timeout=10, check=True, stdin=subprocess.DEVNULL)
+        answer = subprocess.run(
+            [candidate, "-c", QUESTION], capture_output=True, timeout=10, check=True, stdin=subprocess.DEVNULL
+        )
         version, prefix, executable = json.loads(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return None

@@ -23,7 +23,9 @@ from tools.workshop import Workshop
 SHOWN_OF_A_FAILED_LOG = 200
 # what is kept of a long output is often its end alone, so that has to tell what failed
 FAILURES_IN_SUMMARY, LONGEST_FAILURE = 10, 400
-NOT_WORTH_SHOWING = re.compile(r"Running sanity test |Installing requirements |Using cached pip |WARNING: Using locale |WARNING: Reviewing previous ")
+NOT_WORTH_SHOWING = re.compile(
+    r"Running sanity test |Installing requirements |Using cached pip |WARNING: Using locale |WARNING: Reviewing previous "
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ def stop(pending: list[Future[Report]], jobs: list[Job]) -> None:
 def show(report: Report, number: int, total: int) -> None:
     say(f"[{number:2}/{total}] {report.stage.name:<20} {report.word:<8} {report.seconds:6.1f} s   {counts(report)}")
     if report.outcome.failed:
-        lines = [line for line in report.log.read_text(errors="replace").splitlines() if not NOT_WORTH_SHOWING.match(line)]
+        lines = [
+            line for line in report.log.read_text(errors="replace").splitlines() if not NOT_WORTH_SHOWING.match(line)
+        ]
         for line in lines[-SHOWN_OF_A_FAILED_LOG:]:
             say(f"    | {line}")
         say(f"    | (all of it: {os.path.relpath(report.log)})")
@@ -112,7 +116,11 @@ def show(report: Report, number: int, total: int) -> None:
 
 def counts(report: Report) -> str:
     outcome = report.outcome
-    said = [f"{number} {word}" for number, word in ((outcome.failed, "failed"), (outcome.passed, "passed"), (outcome.skipped, "skipped")) if number]
+    said = [
+        f"{number} {word}"
+        for number, word in ((outcome.failed, "failed"), (outcome.passed, "passed"), (outcome.skipped, "skipped"))
+        if number
+    ]
     return ", ".join(said) if outcome.passed or outcome.failed else "; ".join(outcome.notes)
 
 
@@ -140,7 +148,10 @@ def failures(reports: Sequence[Report]) -> list[str]:
     for report in reports:
         if report.outcome.failed:
             told = report.outcome.failures or last_words(report.log)
-            found += [(turn, f"{report.stage.name}: {' '.join(failure.split())}"[:LONGEST_FAILURE]) for turn, failure in enumerate(told)]
+            found += [
+                (turn, f"{report.stage.name}: {' '.join(failure.split())}"[:LONGEST_FAILURE])
+                for turn, failure in enumerate(told)
+            ]
     lines = [line for _turn, line in sorted(found, key=lambda item: item[0])]
     more = len(lines) - FAILURES_IN_SUMMARY
     return [*lines[:FAILURES_IN_SUMMARY], f"and {more} more"] if more > 0 else lines

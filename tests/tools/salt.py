@@ -25,7 +25,9 @@ def salt(job: Job, series: int) -> Outcome:
     ran = Outcome()
     if (job.workshop.repository / "tests" / "salt" / "functional").is_dir():
         python = Path(environment["SALT_HOME"], "bin", "python")
-        ran += pytest_folder(job, "salt/functional", *SIDE_BY_SIDE, results=f"salt-{series}-functional", python=python, env=environment)
+        ran += pytest_folder(
+            job, "salt/functional", *SIDE_BY_SIDE, results=f"salt-{series}-functional", python=python, env=environment
+        )
     ran += pytest_folder(job, "salt/live", *SIDE_BY_SIDE, results=f"salt-{series}-live", env=environment)
     return ran + guide(job, series) if series == NEWEST else ran
 
@@ -34,7 +36,9 @@ def guide(job: Job, series: int) -> Outcome:
     """docs/salt.md as printed, and the short form of the fault tables."""
     environment = {"SALT_HOME": str(install(job, series))}
     ran = pytest_folder(job, "salt/guide", *SIDE_BY_SIDE, results=f"salt-{series}-guide", env=environment)
-    return ran + pytest_folder(job, "salt/faults", "-m", "short", *SIDE_BY_SIDE, results=f"salt-{series}-faults", env=environment)
+    return ran + pytest_folder(
+        job, "salt/faults", "-m", "short", *SIDE_BY_SIDE, results=f"salt-{series}-faults", env=environment
+    )
 
 
 def install(job: Job, series: int) -> Path:

@@ -23,11 +23,22 @@ CASES = ("tests/salt/faults", "tests/salt/live/test_minion.py")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="salt_faults", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
-    parser.add_argument("--series", type=int, nargs="+", choices=sorted(PYTHONS), default=[3006, 3008], help="of Salt (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="salt_faults", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else ""
+    )
+    parser.add_argument(
+        "--series",
+        type=int,
+        nargs="+",
+        choices=sorted(PYTHONS),
+        default=[3006, 3008],
+        help="of Salt (default: %(default)s)",
+    )
     parser.add_argument("--times", type=int, default=1, help="how often each case runs (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="how many masters side by side (default: %(default)s)")
-    parser.add_argument("--only", default="", metavar="EXPRESSION", help="cases whose names fit, as pytest's -k has them")
+    parser.add_argument(
+        "--only", default="", metavar="EXPRESSION", help="cases whose names fit, as pytest's -k has them"
+    )
     options = parser.parse_args()
     workshop = open_workshop(REPOSITORY)
     failed = []
@@ -41,7 +52,15 @@ def main() -> int:
                 continue
         print("Salt %d" % series, flush=True)
         side_by_side = ("-n", str(options.jobs), "--dist", "loadgroup")
-        command = [workshop.python, "-m", "pytest", "-q", *side_by_side, *CASES, *(("-k", options.only) if options.only else ())]
+        command = [
+            workshop.python,
+            "-m",
+            "pytest",
+            "-q",
+            *side_by_side,
+            *CASES,
+            *(("-k", options.only) if options.only else ()),
+        ]
         environment = {**workshop.environment, "SALT_HOME": str(home), "SALT_FAULTS_TIMES": str(options.times)}
         if subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode:
             failed.append(series)

@@ -34,7 +34,13 @@ class Outcome:
 
     def __add__(self, other: Outcome) -> Outcome:
         notes = tuple(dict.fromkeys(self.notes + other.notes))
-        return Outcome(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped, notes, self.failures + other.failures)
+        return Outcome(
+            self.passed + other.passed,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+            notes,
+            self.failures + other.failures,
+        )
 
 
 class Skip(Exception):
@@ -58,7 +64,9 @@ class Job:
         self.log.write(f"{text}\n")
         self.log.flush()
 
-    def run(self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, limit: float = 1200) -> int:
+    def run(
+        self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, limit: float = 1200
+    ) -> int:
         """Run a command to its end, or to `limit` seconds; its process group does not outlive it."""
         if self.stopped:
             raise StageFailed("interrupted")

@@ -47,7 +47,10 @@ def only_one_at_a_time(folder: Path) -> Iterator[None]:
 def tracked_or_new(repository: Path) -> set[Path]:
     """The files git knows or would add, less those that are deleted but not yet committed as such."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], cwd=repository, check=True, capture_output=True
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=repository,
+        check=True,
+        capture_output=True,
     )
     names = {Path(os.fsdecode(name)) for name in listed.stdout.split(b"\0") if name}
     return {name for name in names if os.path.lexists(repository / name)}

@@ -14,7 +14,13 @@ from pathlib import Path
 from tools.pythons import Interpreter, clean_path, find_interpreters
 from tools.tree import copy_tree
 
-INHERITED_VARIABLES_THAT_MISLEAD = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYENV_VERSION", "PIP_REQUIRE_VIRTUALENV")
+INHERITED_VARIABLES_THAT_MISLEAD = (
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "VIRTUAL_ENV",
+    "PYENV_VERSION",
+    "PIP_REQUIRE_VIRTUALENV",
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,9 @@ def open_workshop(repository: Path) -> Workshop:
     environment = {name: value for name, value in os.environ.items() if name not in INHERITED_VARIABLES_THAT_MISLEAD}
     environment |= {
         "HOME": str(repository / ".cache" / "home"),
-        "PATH": os.pathsep.join([str(repository / ".venv" / "bin"), clean_path(os.environ.get("PATH", os.defpath), interpreters)]),
+        "PATH": os.pathsep.join(
+            [str(repository / ".venv" / "bin"), clean_path(os.environ.get("PATH", os.defpath), interpreters)]
+        ),
         "ANSIBLE_NOCOWS": "1",
         "LC_ALL": "C.UTF-8",
     }
@@ -67,14 +75,23 @@ def write_pip_settings(workshop: Workshop) -> None:
     settings = workshop.home / ".config" / "pip" / "pip.conf"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.touch(mode=0o600)
-    settings.write_text("[global]\n" + "".join(f"{name} = {value}\n" for name, value in pip_settings(workshop.python).items()))
+    settings.write_text(
+        "[global]\n" + "".join(f"{name} = {value}\n" for name, value in pip_settings(workshop.python).items())
+    )
 
 
 def pip_settings(python: Path) -> dict[str, str]:
     def ask(*question: str) -> str:
-        return subprocess.run([python, "-m", "pip", *question], check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            [python, "-m", "pip", *question], check=True, capture_output=True, text=True
+        ).stdout.strip()
 
-    settings = {"cache-dir": ask("cache", "dir"), "quiet": "2", "root-user-action": "ignore", "disable-pip-version-check": "true"}
+    settings = {
+        "cache-dir": ask("cache", "dir"),
+        "quiet": "2",
+        "root-user-action": "ignore",
+        "disable-pip-version-check": "true",
+    }
     for line in ask("config", "list").splitlines():
         name, value = line.split("=", 1)
         settings[name.rpartition(".")[2]] = "\n    ".join(ast.literal_eval(value).split())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Iterator
 
 import pytest
+
 import simulator_process
 from simulator_process import Simulator
 

@@ -75,7 +75,13 @@ class Scripted:
                 self.requests.append(first.decode("ascii").rsplit(" ", 1)[0])
                 step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
                 if step.body is not None:
-                    lines = ["HTTP/1.1 %d X" % step.status, "Content-Length: %d" % len(step.body), *step.headers, "", ""]
+                    lines = [
+                        "HTTP/1.1 %d X" % step.status,
+                        "Content-Length: %d" % len(step.body),
+                        *step.headers,
+                        "",
+                        "",
+                    ]
                     connection.sendall(("\r\n".join(lines).encode("ascii") + step.body)[: step.part])
                 if step.then == RST:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -8,11 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from faulty import asked, fault, schedule
+
 from azure_scheduled_events import Imds, Selection
 from azure_scheduled_events.approving import Grounds, Outcome, plan_approvals, send_approvals
 from azure_scheduled_events.pacing import Pacer
 from azure_scheduled_events.receipts import Receipts
-from faulty import asked, fault, schedule
 from simulator_process import Simulator
 
 
@@ -62,7 +63,9 @@ def test_an_event_that_vanished_meanwhile_does_not_block_the_others(azure: Simul
     assert approver.receipts.find(ids[1]) is None
 
 
-def test_an_approval_whose_answer_was_lost_is_not_sent_twice_when_it_worked(azure: Simulator, approver: Approver) -> None:
+def test_an_approval_whose_answer_was_lost_is_not_sent_twice_when_it_worked(
+    azure: Simulator, approver: Approver
+) -> None:
     azure.post("/knobs", {"start_delay": 0})
     event_id = schedule(azure)
     plan, start = approver.plan(event_id), len(asked(azure))
@@ -116,16 +119,22 @@ def test_a_hundred_and_fifty_events_go_in_two_requests(azure: Simulator, approve
     assert approver.posts(start) == [200, 200]
 
 
-def test_where_receipts_cannot_be_written_there_is_a_warning(azure: Simulator, approver: Approver, tmp_path: Path) -> None:
+def test_where_receipts_cannot_be_written_there_is_a_warning(
+    azure: Simulator, approver: Approver, tmp_path: Path
+) -> None:
     event_id = schedule(azure)
     (tmp_path / "file").write_text("in the way")
-    outcomes, warnings = send_approvals(approver.pacer, approver.plan(event_id), Receipts(str(tmp_path / "file"), "x"), 60)
+    outcomes, warnings = send_approvals(
+        approver.pacer, approver.plan(event_id), Receipts(str(tmp_path / "file"), "x"), 60
+    )
     assert [item.outcome for item in outcomes] == ["approved"]
     assert len(warnings) == 1 and "cannot be noted" in warnings[0]
 
 
 @pytest.mark.parametrize("change", [{"resources": ["vm1", "vm2"]}, {"type": "Redeploy"}])
-def test_what_has_changed_since_it_was_planned_is_not_sent_again(azure: Simulator, approver: Approver, change: dict[str, object]) -> None:
+def test_what_has_changed_since_it_was_planned_is_not_sent_again(
+    azure: Simulator, approver: Approver, change: dict[str, object]
+) -> None:
     event_id = schedule(azure)
     plan, start = approver.plan(event_id), len(asked(azure))
     azure.post("/events/%s/change" % event_id, change)
@@ -143,7 +152,9 @@ def test_nothing_is_sent_again_without_a_look(azure: Simulator, approver: Approv
 
 
 @pytest.mark.parametrize("status", [401, 403, 405])
-def test_a_refusal_that_is_about_no_event_is_not_repeated_for_each(azure: Simulator, approver: Approver, status: int) -> None:
+def test_a_refusal_that_is_about_no_event_is_not_repeated_for_each(
+    azure: Simulator, approver: Approver, status: int
+) -> None:
     ids = [schedule(azure) for _one in range(5)]
     plan, start = approver.plan(*ids), len(asked(azure))
     fault(azure, "status", status=status, method="POST")
@@ -177,12 +188,16 @@ def test_an_id_that_is_used_again_for_another_time_is_approved_again(azure: Simu
     assert approver.posts(start) == [200, 200]
 
 
-def test_one_refusal_of_an_event_that_stays_scheduled_is_tried_again_after_a_second(azure: Simulator, approver: Approver) -> None:
+def test_one_refusal_of_an_event_that_stays_scheduled_is_tried_again_after_a_second(
+    azure: Simulator, approver: Approver
+) -> None:
     event_id = schedule(azure)
     plan, start = approver.plan(event_id), len(asked(azure))
     fault(azure, "bad-request", method="POST", requests="1")
     assert approver.send(plan) == {event_id: "approved"}
-    assert [request["method"] for request in asked(azure)[start:]] == ["POST", "GET", "POST"] and approver.posts(start) == [400, 200]
+    assert [request["method"] for request in asked(azure)[start:]] == ["POST", "GET", "POST"] and approver.posts(
+        start
+    ) == [400, 200]
     assert sum(approver.slept) >= 1 and azure.get("/events/%s" % event_id)["approved_by"] == ["vm1"]
 
 

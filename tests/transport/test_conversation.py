@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from faulty import asked, fault, raw_server, schedule
+
 from azure_scheduled_events import Imds, ImdsError, ImdsRefused, ImdsUnreadable
 from azure_scheduled_events.identity import concerns
-from faulty import asked, fault, raw_server, schedule
 from simulator_process import Simulator
 
 
@@ -20,7 +21,12 @@ def test_the_events_are_read(azure: Simulator, endpoint: str) -> None:
     event_id = schedule(azure, type="Freeze", resources=["vm1", "vm2"], duration=9, description="Host update")
     document = Imds(endpoint).events()
     (event,) = document.events
-    assert (event.event_id, event.event_type, event.status, event.resources) == (event_id, "Freeze", "Scheduled", ("vm1", "vm2"))
+    assert (event.event_id, event.event_type, event.status, event.resources) == (
+        event_id,
+        "Freeze",
+        "Scheduled",
+        ("vm1", "vm2"),
+    )
     assert event.description == "Host update" and event.duration is not None and event.duration.total_seconds() == 9
     assert document.warnings == () and document.complete and isinstance(document.incarnation, int)
 
@@ -41,7 +47,12 @@ def test_the_instance_tells_the_name(endpoint: str) -> None:
 @pytest.mark.parametrize("form", ["list", "text", "generator", "lower case"])
 def test_an_approval_starts_the_event(azure: Simulator, endpoint: str, form: str) -> None:
     event_id = schedule(azure)
-    ids = {"list": [event_id], "text": event_id, "generator": (one for one in [event_id]), "lower case": [event_id.lower()]}
+    ids = {
+        "list": [event_id],
+        "text": event_id,
+        "generator": (one for one in [event_id]),
+        "lower case": [event_id.lower()],
+    }
     Imds(endpoint).approve(ids[form])
     assert azure.get("/events/%s" % event_id)["approved_by"] == ["vm1"]
 
@@ -67,7 +78,9 @@ def test_an_unknown_id_is_refused(endpoint: str) -> None:
     assert caught.value.status == 400 and not caught.value.retryable
 
 
-@pytest.mark.parametrize("kind", ["empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json"])
+@pytest.mark.parametrize(
+    "kind", ["empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json"]
+)
 def test_a_200_without_a_document_is_unknown(azure: Simulator, endpoint: str, kind: str) -> None:
     schedule(azure)
     imds = Imds(endpoint)
@@ -106,7 +119,9 @@ def test_an_answer_over_the_limit_is_unknown_and_not_read(azure: Simulator, endp
 
 
 @pytest.mark.parametrize("status", [301, 302, 400, 401, 403, 404, 405, 408, 410, 429, 500, 502, 503, 504, 204, 206])
-def test_any_other_status_is_unknown_and_says_whether_to_ask_again(azure: Simulator, endpoint: str, status: int) -> None:
+def test_any_other_status_is_unknown_and_says_whether_to_ask_again(
+    azure: Simulator, endpoint: str, status: int
+) -> None:
     fault(azure, "status", status=status, body=json.dumps({"error": "no luck", "DocumentIncarnation": 1, "Events": []}))
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint).events()
@@ -128,7 +143,12 @@ def test_a_proxy_is_told_from_imds(azure: Simulator, endpoint: str) -> None:
 
 
 def test_a_redirect_is_not_followed(azure: Simulator, endpoint: str) -> None:
-    fault(azure, "redirect", vm="vm1", location=azure.endpoints["vm2"] + "/metadata/scheduledevents?api-version=2020-07-01")
+    fault(
+        azure,
+        "redirect",
+        vm="vm1",
+        location=azure.endpoints["vm2"] + "/metadata/scheduledevents?api-version=2020-07-01",
+    )
     before = len(asked(azure, "vm2"))
     with pytest.raises(ImdsRefused, match="redirect"):
         Imds(endpoint).events()
@@ -175,7 +195,9 @@ def test_a_missing_header_is_not_masked_by_another_version(azure: Simulator, end
     assert not caught.value.retryable and imds.api_version == "2020-07-01"
 
 
-@pytest.mark.parametrize("version", ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"])
+@pytest.mark.parametrize(
+    "version", ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
+)
 def test_every_version_is_read(azure: Simulator, endpoint: str, version: str) -> None:
     schedule(azure, type="Freeze", duration=5, source="Platform", description="x")
     document = Imds(endpoint, version).events()
@@ -213,7 +235,9 @@ def test_an_endpoint_that_is_none_is_refused_before_anything_is_sent(endpoint_te
         Imds(endpoint_text)
 
 
-@pytest.mark.parametrize("options", [{"timeout": 0}, {"timeout": -1}, {"first_timeout": 0}, {"max_bytes": 0}, {"timeout": float("nan")}])
+@pytest.mark.parametrize(
+    "options", [{"timeout": 0}, {"timeout": -1}, {"first_timeout": 0}, {"max_bytes": 0}, {"timeout": float("nan")}]
+)
 def test_limits_have_to_be_positive(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be more than 0"):
         Imds("http://127.0.0.1", **options)  # type: ignore[arg-type]

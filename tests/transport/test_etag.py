@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from azure_scheduled_events import Imds, ImdsError, ImdsUnreadable
 from faulty import asked, fault, schedule
 from scripted import Step, scripted
+
+from azure_scheduled_events import Imds, ImdsError, ImdsUnreadable
 from simulator_process import Simulator
 
 
@@ -27,9 +28,14 @@ def test_an_unchanged_document_is_not_sent_again(azure: Simulator, endpoint: str
 
 
 def test_an_answer_of_the_same_bytes_is_the_same_document() -> None:
-    events = [{"EventId": "A", "EventStatus": "Scheduled", "EventType": "Reboot", "Resources": ["vm1"], "NotBefore": ""}]
+    events = [
+        {"EventId": "A", "EventStatus": "Scheduled", "EventType": "Reboot", "Resources": ["vm1"], "NotBefore": ""}
+    ]
     one, other = {"DocumentIncarnation": 1, "Events": events}, {"DocumentIncarnation": 1, "Events": []}
-    dated = [Step(json.dumps(one).encode(), headers=("Date: Sat, 21 Nov 2026 10:15:0%d GMT" % second,)) for second in range(2)]
+    dated = [
+        Step(json.dumps(one).encode(), headers=("Date: Sat, 21 Nov 2026 10:15:0%d GMT" % second,))
+        for second in range(2)
+    ]
     with scripted(*dated, Step(b"{}"), Step(b"", 500), dated[1], other, one) as server:
         imds = Imds(server.endpoint)
         first, second = imds.events(), imds.events()

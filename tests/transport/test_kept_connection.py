@@ -9,8 +9,9 @@ import json
 from typing import Callable
 
 import pytest
-from azure_scheduled_events import Imds, ImdsError, ImdsUnreachable
 from scripted import FIN, RST, Step, scripted
+
+from azure_scheduled_events import Imds, ImdsError, ImdsUnreachable
 
 DOCUMENT = json.dumps({"DocumentIncarnation": 1, "Events": []}).encode()
 GOOD = Step(DOCUMENT)

@@ -10,10 +10,10 @@ import threading
 import time
 
 import pytest
-from azure_scheduled_events import Imds, ImdsUnreachable
 from faulty import asked, fault, raw_server, schedule
-from simulator_process import Simulator, reserved_port
 
+from azure_scheduled_events import Imds, ImdsUnreachable
+from simulator_process import Simulator, reserved_port
 
 # seconds: many times the limits that are tried here, for a busy machine, and far less than the answers of these tests would take
 MUCH_LONGER = 8
@@ -36,8 +36,12 @@ def seconds(action: object) -> float:
     return time.monotonic() - started
 
 
-@pytest.mark.parametrize("kind, options", [("trickle", {"bytes_per_second": 4}), ("trickle-header", {"bytes_per_second": 4}), ("hang", {})])
-def test_a_slow_answer_ends_with_the_limit_of_the_whole(azure: Simulator, endpoint: str, kind: str, options: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "kind, options", [("trickle", {"bytes_per_second": 4}), ("trickle-header", {"bytes_per_second": 4}), ("hang", {})]
+)
+def test_a_slow_answer_ends_with_the_limit_of_the_whole(
+    azure: Simulator, endpoint: str, kind: str, options: dict[str, object]
+) -> None:
     schedule(azure)
     imds = Imds(endpoint, timeout=0.6)
     imds.events()
@@ -45,7 +49,9 @@ def test_a_slow_answer_ends_with_the_limit_of_the_whole(azure: Simulator, endpoi
     assert 0.5 <= seconds(imds.events) < MUCH_LONGER
 
 
-def test_a_trickling_answer_is_limited_from_its_first_byte_even_on_the_first_call(azure: Simulator, endpoint: str) -> None:
+def test_a_trickling_answer_is_limited_from_its_first_byte_even_on_the_first_call(
+    azure: Simulator, endpoint: str
+) -> None:
     fault(azure, "trickle-header", bytes_per_second=4)
     assert 0.5 <= seconds(Imds(endpoint, timeout=0.6, first_timeout=60).events) < MUCH_LONGER
 
@@ -106,7 +112,11 @@ def test_nobody_there_is_told_at_once_and_as_not_connected() -> None:
 
 
 def test_a_connection_that_is_never_accepted_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.socket() as first, socket.socket() as second:
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as server,
+        socket.socket() as first,
+        socket.socket() as second,
+    ):
         address = server.getsockname()
         # fill the queue of a server that never takes anybody
         for filler in (first, second):
@@ -168,7 +178,9 @@ def test_a_body_larger_than_what_the_socket_takes_at_once_is_sent_whole() -> Non
             with connection:
                 time.sleep(0.5)
                 with connection.makefile("rb") as request:
-                    length = next(int(line.split()[1]) for line in request if line.lower().startswith(b"content-length:"))
+                    length = next(
+                        int(line.split()[1]) for line in request if line.lower().startswith(b"content-length:")
+                    )
                     while request.readline() != b"\r\n":
                         pass
                     # what is left unread when it is closed would take the answer along
@@ -177,6 +189,8 @@ def test_a_body_larger_than_what_the_socket_takes_at_once_is_sent_whole() -> Non
 
         thread = threading.Thread(target=late, daemon=True)
         thread.start()
-        Imds("http://127.0.0.1:%d" % server.getsockname()[1], timeout=60).approve("%0100d" % number for number in range(80_000))
+        Imds("http://127.0.0.1:%d" % server.getsockname()[1], timeout=60).approve(
+            "%0100d" % number for number in range(80_000)
+        )
         thread.join(60)
     assert received[0] > 9_000_000

@@ -9,10 +9,11 @@ import json
 from typing import Any, Optional
 
 import pytest
+from scripted import Step, scripted
+
 from azure_scheduled_events import Selection
 from azure_scheduled_events.conversation import Conversation, Where
 from azure_scheduled_events.waiting import Waited, Watch
-from scripted import Step, scripted
 
 EVENT = {
     "EventId": "A",
@@ -102,7 +103,9 @@ def test_unreadable_resources_of_another_event_do_not_matter() -> None:
     assert wait(affecting(None), ids=["B"])[0] == "reached"
 
 
-@pytest.mark.parametrize("steps, ended", [([NONE], "reached"), ([NONE, THERE], "timeout"), ([NONE, FAILS], "timeout"), ([THERE], "timeout")])
+@pytest.mark.parametrize(
+    "steps, ended", [([NONE], "reached"), ([NONE, THERE], "timeout"), ([NONE, FAILS], "timeout"), ([THERE], "timeout")]
+)
 def test_no_time_at_all_allows_one_poll_more(steps: list[Any], ended: str) -> None:
     outcome, waited, asked = wait(*steps, timeout=0)
     assert (outcome, asked) == (ended, 1 if steps == [THERE] else 2)

@@ -182,12 +182,17 @@ def _planned(
     if not grounds.release_others and not concerns_only(event, grounds.own_name):
         names = displayable(", ".join(event.resources))
         return Outcome(
-            event.event_id, OTHERS_AFFECTED, "an approval would release other VMs too (%s), which needs release_others" % names, event
+            event.event_id,
+            OTHERS_AFFECTED,
+            "an approval would release other VMs too (%s), which needs release_others" % names,
+            event,
         )
     return Outcome(event.event_id, APPROVE, reason, event)
 
 
-def _wish(event: ScheduledEvent, document: EventDocument, grounds: Grounds, api_version: str) -> tuple[Optional[str], str]:
+def _wish(
+    event: ScheduledEvent, document: EventDocument, grounds: Grounds, api_version: str
+) -> tuple[Optional[str], str]:
     """Whether the caller wants the event approved: (what keeps it back or None, the reason)."""
     if grounds.policy is None:
         if event.event_type not in EVENT_TYPES and not (grounds.selection.event_ids or grounds.selection.types):
@@ -204,7 +209,9 @@ def _wish(event: ScheduledEvent, document: EventDocument, grounds: Grounds, api_
     return None if decision.due else decision.reason, decision.reason
 
 
-def send_approvals(pacer: Pacer, plan: Sequence[Outcome], receipts: Receipts, within: float) -> tuple[list[Outcome], list[str]]:
+def send_approvals(
+    pacer: Pacer, plan: Sequence[Outcome], receipts: Receipts, within: float
+) -> tuple[list[Outcome], list[str]]:
     """Send what the plan wants approved: (the plan with "approved" or "failed" in place of "approve", warnings).
 
     One event that IMDS refuses does not hold up the others. After a doubtful answer the events are looked at again,
@@ -283,7 +290,11 @@ class _Sending:
                 self._settle([item], APPROVED, "IMDS gave no clear answer (%s), but the event has started" % doubt)
             elif event is None and document.complete:
                 self._settle([item], NOT_FOUND, "IMDS gave no clear answer (%s), and the event is gone" % doubt)
-            elif event is None or item.event is None or event._replace(not_before=None) != item.event._replace(not_before=None):
+            elif (
+                event is None
+                or item.event is None
+                or event._replace(not_before=None) != item.event._replace(not_before=None)
+            ):
                 self._settle([item], FAILED, "IMDS gave no clear answer (%s), and the event has changed" % doubt)
             else:
                 wanted.append(item)

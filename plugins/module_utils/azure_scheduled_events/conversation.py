@@ -85,7 +85,9 @@ class Conversation:
         document = self.ask(self.imds.events)
         if self.known_name is None:
             try:
-                self.known_name = own_name(self.pacer.call(self.imds.instance, within=min(UNNEEDED_ANSWER, self.left())))
+                self.known_name = own_name(
+                    self.pacer.call(self.imds.instance, within=min(UNNEEDED_ANSWER, self.left()))
+                )
             except ImdsError:
                 pass  # what was asked for is known
         return document

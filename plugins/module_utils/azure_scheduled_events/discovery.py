@@ -105,7 +105,7 @@ def _address(value: str) -> Optional[str]:
 
 
 def _accepts(endpoint: str, timeout: float) -> bool:
-    host, _colon, port = endpoint[len("http://"):].partition(":")
+    host, _colon, port = endpoint[len("http://") :].partition(":")
     try:
         socket.create_connection((host, int(port or 80)), timeout).close()
     except OSError:

@@ -23,13 +23,11 @@ RESOURCE_TYPES = ("VirtualMachine",)
 
 
 @overload
-def displayable(text: str) -> str:
-    ...
+def displayable(text: str) -> str: ...
 
 
 @overload
-def displayable(text: None) -> None:
-    ...
+def displayable(text: None) -> None: ...
 
 
 def displayable(text: Optional[str]) -> Optional[str]:

@@ -117,7 +117,9 @@ class Imds:
         if answer.status == 304:
             if "If-None-Match" not in headers or cached is None:
                 self._cached = None
-                raise ImdsUnreadable("%s answered 304 to an unconditional request" % self._endpoint, self._endpoint, 304)
+                raise ImdsUnreadable(
+                    "%s answered 304 to an unconditional request" % self._endpoint, self._endpoint, 304
+                )
             document = cached.document
         else:
             try:

@@ -122,7 +122,7 @@ class Policy:
 
     @classmethod
     def preset(cls, name: str) -> Policy:
-        """"observe" (approves nothing) or "documented" (User events and freezes under 9 s that concern this VM)."""
+        """ "observe" (approves nothing) or "documented" (User events and freezes under 9 s that concern this VM)."""
         if name not in PRESETS:
             raise PolicyError("unknown policy %r%s" % (name, nearest(name, tuple(PRESETS))))
         return cls(name, cls.from_rules(PRESETS[name], Places("preset " + name), name)._rules, is_preset=True)

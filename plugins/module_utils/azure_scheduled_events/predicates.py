@@ -106,7 +106,9 @@ def _texts(value: Any) -> list[str]:
     return listed
 
 
-def _words(known: Sequence[str], kind: str, read: Callable[[ScheduledEvent, Situation], Optional[str]]) -> Callable[[Any], Test]:
+def _words(
+    known: Sequence[str], kind: str, read: Callable[[ScheduledEvent, Situation], Optional[str]]
+) -> Callable[[Any], Test]:
     def make(value: Any) -> Test:
         allowed = {one_of(item, known, kind) for item in _listed(value)}
         return lambda event, situation: read(event, situation) in allowed
@@ -235,7 +237,8 @@ PREDICATES: dict[str, Callable[[Any], Test]] = {
     "status": _words(EVENT_STATUSES, "status", lambda event, _situation: event.status),
     "source": _words(EVENT_SOURCES, "source", lambda event, _situation: event.source),
     "duration": _range(
-        lambda event, _situation: None if event.duration is None else event.duration.total_seconds(), may_be_unknown=True
+        lambda event, _situation: None if event.duration is None else event.duration.total_seconds(),
+        may_be_unknown=True,
     ),
     "time_left": _range(lambda event, situation: event.seconds_left(situation.now)),
     "description": _pattern,

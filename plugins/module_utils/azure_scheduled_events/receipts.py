@@ -73,7 +73,9 @@ class Receipts:
         with self._opened() as folder:
             draft = ".draft-" + os.urandom(8).hex()
             try:
-                with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "w", encoding="ascii") as file:
+                with open(
+                    os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "w", encoding="ascii"
+                ) as file:
                     json.dump(note, file)
                 os.replace(draft, self._name(event_id), src_dir_fd=folder, dst_dir_fd=folder)
             except OSError:

@@ -75,7 +75,9 @@ class Selection(NamedTuple):
             return True
         names = (SELF,) if isinstance(self.affects, str) else self.affects
         return any(
-            concerns(event, own_name) if name.casefold() == SELF else any(same_vm(entry, name) for entry in event.resources)
+            concerns(event, own_name)
+            if name.casefold() == SELF
+            else any(same_vm(entry, name) for entry in event.resources)
             for name in names
         )
 

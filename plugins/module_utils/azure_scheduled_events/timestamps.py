@@ -9,15 +9,14 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Optional
 
 _MONTHS = {
-    name: number
-    for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)
+    name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)
 }
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?"
 _ZONE = r"(?P<zone>GMT|UTC|UT|Z|[+-]\d{2}:?\d{2})"
 # RFC 1123 and RFC 822 ("Mon, 19 Sep 2016 18:29:47 GMT"), RFC 850 ("Monday, 19-Sep-16 18:29:47 GMT")
-_WORDED = (
-    r"(?:[A-Za-z]{3,9},?\s+)?(?P<day>\d{1,2})[ -](?P<month>[A-Za-z]{3})[ -](?P<year>\d{4}|\d{2})\s+%s\s*%s?"
-    % (_CLOCK, _ZONE)
+_WORDED = r"(?:[A-Za-z]{3,9},?\s+)?(?P<day>\d{1,2})[ -](?P<month>[A-Za-z]{3})[ -](?P<year>\d{4}|\d{2})\s+%s\s*%s?" % (
+    _CLOCK,
+    _ZONE,
 )
 # ISO 8601 / RFC 3339 ("2016-09-19T18:29:47Z")
 _ISO = r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})[T ]%s\s*%s?" % (_CLOCK, _ZONE)
@@ -56,7 +55,12 @@ def parse_time(text: str) -> Optional[datetime]:
         year += 2000 if year < 70 else 1900
     try:
         local = datetime(
-            year, month or 0, int(part["day"]), int(part["hour"]), int(part["minute"]), int(part["second"] or 0),
+            year,
+            month or 0,
+            int(part["day"]),
+            int(part["hour"]),
+            int(part["minute"]),
+            int(part["second"] or 0),
             tzinfo=timezone.utc,
         )
         return local - _offset(part["zone"])
@@ -75,7 +79,16 @@ def _usual(text: str) -> Optional[datetime]:
     if not (digits.isdigit() and text[:3].isalpha() and month):
         return None
     try:
-        return datetime(int(digits[2:6]), month, int(digits[:2]), int(digits[6:8]), int(digits[8:10]), int(digits[10:]), 0, timezone.utc)
+        return datetime(
+            int(digits[2:6]),
+            month,
+            int(digits[:2]),
+            int(digits[6:8]),
+            int(digits[8:10]),
+            int(digits[10:]),
+            0,
+            timezone.utc,
+        )
     except ValueError:
         return None
 

@@ -106,7 +106,9 @@ def _limited_adapter(limit: _Limit) -> HTTPAdapter:
 
         pool: Optional[HTTPConnectionPool] = None
 
-        def get_connection_with_tls_context(self, request: Any, verify: Any, proxies: Any = None, cert: Any = None) -> Any:
+        def get_connection_with_tls_context(
+            self, request: Any, verify: Any, proxies: Any = None, cert: Any = None
+        ) -> Any:
             if self.pool is None:
                 self.pool = self.poolmanager.connection_from_url(request.url)
             return self.pool
@@ -184,7 +186,9 @@ class Transport:
         try:
             request = self._request(method, path, body)
         except (requests.exceptions.RequestException, HTTPError, ValueError) as error:
-            raise ImdsError("endpoint %r cannot be asked: %s" % (self._endpoint, error), self._endpoint, retryable=False) from error
+            raise ImdsError(
+                "endpoint %r cannot be asked: %s" % (self._endpoint, error), self._endpoint, retryable=False
+            ) from error
         if request.given is not headers:
             request.given = headers
             # a plain one: urllib3 copies it and goes through it for each request
@@ -277,8 +281,12 @@ class Transport:
         elif _is_connect_failure(error):
             state = "no connection (%s)" % _origin(error)
         else:
-            return ImdsUnreachable("%s: the connection broke (%s)" % (asked, _origin(error)), self._endpoint, connected=True)
-        return ImdsUnreachable("%s: %s; is this an Azure VM, and is the endpoint right?" % (asked, state), self._endpoint)
+            return ImdsUnreachable(
+                "%s: the connection broke (%s)" % (asked, _origin(error)), self._endpoint, connected=True
+            )
+        return ImdsUnreachable(
+            "%s: %s; is this an Azure VM, and is the endpoint right?" % (asked, state), self._endpoint
+        )
 
 
 def _is_connect_failure(error: BaseException) -> bool:

@@ -140,7 +140,10 @@ class Watch:
     def failure(self, waited: Waited) -> str:
         """Why a wait did not reach the state: one sentence for people."""
         if waited.reached:
-            return "the events are gone and were not seen %s: they were cancelled, or were over between two polls" % self._state
+            return (
+                "the events are gone and were not seen %s: they were cancelled, or were over between two polls"
+                % self._state
+            )
         if waited.document is None:
             return "nothing is known of the events after %.0f seconds: %s" % (waited.elapsed, waited.last_error)
         if self._state == "absent":

@@ -80,4 +80,6 @@ def _scalar(node: Any, loader: Any, name: str) -> Any:
     try:
         return loader.construct_object(node)
     except ValueError as error:
-        raise YamlError("%s:%d: %r is not what it looks like: %s" % (name, node.start_mark.line + 1, node.value, error)) from None
+        raise YamlError(
+            "%s:%d: %r is not what it looks like: %s" % (name, node.start_mark.line + 1, node.value, error)
+        ) from None

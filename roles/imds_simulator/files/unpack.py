@@ -9,6 +9,7 @@ each path that it wrote or removed, so that no output means that nothing had to 
 bundle does not have are removed, so that an update leaves nothing behind; so is what Python compiled, when anything
 differs. With --check it only says what it would do.
 """
+
 from __future__ import annotations
 
 import json

@@ -21,9 +21,23 @@ RECORD_STATES = (PREPARED, PREPARING, PREPARE_FAILED, RECOVERING, RECOVER_FAILED
 
 OUTCOMES: Mapping[str, frozenset[str]] = {
     "prepare": frozenset(
-        ("prepared", "already_prepared", "would_prepare", "not_listed", "not_affected", "not_selected", "started", "no_steps", "failed", "unavailable", "busy")
+        (
+            "prepared",
+            "already_prepared",
+            "would_prepare",
+            "not_listed",
+            "not_affected",
+            "not_selected",
+            "started",
+            "no_steps",
+            "failed",
+            "unavailable",
+            "busy",
+        )
     ),
-    "recover": frozenset(("recovered", "not_prepared", "would_recover", "still_listed", "no_steps", "failed", "unavailable", "busy")),
+    "recover": frozenset(
+        ("recovered", "not_prepared", "would_recover", "still_listed", "no_steps", "failed", "unavailable", "busy")
+    ),
     "approve_prepared": frozenset(
         (
             "approved",
@@ -162,12 +176,17 @@ def read_done(function: str, answer: Any, event_id: str) -> Done:
 
 def _of_this_version(answer: Any) -> dict[str, Any]:
     if isinstance(answer, str):
-        raise OddAnswer("the answer is a text: %s; synchronize the modules of the minion if it lacks them" % _shown(answer))
+        raise OddAnswer(
+            "the answer is a text: %s; synchronize the modules of the minion if it lacks them" % _shown(answer)
+        )
     if not isinstance(answer, dict):
         raise OddAnswer("expected a dictionary, not %s" % _shown(answer))
     version = answer.get("version")
     if isinstance(version, bool) or version != VERSION:
-        raise OddAnswer("answer of another version (%s, expected %d); synchronize the modules of minions and master" % (_shown(version), VERSION))
+        raise OddAnswer(
+            "answer of another version (%s, expected %d); synchronize the modules of minions and master"
+            % (_shown(version), VERSION)
+        )
     return answer
 
 
@@ -201,7 +220,14 @@ def _record(given: Any) -> Record:
     state = given.get("state")
     if state not in RECORD_STATES:
         raise OddAnswer("state %s of a record is unknown" % _shown(state))
-    return Record(event_id, state, _truth(given, "this_boot"), _words(given, "why_not"), _names(given, "resources"), _words(given, "event_type"))
+    return Record(
+        event_id,
+        state,
+        _truth(given, "this_boot"),
+        _words(given, "why_not"),
+        _names(given, "resources"),
+        _words(given, "event_type"),
+    )
 
 
 def _list(given: dict[str, Any], key: str, most: int) -> list[Any]:

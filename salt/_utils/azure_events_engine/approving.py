@@ -69,12 +69,24 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
         return _without_minion(state, name)
     rivals = state.names.rivals(vm)
     if rivals:
-        return Ready(name, owner, False, "disputed", "minions %s say that this is their VM; set azure_events: mapping" % ", ".join([owner, *rivals]))
+        return Ready(
+            name,
+            owner,
+            False,
+            "disputed",
+            "minions %s say that this is their VM; set azure_events: mapping" % ", ".join([owner, *rivals]),
+        )
     known = state.minions.get(owner)
     member = maintenance.members.get(owner)
     if known is not None and known.interrupted and not (member is not None and member.status == STARTED):
         return Ready(name, owner, False, "interrupted", "another event has started on minion %s" % owner)
-    if member is not None and member.record == PREPARED and member.listed and member.status == SCHEDULED and not member.absent:
+    if (
+        member is not None
+        and member.record == PREPARED
+        and member.listed
+        and member.status == SCHEDULED
+        and not member.absent
+    ):
         return Ready(name, owner, True, "prepared", "prepared")
     if known is None or known.silent > 1 or known.answered_at == float("-inf"):
         return Ready(name, owner, False, "silent", "minion %s does not answer" % owner)
@@ -87,11 +99,23 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
     if member.status == STARTED:
         return Ready(name, owner, False, "started", "the event has started there")
     if member.not_selected:
-        return Ready(name, owner, False, "not_selected", "minion %s: its selection excludes the event (%s)" % (owner, member.not_selected))
+        return Ready(
+            name,
+            owner,
+            False,
+            "not_selected",
+            "minion %s: its selection excludes the event (%s)" % (owner, member.not_selected),
+        )
     if member.doing == "prepare" or known.working:
         return Ready(name, owner, False, "preparing", "minion %s prepares" % owner)
     if member.outcome:
-        return Ready(name, owner, False, member.outcome, "minion %s: %s" % (owner, ": ".join(filter(None, (member.outcome, member.reason)))))
+        return Ready(
+            name,
+            owner,
+            False,
+            member.outcome,
+            "minion %s: %s" % (owner, ": ".join(filter(None, (member.outcome, member.reason)))),
+        )
     return Ready(name, owner, False, "queued", "minion %s was not asked to prepare yet" % owner)
 
 
@@ -178,7 +202,12 @@ def _examine(turn: Turn, key: str, maintenance: Maintenance) -> None:
         return
     if approval is not None:
         looking.want(turn, approval.minion)
-        refuse_approval(turn, key, approval.minion, "no answer" if not approval.outcome else "it said %s, but the event did not start" % approval.outcome)
+        refuse_approval(
+            turn,
+            key,
+            approval.minion,
+            "no answer" if not approval.outcome else "it said %s, but the event did not start" % approval.outcome,
+        )
         maintenance = turn.maintenances[key]
     if maintenance.hold is not None and maintenance.forced is None:
         return
@@ -188,7 +217,11 @@ def _examine(turn: Turn, key: str, maintenance: Maintenance) -> None:
     for minion in ranked(maintenance, turn):
         # minions with the same list need the same VMs
         resources = maintenance.members[minion].resources
-        if resources in not_ready or maintenance.refusals.get(minion, (turn.now, ""))[0] > turn.now or not _may_approve(turn, maintenance, minion):
+        if (
+            resources in not_ready
+            or maintenance.refusals.get(minion, (turn.now, ""))[0] > turn.now
+            or not _may_approve(turn, maintenance, minion)
+        ):
             continue
         if _vms_to_release(turn, maintenance, minion, maintenance.forced is not None) is not None:
             if maintenance.forced is not None or _are_answers_new(turn, maintenance, minion):
@@ -201,7 +234,11 @@ def _are_answers_new(turn: Turn, maintenance: Maintenance, minion: str) -> bool:
     """Return True if every minion of the event has spoken lately; the others are asked again, and the approval waits for them."""
     late = turn.now - turn.settings.answer
     owners = {turn.names.minion_of(vm) for vm in required(maintenance, minion, turn)} - {None}
-    old = [owner for owner in owners if owner is not None and max(turn.minion(owner).answered_at, maintenance.members[owner].done_at) < late]
+    old = [
+        owner
+        for owner in owners
+        if owner is not None and max(turn.minion(owner).answered_at, maintenance.members[owner].done_at) < late
+    ]
     for owner in old:
         looking.want(turn, owner)
     return not old
@@ -212,7 +249,11 @@ def _is_lost(turn: Turn, maintenance: Maintenance, approval: Approval) -> bool:
     if not approval.outcome:
         return approval.job != 0 and turn.now - approval.asked_at >= _ANSWER
     waiting = [minion for minion in maintenance.listing() if maintenance.members[minion].status == SCHEDULED]
-    others = [minion for minion in waiting if minion != approval.minion and _may_approve(turn, maintenance, minion) and minion not in maintenance.refusals]
+    others = [
+        minion
+        for minion in waiting
+        if minion != approval.minion and _may_approve(turn, maintenance, minion) and minion not in maintenance.refusals
+    ]
     return bool(others) and len(waiting) == len(maintenance.listing()) and turn.now - approval.asked_at >= _START
 
 

@@ -34,7 +34,9 @@ _MOST_OVER = 1000
 def announce(turn: Turn) -> None:
     """Send what has changed; end what is over."""
     for key, maintenance in list(turn.maintenances.items()):
-        gone = is_lost_for_ever(turn, maintenance, _GONE) or turn.now - maintenance.last_word > turn.settings.keep + _GONE
+        gone = (
+            is_lost_for_ever(turn, maintenance, _GONE) or turn.now - maintenance.last_word > turn.settings.keep + _GONE
+        )
         if maintenance.changed or gone:
             _announce_steps(turn, key, maintenance)
             turn.set_maintenance(key, changed=False)
@@ -90,7 +92,9 @@ def _end(turn: Turn, key: str, maintenance: Maintenance, gone: bool) -> None:
     if OVER not in maintenance.announced:
         turn.set_maintenance(key, announced=turn.maintenances[key].announced | {OVER})
         _send(turn, key, OVER)
-    left = [minion for minion, member in maintenance.members.items() if member.record or member.job or _is_in_doubt(member)]
+    left = [
+        minion for minion, member in maintenance.members.items() if member.record or member.job or _is_in_doubt(member)
+    ]
     if left and not gone:
         return
     for minion in left:
@@ -119,6 +123,8 @@ def _send(turn: Turn, key: str, step: str, **more: Any) -> None:
     }
     if step == FAILED:
         data["reasons"] = {
-            minion: member.reason or member.outcome for minion, member in sorted(maintenance.members.items()) if member.outcome == "failed"
+            minion: member.reason or member.outcome
+            for minion, member in sorted(maintenance.members.items())
+            if member.outcome == "failed"
         }
     turn.act(Announce(maintenance.event_id, step, data))

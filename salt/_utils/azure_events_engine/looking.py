@@ -75,7 +75,9 @@ def answered(turn: Turn, minion: str, token: int, news: bool) -> None:
     pause = _FIRST_PAUSE if news else min(_LONGEST_PAUSE, max(_FIRST_PAUSE, known.look_pause * 2))
     at = max(known.look_at, known.look_asked_at + pause) if known.look_wanted else known.look_asked_at + pause
     job = 0 if token >= known.look_job else known.look_job
-    turn.set_minion(minion, look_job=job, look_pause=pause, look_at=at, silent=0, answered_job=max(token, known.answered_job))
+    turn.set_minion(
+        minion, look_job=job, look_pause=pause, look_at=at, silent=0, answered_job=max(token, known.answered_job)
+    )
     if news and minion in turn.referred:
         turn.set_referred(minion, turn.now, 0.0)
 
@@ -108,9 +110,17 @@ def ask_due(turn: Turn) -> None:
     """Publish one question to all minions whose turn it is."""
     due = []
     for minion, known in turn.minions.items():
-        if known.look_job and turn.now - known.look_asked_at >= min(_LONGEST_ANSWER, _FIRST_ANSWER * 2.0 ** min(known.silent, 10)):
+        if known.look_job and turn.now - known.look_asked_at >= min(
+            _LONGEST_ANSWER, _FIRST_ANSWER * 2.0 ** min(known.silent, 10)
+        ):
             silent = known.silent + 1
-            turn.set_minion(minion, look_job=0, silent=silent, look_wanted=known.look_wanted or silent <= _REPETITIONS, look_at=turn.now)
+            turn.set_minion(
+                minion,
+                look_job=0,
+                silent=silent,
+                look_wanted=known.look_wanted or silent <= _REPETITIONS,
+                look_at=turn.now,
+            )
         elif known.look_wanted and not known.look_job and known.look_at <= turn.now and turn.credit(minion) >= 1.0:
             due.append(minion)
     if due:

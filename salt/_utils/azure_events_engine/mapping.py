@@ -107,7 +107,10 @@ class Names(NamedTuple):
         claimants = {**self.claimants, vm: self.claimants.get(vm, frozenset()) | {minion}}
         if before not in (None, vm):
             claimants[str(before)] = claimants[str(before)] - {minion}
-        changed = self._replace(claims={**self.claims, minion: vm}, claimants={key: minions for key, minions in claimants.items() if minions})
+        changed = self._replace(
+            claims={**self.claims, minion: vm},
+            claimants={key: minions for key, minions in claimants.items() if minions},
+        )
         if self._given(minion) is not None or minion in self.observed:
             return changed
         owner = self.minion_of(vm)
@@ -130,7 +133,10 @@ class Names(NamedTuple):
             accepted=accepted,
             observed=observed,
             claims=claims,
-            claimants={vm: frozenset(minion for minion in minions if minion in accepted) for vm, minions in self.claimants.items()},
+            claimants={
+                vm: frozenset(minion for minion in minions if minion in accepted)
+                for vm, minions in self.claimants.items()
+            },
             ids={vm_key(minion): minion for minion in sorted(accepted, reverse=True) if minion not in given},
             owners=owners,
         )

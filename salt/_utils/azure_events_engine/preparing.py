@@ -27,7 +27,9 @@ def ask(turn: Turn) -> None:
     _prepare(turn, keys)
     _recover(turn, keys)
     for key in keys:
-        turn.set_maintenance(key, work_at=_next_work(turn, turn.maintenances[key]), changed=turn.maintenances[key].changed)
+        turn.set_maintenance(
+            key, work_at=_next_work(turn, turn.maintenances[key]), changed=turn.maintenances[key].changed
+        )
 
 
 def _ask_late(turn: Turn, keys: list[str]) -> None:
@@ -43,7 +45,12 @@ def _prepare(turn: Turn, keys: list[str]) -> None:
     due = [(key, minions) for key in keys if (minions := _due_to_prepare(turn, turn.maintenances[key]))]
     if not due:
         return
-    preparing = [(minion, member) for one in turn.maintenances.values() for minion, member in one.members.items() if member.doing == "prepare"]
+    preparing = [
+        (minion, member)
+        for one in turn.maintenances.values()
+        for minion, member in one.members.items()
+        if member.doing == "prepare"
+    ]
     occupied = {minion for minion, _member in preparing}
     count = sum(map(partial(_is_starting, turn), turn.maintenances.values()))
     due.sort(key=lambda item: _urgency(turn.maintenances[item[0]], item[0]))
@@ -87,7 +94,11 @@ def _next_work(turn: Turn, maintenance: Maintenance) -> float:
         return turn.now + _QUEUE
     times = [turn.now + _LONGEST_IDLE]
     for member in maintenance.members.values():
-        times += [time for time in (member.next_at, member.asked_at + turn.settings.answer if member.job else math.inf) if time > turn.now]
+        times += [
+            time
+            for time in (member.next_at, member.asked_at + turn.settings.answer if member.job else math.inf)
+            if time > turn.now
+        ]
     return min(times)
 
 
@@ -108,7 +119,11 @@ def _due_to_prepare(turn: Turn, maintenance: Maintenance) -> list[str]:
     return [
         minion
         for minion, member in maintenance.members.items()
-        if is_to_prepare(member) and not member.job and member.absent == 0 and member.next_at <= turn.now and _is_reachable(turn, minion)
+        if is_to_prepare(member)
+        and not member.job
+        and member.absent == 0
+        and member.next_at <= turn.now
+        and _is_reachable(turn, minion)
     ]
 
 
@@ -126,12 +141,18 @@ def _due_to_recover(turn: Turn, maintenance: Maintenance) -> list[str]:
     return [
         minion
         for minion, member in maintenance.members.items()
-        if member.record and may_be_over(member) and not member.job and member.next_at <= turn.now and _is_reachable(turn, minion)
+        if member.record
+        and may_be_over(member)
+        and not member.job
+        and member.next_at <= turn.now
+        and _is_reachable(turn, minion)
     ]
 
 
 def _is_starting(turn: Turn, maintenance: Maintenance) -> bool:
-    return any(member.doing == "prepare" and turn.now - member.asked_at < _STARTING for member in maintenance.members.values())
+    return any(
+        member.doing == "prepare" and turn.now - member.asked_at < _STARTING for member in maintenance.members.values()
+    )
 
 
 def _urgency(maintenance: Maintenance, key: str) -> tuple[int, str, str]:

@@ -72,14 +72,18 @@ def _approve(turn: Turn, key: str, request: Request) -> dict[str, Any]:
         if not any(member.record == "prepared" and member.listed for member in maintenance.members.values()):
             return {
                 "error": "event %s: no minion that it hits is prepared, and the engine approves through such a minion only; to approve nevertheless run "
-                "salt MINION azure_events.approve event_ids=%s release_others=True" % (request.event_id, request.event_id)
+                "salt MINION azure_events.approve event_ids=%s release_others=True"
+                % (request.event_id, request.event_id)
             }
         turn.set_maintenance(key, forced=Approval("", request.by, request.at, True), refusals={}, examine=True)
         turn.save(key)
         return {"rows": event_rows(turn, key)}
     turn.set_maintenance(key, refusals={}, examine=True)
     if maintenance.hold is not None or not readies or not all(ready.ok for ready in readies):
-        return {"error": "event %s is withheld: %s" % (request.event_id, reason or "no minion that it hits lists it"), "rows": event_rows(turn, key)}
+        return {
+            "error": "event %s is withheld: %s" % (request.event_id, reason or "no minion that it hits lists it"),
+            "rows": event_rows(turn, key),
+        }
     return {"rows": event_rows(turn, key)}
 
 

@@ -11,7 +11,19 @@ from azure_scheduled_events.predicates import nearest, one_of, parse_seconds
 HOLD = "hold"
 APPROVE = "approve"
 
-_TARGETS = ("glob", "list", "pcre", "grain", "grain_pcre", "pillar", "pillar_pcre", "nodegroup", "compound", "ipcidr", "range")
+_TARGETS = (
+    "glob",
+    "list",
+    "pcre",
+    "grain",
+    "grain_pcre",
+    "pillar",
+    "pillar_pcre",
+    "nodegroup",
+    "compound",
+    "ipcidr",
+    "range",
+)
 _LEAST = {"answer": 1.0, "poll": 1.0, "sweep": 10.0, "keep": 0.0}
 
 

@@ -11,7 +11,23 @@ from collections import deque
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Protocol
 
 from . import signature
-from .messages import Action, Announce, Ask, Hint, Input, Known, Reply, Request, Returned, Save, SaveName, Saved, Tick, Unpublished, Unsaved
+from .messages import (
+    Action,
+    Announce,
+    Ask,
+    Hint,
+    Input,
+    Known,
+    Reply,
+    Request,
+    Returned,
+    Save,
+    Saved,
+    SaveName,
+    Tick,
+    Unpublished,
+    Unsaved,
+)
 from .reducer import reduce, restored
 from .settings import Settings
 from .state import Maintenance, State
@@ -181,7 +197,9 @@ class Shell:
         self._requests = {known: until for known, until in self._requests.items() if until > wall}
         fresh = request_id not in self._requests and len(self._requests) < _MOST_REQUESTS
         if not (fresh and data.get("request_id") == request_id and signature.is_genuine(data, self._secret, wall)):
-            log.warning("azure_events: a request on the bus was not signed by this master, or is repeated; it does not count")
+            log.warning(
+                "azure_events: a request on the bus was not signed by this master, or is repeated; it does not count"
+            )
             return
         self._requests[request_id] = wall + 2 * signature.LASTS
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall))
@@ -211,7 +229,9 @@ class Shell:
                 del self._jobs[next(iter(self._jobs))]
         elif isinstance(action, Announce):
             log.info("azure_events: event %s: %s", action.event_id, action.step)
-            self._ports.send("%s%s/%s" % (EVENT, urllib.parse.quote(action.event_id, safe=""), action.step), action.data)
+            self._ports.send(
+                "%s%s/%s" % (EVENT, urllib.parse.quote(action.event_id, safe=""), action.step), action.data
+            )
         elif isinstance(action, Reply):
             self._ports.send(REPLY + action.request_id, action.data)
         return []

@@ -56,6 +56,11 @@ def is_genuine(request: Mapping[str, Any], secret: bytes, now: float) -> bool:
         now: seconds since 1970.
     """
     signature, time = request.get("signature"), request.get("time")
-    if len(secret) < _BYTES or not isinstance(signature, str) or isinstance(time, bool) or not isinstance(time, (int, float)):
+    if (
+        len(secret) < _BYTES
+        or not isinstance(signature, str)
+        or isinstance(time, bool)
+        or not isinstance(time, (int, float))
+    ):
         return False
     return abs(now - time) <= LASTS and hmac.compare_digest(signature.encode(), sign(request, secret).encode())

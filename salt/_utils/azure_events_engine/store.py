@@ -62,12 +62,18 @@ class Store:
 
     def save(self, changes: Mapping[str, Optional[Maintenance]], names: Mapping[str, str]) -> None:
         """Write maintenances (None removes one) and observed names, all or none. Raises StoreError."""
-        rows = [(key, maintenance.hold is not None, json.dumps(as_dict(maintenance))) for key, maintenance in changes.items() if maintenance is not None]
+        rows = [
+            (key, maintenance.hold is not None, json.dumps(as_dict(maintenance)))
+            for key, maintenance in changes.items()
+            if maintenance is not None
+        ]
         try:
             connection = self.connection()
             with connection:
                 connection.executemany("INSERT OR REPLACE INTO maintenances VALUES (?, ?, ?)", rows)
-                connection.executemany("DELETE FROM maintenances WHERE key = ?", [(key,) for key, one in changes.items() if one is None])
+                connection.executemany(
+                    "DELETE FROM maintenances WHERE key = ?", [(key,) for key, one in changes.items() if one is None]
+                )
                 connection.executemany("INSERT OR REPLACE INTO names VALUES (?, ?)", list(names.items()))
         except (sqlite3.Error, OSError) as error:
             damaged = isinstance(error, sqlite3.DatabaseError) and not _is_environment(error)
@@ -137,7 +143,12 @@ class Store:
         connection = self.connection()
         with connection:
             connection.executemany("INSERT OR REPLACE INTO maintenances VALUES (?, 1, ?)", held)
-        return "%s is damaged (%s) and was set aside as %s; %d holds of operators could be read, others are lost" % (self.path, reason, aside, len(held))
+        return "%s is damaged (%s) and was set aside as %s; %d holds of operators could be read, others are lost" % (
+            self.path,
+            reason,
+            aside,
+            len(held),
+        )
 
     def _readable_holds(self) -> list[tuple[str, str]]:
         found = []
@@ -154,19 +165,29 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
     """What is written of a maintenance."""
     approval = maintenance.approval
     # most minions of an event have the same list
-    lists = {resources: index for index, resources in enumerate(dict.fromkeys(member.resources for member in maintenance.members.values()))}
+    lists = {
+        resources: index
+        for index, resources in enumerate(dict.fromkeys(member.resources for member in maintenance.members.values()))
+    }
     return {
         "event_id": maintenance.event_id,
         "event_type": maintenance.event_type,
         "not_before": maintenance.not_before,
         "members": {
-            minion: {"listed": member.listed, "status": member.status, "resources": lists[member.resources], "record": member.record != ""}
+            minion: {
+                "listed": member.listed,
+                "status": member.status,
+                "resources": lists[member.resources],
+                "record": member.record != "",
+            }
             for minion, member in maintenance.members.items()
         },
         "resources": [list(resources) for resources in lists],
         "approval": approval._replace(job=0, asked_at=0.0)._asdict() if approval is not None else None,
         "hold": maintenance.hold._asdict() if maintenance.hold is not None else None,
-        "forced": maintenance.forced._replace(job=0, asked_at=0.0)._asdict() if maintenance.forced is not None else None,
+        "forced": maintenance.forced._replace(job=0, asked_at=0.0)._asdict()
+        if maintenance.forced is not None
+        else None,
         "announced": sorted(maintenance.announced),
         "withheld": maintenance.withheld,
         "over": maintenance.is_over,

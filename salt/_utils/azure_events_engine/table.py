@@ -42,7 +42,9 @@ def minion_rows(state: State | Turn) -> list[Row]:
                 "minion": minion,
                 "vm": state.names.vm_of(minion),
                 "name_from": state.names.how(minion) or None,
-                "answered_seconds_ago": round(state.now - known.answered_at) if known is not None and answered else None,
+                "answered_seconds_ago": round(state.now - known.answered_at)
+                if known is not None and answered
+                else None,
                 "problem": _problem(state, minion),
                 "events": sorted(events.get(minion, [])),
             }

@@ -12,8 +12,8 @@ from .answers import (
     MOST_EVENTS,
     PREPARED,
     PREPARING,
-    RECOVERING,
     RECOVER_FAILED,
+    RECOVERING,
     STARTED,
     Done,
     Listed,
@@ -118,7 +118,9 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
     was_late = turn.now - known.answered_at >= turn.settings.answer
     for key in [key for key, maintenance in turn.maintenances.items() if minion in maintenance.members]:
         maintenance = turn.maintenances[key]
-        turn.set_maintenance(key, last_word=turn.now, examine=maintenance.examine or was_late, changed=maintenance.changed)
+        turn.set_maintenance(
+            key, last_word=turn.now, examine=maintenance.examine or was_late, changed=maintenance.changed
+        )
     listed = {event.key: event for event in status.events if not own.isdisjoint(map(vm_key, event.resources))}
     records = {event_key(record.event_id): record for record in status.records if record.event_id}
     for event in listed.values():
@@ -136,7 +138,9 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
         "complaint": complaint,
         "unavailable": "" if status.available else status.reason or "no reason given",
         "working": status.working or "",
-        "interrupted": any(event.status == STARTED and event.event_type.casefold() != "freeze" for event in listed.values()),
+        "interrupted": any(
+            event.status == STARTED and event.event_type.casefold() != "freeze" for event in listed.values()
+        ),
     }
     if state != {name: getattr(known, name) for name in state} or known.silent:
         for key, maintenance in turn.maintenances.items():
@@ -217,7 +221,9 @@ def _take_absent(turn: Turn, minion: str, key: str) -> bool:
     return True
 
 
-def _take_record(turn: Turn, minion: str, key: str, record: Record | None, working: str | None, asked_at: float) -> bool:
+def _take_record(
+    turn: Turn, minion: str, key: str, record: Record | None, working: str | None, asked_at: float
+) -> bool:
     member = turn.member(key, minion)
     interrupted = record is not None and record.state in (PREPARING, RECOVERING) and working is None
     patience = min(turn.settings.answer, _INTERRUPTED) if interrupted else turn.settings.answer
@@ -253,7 +259,13 @@ def _take_done(turn: Turn, minion: str, token: int, job: Job, done: Done) -> Non
     if member.job != token:
         return
     turn.set_maintenance(job.key, last_word=turn.now)
-    changes: dict[str, Any] = {"job": 0, "doing": "", "outcome": done.outcome, "reason": done.reason, "done_at": turn.now}
+    changes: dict[str, Any] = {
+        "job": 0,
+        "doing": "",
+        "outcome": done.outcome,
+        "reason": done.reason,
+        "done_at": turn.now,
+    }
     if done.outcome in ("prepared", "already_prepared"):
         changes.update(record=PREPARED, tries=0)
     elif done.outcome in ("recovered", "not_prepared"):
@@ -276,7 +288,9 @@ def _take_approval(turn: Turn, minion: str, token: int, key: str, done: Done) ->
     if maintenance is None or maintenance.approval is None or maintenance.approval.job != token:
         return
     if done.outcome in ("approved", "already_approved", "started"):
-        turn.set_maintenance(key, approval=maintenance.approval._replace(outcome=done.outcome), last_word=turn.now, examine=True)
+        turn.set_maintenance(
+            key, approval=maintenance.approval._replace(outcome=done.outcome), last_word=turn.now, examine=True
+        )
     else:
         refuse_approval(turn, key, minion, "%s: %s" % (done.outcome, done.reason) if done.reason else done.outcome)
     looking.want(turn, minion)

@@ -19,7 +19,10 @@ def events_as_text(rows: Sequence[Row], problem: str = "") -> str:
     for event_id, found in groupby(rows, key=lambda row: row["event_id"]):
         vms = list(found)
         event = vms[0]
-        lines.append("%s: %s, not before %s, waiting for %s" % (event_id, event["event_type"], event["not_before"] or "-", event["waiting_for"]))
+        lines.append(
+            "%s: %s, not before %s, waiting for %s"
+            % (event_id, event["event_type"], event["not_before"] or "-", event["waiting_for"])
+        )
         lines += ["  %s: %s" % (name, event[name]) for name in ("approved", "withheld") if event[name]]
         lines += ["  " + line for line in _table(vms, _VM)]
     return "\n".join(lines)
@@ -35,7 +38,10 @@ def _headed(problem: str) -> list[str]:
 
 
 def _table(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-    cells = [[name.upper().replace("_", " ") for name in columns], *([_cell(row[name]) for name in columns] for row in rows)]
+    cells = [
+        [name.upper().replace("_", " ") for name in columns],
+        *([_cell(row[name]) for name in columns] for row in rows),
+    ]
     widths = [max(len(line[number]) for line in cells) for number in range(len(columns))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells]
 

@@ -144,7 +144,11 @@ class Turn:
 
     def close_old_jobs(self, status_before: float, before: float) -> None:
         """No answer is expected any more to questions of before these times: those about a status, and the others."""
-        old = {token for token, job in self._jobs.items() if job.asked_at < (status_before if job.function == "status" else before)}
+        old = {
+            token
+            for token, job in self._jobs.items()
+            if job.asked_at < (status_before if job.function == "status" else before)
+        }
         if old:
             self._jobs = {token: job for token, job in self._jobs.items() if token not in old}
 

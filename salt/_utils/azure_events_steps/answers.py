@@ -76,7 +76,9 @@ class Job:
         event = self.event
         return Reason(BY_HAND) if event is None else Reason(event.event_id, event.event_type, event.resources)
 
-    def answer(self, outcome: str, reason: str, steps: Sequence[StepResult] = (), changed: bool = False) -> dict[str, Any]:
+    def answer(
+        self, outcome: str, reason: str, steps: Sequence[StepResult] = (), changed: bool = False
+    ) -> dict[str, Any]:
         """The answer: a short one about an approval."""
         short = {
             "version": VERSION,

@@ -93,7 +93,9 @@ def read_configuration(section: Any, beacon: Any = None) -> Configuration:
 def read_steps(key: str, value: Any) -> tuple[Step, ...]:
     """The steps of a list as users write it. Raises ValueError that names the item."""
     if not isinstance(value, list):
-        raise ValueError("%s: expected a list of steps, not %s; an empty list stands for nothing to do" % (key, type(value).__name__))
+        raise ValueError(
+            "%s: expected a list of steps, not %s; an empty list stands for nothing to do" % (key, type(value).__name__)
+        )
     if len(value) > _MOST_STEPS:
         raise ValueError("%s: expected at most %d steps, not %d" % (key, _MOST_STEPS, len(value)))
     steps = []
@@ -107,7 +109,9 @@ def read_steps(key: str, value: Any) -> tuple[Step, ...]:
 
 def digest(steps: tuple[Step, ...]) -> str:
     """A text that differs between two lists of steps."""
-    return hashlib.sha256(json.dumps(steps, default=repr, sort_keys=True).encode("utf-8", "backslashreplace")).hexdigest()
+    return hashlib.sha256(
+        json.dumps(steps, default=repr, sort_keys=True).encode("utf-8", "backslashreplace")
+    ).hexdigest()
 
 
 def _step(item: Any) -> Step:
@@ -146,7 +150,9 @@ def _step(item: Any) -> Step:
 def _what(kind: str, value: Any) -> Any:
     if kind == COMMAND and isinstance(value, list):
         if not value or not all(isinstance(word, str) for word in value) or not value[0]:
-            raise ValueError("command: expected a text, or a list of texts that begins with a program, not %r" % (value,))
+            raise ValueError(
+                "command: expected a text, or a list of texts that begins with a program, not %r" % (value,)
+            )
         return tuple(value)
     if not isinstance(value, str) or not value.strip():
         raise ValueError("%s: expected a text, not %r" % (kind, value))

@@ -43,7 +43,11 @@ class Lock:
 
 @contextlib.contextmanager
 def held(
-    folder: str, name: str, patience: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+    folder: str,
+    name: str,
+    patience: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Optional[Lock]]:
     """Hold the lock of that name, or get None when another process holds it longer than ``patience`` seconds. Raises OSError."""
     if fcntl is None:

@@ -40,7 +40,9 @@ class Seen(NamedTuple):
         return concerns(event, self.name) or not event.resources or event.key in self.document.doubtful
 
 
-def conversation_with(configuration: Configuration, patience: float, sleep: Callable[[float], None] = time.sleep) -> Conversation:
+def conversation_with(
+    configuration: Configuration, patience: float, sleep: Callable[[float], None] = time.sleep
+) -> Conversation:
     """A conversation with the IMDS of the configuration, of so many seconds."""
     where = Where(configuration.endpoint, configuration.api_versions, configuration.resource_name, patience)
     return Conversation(where, _POLL_INTERVAL, sleep=sleep)

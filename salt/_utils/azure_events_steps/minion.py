@@ -40,7 +40,12 @@ class Minion:
     """
 
     def __init__(
-        self, cachedir: str, configuration: Configuration, call: Call, turn: float = TURN, sleep: Callable[[float], None] = time.sleep
+        self,
+        cachedir: str,
+        configuration: Configuration,
+        call: Call,
+        turn: float = TURN,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.configuration = configuration
         self.folder = memory.folder(cachedir)
@@ -67,7 +72,9 @@ class Minion:
     def busy(self, job: Job) -> dict[str, Any]:
         """The answer of a job that did not get the lock."""
         other = lock.holder_of(self.folder, lock.PREPARATION)
-        return job.answer(BUSY, "another job of this minion has worked on event %r for %g seconds and goes on" % (other, self._turn))
+        return job.answer(
+            BUSY, "another job of this minion has worked on event %r for %g seconds and goes on" % (other, self._turn)
+        )
 
     def readable_record(self, set_aside: bool = False) -> Optional[Record]:
         """The record, or None. Raises OSError.
@@ -79,7 +86,11 @@ class Minion:
         except ValueError as error:
             unknown = damaged(str(error))
             if set_aside:
-                log.error("azure_events: %s; it is now %s, and this minion counts as prepared by hand", error, self.file.set_aside())
+                log.error(
+                    "azure_events: %s; it is now %s, and this minion counts as prepared by hand",
+                    error,
+                    self.file.set_aside(),
+                )
                 self.file.write(unknown)
             return unknown
 
@@ -95,7 +106,9 @@ class Minion:
 
         Returns the results of all steps, and the record as it is then.
         """
-        results = [running.not_run(step, running.SKIPPED, "it has succeeded before") for step in steps[: now.steps_done]]
+        results = [
+            running.not_run(step, running.SKIPPED, "it has succeeded before") for step in steps[: now.steps_done]
+        ]
         event = job.event.as_dict() if job.event is not None else _known(now, job.key)
         environment = variables(job.stage, job.event_id, event, job.name or self.configuration.resource_name)
         for step in steps[now.steps_done :]:
@@ -105,7 +118,9 @@ class Minion:
                 break
             now = now._replace(steps_done=now.steps_done + 1)
             self.write_if_possible(now)
-        results += [running.not_run(step, running.SKIPPED, "a step before it has failed") for step in steps[len(results) :]]
+        results += [
+            running.not_run(step, running.SKIPPED, "a step before it has failed") for step in steps[len(results) :]
+        ]
         return results, now
 
 
@@ -124,7 +139,11 @@ def failure_of(results: list[StepResult]) -> Optional[str]:
 
 def no_steps(job: Job) -> dict[str, Any]:
     """The answer where the configuration does not say what to do."""
-    return job.answer(NO_STEPS, "neither pillar nor configuration has azure_events:%s; set it to a list of steps, which may be empty" % job.stage)
+    return job.answer(
+        NO_STEPS,
+        "neither pillar nor configuration has azure_events:%s; set it to a list of steps, which may be empty"
+        % job.stage,
+    )
 
 
 def _known(now: Record, key: str) -> dict[str, Any]:

@@ -100,7 +100,9 @@ def _prepared(minion: Minion, job: Job, mine: lock.Lock) -> dict[str, Any]:
     try:
         minion.file.write(now._replace(phase=record.PREPARED, prepared_at=as_utc_text(datetime.now(timezone.utc))))
     except OSError as error:
-        return job.answer(answers.FAILED, "the steps have succeeded, but the record cannot be kept: %s" % error, results, changed=True)
+        return job.answer(
+            answers.FAILED, "the steps have succeeded, but the record cannot be kept: %s" % error, results, changed=True
+        )
     return job.answer(answers.PREPARED, "%d steps have run" % (len(steps) - before), results, changed=True)
 
 

@@ -82,21 +82,32 @@ class Record(NamedTuple):
 
     def as_data(self) -> dict[str, Any]:
         """Plain JSON values, exactly."""
-        return dict(self._asdict(), reasons=[dict(one._asdict(), resources=list(one.resources)) for one in self.reasons])
+        return dict(
+            self._asdict(), reasons=[dict(one._asdict(), resources=list(one.resources)) for one in self.reasons]
+        )
 
 
 def record_of(data: Mapping[str, Any]) -> Record:
     """The record of a file's content. Raises ValueError for anything else."""
     try:
         reasons = tuple(
-            Reason(str(item["event_id"]), str(item["event_type"]), tuple(map(str, item["resources"])), item["over"] is True) for item in data["reasons"]
+            Reason(
+                str(item["event_id"]), str(item["event_type"]), tuple(map(str, item["resources"])), item["over"] is True
+            )
+            for item in data["reasons"]
         )
         steps_done = data["steps_done"]
         if data["phase"] not in PHASES or not isinstance(steps_done, int) or steps_done < 0 or not reasons:
             raise ValueError("phase %r, %r steps, %d reasons" % (data["phase"], steps_done, len(reasons)))
         prepared_at = data["prepared_at"]
         return Record(
-            data["phase"], str(data["boot"]), steps_done, str(data["digest"]), None if prepared_at is None else str(prepared_at), str(data["why_not"]), reasons
+            data["phase"],
+            str(data["boot"]),
+            steps_done,
+            str(data["digest"]),
+            None if prepared_at is None else str(prepared_at),
+            str(data["why_not"]),
+            reasons,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("%s %s" % (type(error).__name__, error)) from None

@@ -30,7 +30,11 @@ def recover(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
 def sweep(minion: Minion, test: bool = False) -> list[dict[str, Any]]:
     """Recover from every event of the record that is over; the answers. Raises ValueError and OSError where the record cannot be read."""
     found = minion.file.read()
-    jobs = [Job(answers.RECOVER, reason.event_id) for reason in found.reasons if reason.key != BY_HAND] if found is not None else []
+    jobs = (
+        [Job(answers.RECOVER, reason.event_id) for reason in found.reasons if reason.key != BY_HAND]
+        if found is not None
+        else []
+    )
     return _recover(minion, jobs, test) if jobs else []
 
 
@@ -61,29 +65,43 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
 def _over(minion: Minion, found: Record, jobs: Sequence[Job]) -> frozenset[str]:
     """The keys of the record's events that are over. Raises ImdsError; without an event in the record IMDS is not asked."""
     keys = {reason.key for reason in found.reasons if reason.key != BY_HAND}
-    return over_among(minion.conversation(), keys, lambda seen: [job.saw(seen) for job in jobs]) if keys else frozenset()
+    return (
+        over_among(minion.conversation(), keys, lambda seen: [job.saw(seen) for job in jobs]) if keys else frozenset()
+    )
 
 
-def _concluded(minion: Minion, jobs: Sequence[Job], found: Record, over: frozenset[str], mine: Optional[lock.Lock]) -> list[dict[str, Any]]:
+def _concluded(
+    minion: Minion, jobs: Sequence[Job], found: Record, over: frozenset[str], mine: Optional[lock.Lock]
+) -> list[dict[str, Any]]:
     """Recover if nothing is left to be prepared for; without the lock only say what would happen."""
     by_hand = any(job.by_hand for job in jobs)
     lasting = [reason for reason in found.reasons if reason.key not in over and reason.key != BY_HAND]
     if lasting:
-        reasons = tuple(reason._replace(over=reason.key in over) for reason in found.reasons if not (by_hand and reason.key == BY_HAND))
+        reasons = tuple(
+            reason._replace(over=reason.key in over)
+            for reason in found.reasons
+            if not (by_hand and reason.key == BY_HAND)
+        )
         if mine is not None and reasons != found.reasons:
             minion.file.write(found._replace(reasons=reasons))
         return [_kept(job, found, reasons, lasting) for job in jobs]
     if not by_hand and found.find(BY_HAND) is not None:
         if mine is not None:
-            minion.file.write(found._replace(reasons=tuple(reason for reason in found.reasons if reason.key == BY_HAND)))
+            minion.file.write(
+                found._replace(reasons=tuple(reason for reason in found.reasons if reason.key == BY_HAND))
+            )
         text = "nothing has to run: this minion was also prepared by hand, which azure_events.recover without an event undoes"
-        return [job.answer(answers.WOULD_RECOVER if mine is None else answers.RECOVERED, text, changed=True) for job in jobs]
+        return [
+            job.answer(answers.WOULD_RECOVER if mine is None else answers.RECOVERED, text, changed=True) for job in jobs
+        ]
     steps = minion.configuration.recover
     if steps is None:
         return [no_steps(job) for job in jobs]
     if mine is None:
         planned = [running.not_run(step, running.WOULD_RUN) for step in steps]
-        return [job.answer(answers.WOULD_RECOVER, "%d steps would run" % len(steps), planned, changed=True) for job in jobs]
+        return [
+            job.answer(answers.WOULD_RECOVER, "%d steps would run" % len(steps), planned, changed=True) for job in jobs
+        ]
     return _run(minion, jobs, found, steps, mine)
 
 
@@ -93,16 +111,22 @@ def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], lasting: Sequenc
         return job.answer(answers.NOT_PREPARED, _UNKNOWN)
     names = ", ".join(displayable(reason.event_id) for reason in lasting)
     changed = found.find(job.key) != next((reason for reason in reasons if reason.key == job.key), None)
-    return job.answer(answers.STILL_LISTED, "Azure still lists what this minion is prepared for: %s" % names, changed=changed)
+    return job.answer(
+        answers.STILL_LISTED, "Azure still lists what this minion is prepared for: %s" % names, changed=changed
+    )
 
 
-def _run(minion: Minion, jobs: Sequence[Job], found: Record, steps: tuple[Step, ...], mine: lock.Lock) -> list[dict[str, Any]]:
+def _run(
+    minion: Minion, jobs: Sequence[Job], found: Record, steps: tuple[Step, ...], mine: lock.Lock
+) -> list[dict[str, Any]]:
     """Run the steps, or those that had not succeeded when a recovery of this boot was interrupted."""
     identity = digest(steps)
     begun = found.phase in (record.RECOVERING, record.RECOVER_FAILED) and found.went_on_in(minion.boot, identity)
     done = min(found.steps_done, len(steps)) if begun else 0
     reasons = tuple(reason._replace(over=True) for reason in found.reasons)
-    now = found._replace(phase=record.RECOVERING, boot=minion.boot, steps_done=done, digest=identity, why_not="", reasons=reasons)
+    now = found._replace(
+        phase=record.RECOVERING, boot=minion.boot, steps_done=done, digest=identity, why_not="", reasons=reasons
+    )
     # a full disk must not keep the minion from its recovery
     minion.write_if_possible(now)
     results, now = minion.run(jobs[0], steps, now, mine)
@@ -111,4 +135,6 @@ def _run(minion: Minion, jobs: Sequence[Job], found: Record, steps: tuple[Step, 
         minion.write_if_possible(now._replace(phase=record.RECOVER_FAILED, why_not=why))
         return [job.answer(answers.FAILED, why, results, changed=True) for job in jobs]
     minion.file.remove()
-    return [job.answer(answers.RECOVERED, "%d steps have run" % (len(steps) - done), results, changed=True) for job in jobs]
+    return [
+        job.answer(answers.RECOVERED, "%d steps have run" % (len(steps) - done), results, changed=True) for job in jobs
+    ]

@@ -28,7 +28,9 @@ class Verdict(NamedTuple):
         return self.code == ""
 
 
-def verdict(event: ScheduledEvent, own_name: str, configuration: Configuration, now: datetime, notice: bool = True) -> Verdict:
+def verdict(
+    event: ScheduledEvent, own_name: str, configuration: Configuration, now: datetime, notice: bool = True
+) -> Verdict:
     """Whether the configuration selects the event for this VM.
 
     now: aware, best by the server's clock.
@@ -46,7 +48,10 @@ def verdict(event: ScheduledEvent, own_name: str, configuration: Configuration, 
                 return Verdict(code, "%s leaves %r out; it has %s" % (code, value, ", ".join(words)))
     left = event.seconds_left(now)
     if notice and left < configuration.minimum_notice:
-        return Verdict(MINIMUM_NOTICE, "%.0f seconds are left until NotBefore; minimum_notice is %g" % (left, configuration.minimum_notice))
+        return Verdict(
+            MINIMUM_NOTICE,
+            "%.0f seconds are left until NotBefore; minimum_notice is %g" % (left, configuration.minimum_notice),
+        )
     return Verdict()
 
 

@@ -25,9 +25,16 @@ def status(minion: Minion, event_id: Optional[str] = None, trouble: str = "") ->
     trouble: why IMDS is not asked; "" asks it.
     """
     answer: dict[str, Any] = {
-        "version": VERSION, "resource_name": minion.configuration.resource_name, "available": False, "reason": trouble, "complete": False,
-        "incarnation": None, "events": [], "records": [], "working": lock.holder_of(minion.folder, lock.PREPARATION),
-    }  # fmt: skip
+        "version": VERSION,
+        "resource_name": minion.configuration.resource_name,
+        "available": False,
+        "reason": trouble,
+        "complete": False,
+        "incarnation": None,
+        "events": [],
+        "records": [],
+        "working": lock.holder_of(minion.folder, lock.PREPARATION),
+    }
     seen: Optional[Seen] = None
     if not trouble:
         try:
@@ -36,7 +43,11 @@ def status(minion: Minion, event_id: Optional[str] = None, trouble: str = "") ->
             answer["reason"] = str(error)
     if seen is not None:
         document, name = seen.document, seen.name
-        asked = [event for event in document.events if (concerns(event, name) if event_id is None else event.key == event_id.casefold())]
+        asked = [
+            event
+            for event in document.events
+            if (concerns(event, name) if event_id is None else event.key == event_id.casefold())
+        ]
         answer.update(
             resource_name=displayable(name),
             available=True,

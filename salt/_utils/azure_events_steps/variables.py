@@ -30,7 +30,10 @@ def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name
         "EVENT_STAGE": stage,
     }
     cleaned = {name: _cut(_harmless(str(value or "")), _LONGEST) for name, value in values.items()}
-    return {**cleaned, "EVENT_RESOURCES": _cut(" ".join(_one_word(str(name)) for name in event.get("resources", ())), _LONGEST_LIST)}
+    return {
+        **cleaned,
+        "EVENT_RESOURCES": _cut(" ".join(_one_word(str(name)) for name in event.get("resources", ())), _LONGEST_LIST),
+    }
 
 
 def _harmless(text: str) -> str:

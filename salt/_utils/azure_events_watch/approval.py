@@ -14,12 +14,17 @@ from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.predicates import PREPARED, one_of
 from azure_scheduled_events.selection import Selection
 
-
 _LONGEST_FILE = 1024 * 1024
 
 
 def read_grounds(
-    selection: Selection, policy: Any, policy_file: Any, prepared: Any, gates: Any, release_others: Any, show_content: bool
+    selection: Selection,
+    policy: Any,
+    policy_file: Any,
+    prepared: Any,
+    gates: Any,
+    release_others: Any,
+    show_content: bool,
 ) -> Grounds:
     """What a caller's arguments describe; this VM's name is not among it. Raises ValueError, PolicyError among them.
 
@@ -27,7 +32,9 @@ def read_grounds(
     """
     chosen = (selection.event_ids, selection.types, selection.statuses, selection.sources, policy, policy_file)
     if all(word is None for word in chosen):
-        raise ValueError("one of event_ids, types, statuses, sources, policy and policy_file is needed: nothing approves by default")
+        raise ValueError(
+            "one of event_ids, types, statuses, sources, policy and policy_file is needed: nothing approves by default"
+        )
     if policy is not None and policy_file is not None:
         raise ValueError("policy and policy_file exclude each other")
     if not isinstance(release_others, bool):

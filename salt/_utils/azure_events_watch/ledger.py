@@ -47,7 +47,9 @@ class Notice(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON values: the common shape of an event, and what is sent about the change."""
         told = self._asdict()
-        told.update(self.event.as_dict(), fields=["duration_seconds" if name == "duration" else name for name in self.fields])
+        told.update(
+            self.event.as_dict(), fields=["duration_seconds" if name == "duration" else name for name in self.fields]
+        )
         del told["event"]
         return told
 
@@ -145,10 +147,16 @@ def advance(
             ended.pop(key, None)
             returns = 0 if earlier is None else earlier.returns + 1
             notice = note(Change(APPEARED, event), None)
-            entries[key] = Entry(notice, event.status == "Started", meant(event), earlier is not None and earlier.announced, returns)
+            entries[key] = Entry(
+                notice, event.status == "Started", meant(event), earlier is not None and earlier.announced, returns
+            )
             continue
         event_before = known.notice.event
-        found = () if event == event_before else changes(EventDocument(None, (event_before,)), EventDocument(None, (event,)))
+        found = (
+            ()
+            if event == event_before
+            else changes(EventDocument(None, (event_before,)), EventDocument(None, (event,)))
+        )
         if not found:
             continue
         comes_back = _comes_back(known, event)
@@ -174,7 +182,10 @@ def with_expected(ledger: Ledger, events: Iterable[ScheduledEvent], now: datetim
     if not missing:
         return ledger
     when = as_utc_text(now)
-    added = {key: Entry(Notice("scheduled", event, (), None, ledger.sequence, when, when, None), False, True) for key, event in missing.items()}
+    added = {
+        key: Entry(Notice("scheduled", event, (), None, ledger.sequence, when, when, None), False, True)
+        for key, event in missing.items()
+    }
     return ledger._replace(entries={**ledger.entries, **added})
 
 
@@ -184,7 +195,9 @@ def with_announced(ledger: Ledger, announced: Mapping[str, bool]) -> Ledger:
     def updated(entry: Entry) -> Entry:
         return entry._replace(announced=announced.get(entry.key, entry.announced))
 
-    return ledger._replace(entries={key: updated(entry) for key, entry in ledger.entries.items()}, ended=tuple(map(updated, ledger.ended)))
+    return ledger._replace(
+        entries={key: updated(entry) for key, entry in ledger.entries.items()}, ended=tuple(map(updated, ledger.ended))
+    )
 
 
 def without_old_ends(ledger: Ledger, now: datetime, gone_for: float) -> Ledger:
@@ -201,7 +214,9 @@ def reconsidered(ledger: Ledger, meant: Callable[[ScheduledEvent], bool]) -> Led
     def updated(entry: Entry) -> Entry:
         return entry._replace(meant=meant(entry.notice.event))
 
-    return ledger._replace(entries={key: updated(entry) for key, entry in ledger.entries.items()}, ended=tuple(map(updated, ledger.ended)))
+    return ledger._replace(
+        entries={key: updated(entry) for key, entry in ledger.entries.items()}, ended=tuple(map(updated, ledger.ended))
+    )
 
 
 def _needed(returns: int) -> int:

@@ -10,8 +10,8 @@ import re
 from typing import Any, Mapping, NamedTuple, Optional
 
 from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES
-from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, checked_endpoint
+from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.imds import API_VERSION
 from azure_scheduled_events.predicates import nearest, one_of, parse_seconds, suggestion
 from azure_scheduled_events.selection import Selection
@@ -105,7 +105,10 @@ def _limited(selection: Selection, section: Mapping[str, Any]) -> Selection:
             allowed = {word.casefold() for word in minions}
             common[key] = tuple(word for word in ours if word.casefold() in allowed)
             if not common[key]:
-                raise ValueError("%s: the beacon has %s and azure_events has %s; no event is in both" % (key, ", ".join(ours), ", ".join(minions)))
+                raise ValueError(
+                    "%s: the beacon has %s and azure_events has %s; no event is in both"
+                    % (key, ", ".join(ours), ", ".join(minions))
+                )
     return selection._replace(**common)
 
 
@@ -160,7 +163,9 @@ def sure_selection(words: Mapping[str, Any]) -> Selection:
     return selection
 
 
-def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], Optional[str]]:
+def read_connection(
+    given: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> tuple[str, tuple[str, ...], Optional[str]]:
     """Endpoint, api-versions and this VM's name, each from ``given``, else from the defaults. Raises ValueError."""
     where = {key: given.get(key) if given.get(key) is not None else defaults.get(key) for key in _CONNECTION}
     name = where["resource_name"]
@@ -177,7 +182,9 @@ def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tu
     versions = API_VERSION if where["api_version"] is None else where["api_version"]
     listed = [str(version) for version in (versions if isinstance(versions, (list, tuple)) else [versions])]
     if not listed or not all(map(_VERSION.fullmatch, listed)):
-        raise ValueError("api_version: expected a version such as %s, or a list of such, not %r" % (API_VERSION, versions))
+        raise ValueError(
+            "api_version: expected a version such as %s, or a list of such, not %r" % (API_VERSION, versions)
+        )
     return endpoint, tuple(listed), name
 
 
@@ -217,7 +224,9 @@ def _listed(key: str, value: Any) -> list[str]:
 
 def _merged(config: Any) -> dict[Any, Any]:
     if not isinstance(config, list):
-        raise ValueError("the configuration has to be a list, with one option in each item, not %s" % type(config).__name__)
+        raise ValueError(
+            "the configuration has to be a list, with one option in each item, not %s" % type(config).__name__
+        )
     merged: dict[Any, Any] = {}
     for item in config:
         if not isinstance(item, dict):

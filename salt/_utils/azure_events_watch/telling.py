@@ -78,7 +78,9 @@ class Told:
         ended = {entry.key: entry for entry in view.ended}
         for notice in self._news(view):
             key = notice.event.key
-            if _is_worth(notice, selection, key in self._last or key in view.prepared or (key in ended and ended[key].announced)):
+            if _is_worth(
+                notice, selection, key in self._last or key in view.prepared or (key in ended and ended[key].announced)
+            ):
                 if not self._tell(parcel, notice, now):
                     self._view = None
                     return parcel.events, announced
@@ -167,4 +169,6 @@ def _is_worth(notice: Notice, selection: Selection, known: bool) -> bool:
     """Whether to send it: the statuses that were asked for allow it, or it is the end of an event that is known."""
     if notice.change == GONE:
         return known
-    return selection.statuses is None or notice.event.status.casefold() in {word.casefold() for word in selection.statuses}
+    return selection.statuses is None or notice.event.status.casefold() in {
+        word.casefold() for word in selection.statuses
+    }

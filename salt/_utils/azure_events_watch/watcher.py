@@ -124,7 +124,9 @@ class Watcher:
         """
         with self._state:
             now, pause = time.monotonic(), self.settings.poll_interval
-            if self._resting_since is not None and now >= max(self._due - min(_EARLY, pause / 4), self._resting_since + pause / 2):
+            if self._resting_since is not None and now >= max(
+                self._due - min(_EARLY, pause / 4), self._resting_since + pause / 2
+            ):
                 self._nudged = True
                 self._state.notify_all()
                 self._state.wait_for(lambda: not self._nudged, patience)
@@ -160,7 +162,10 @@ class Watcher:
             unheard = time.monotonic() - self._heard > max(_UNHEARD, _UNHEARD_INTERVALS * self._pause)
             self._ended = self._stopping or unheard
             if unheard and not self._stopping:
-                log.info("azure_events: the beacon %s does not ask any more, so IMDS is not asked either until it does", self.settings.name)
+                log.info(
+                    "azure_events: the beacon %s does not ask any more, so IMDS is not asked either until it does",
+                    self.settings.name,
+                )
             return self._ended
 
     def _sleep(self, seconds: float) -> None:
@@ -180,7 +185,9 @@ class Watcher:
         ends = time.monotonic() + seconds
         while True:
             with self._state:
-                self._state.wait_for(lambda: self._stopping or self._nudged or self._has_sent(), max(0.0, ends - time.monotonic()))
+                self._state.wait_for(
+                    lambda: self._stopping or self._nudged or self._has_sent(), max(0.0, ends - time.monotonic())
+                )
                 if self._stopping or self._nudged or not self._has_sent():
                     self._resting_since = None
                     return
@@ -227,7 +234,12 @@ class Watcher:
     def _is_settled(self, made_of: tuple[object, ...]) -> bool:
         """Return True if the ledger has taken all of this in, by identity, and believes it."""
         known = self._made_of
-        return len(known) == len(made_of) and all(map(operator.is_, known, made_of)) and self._ledger is not None and not self._ledger.doubts
+        return (
+            len(known) == len(made_of)
+            and all(map(operator.is_, known, made_of))
+            and self._ledger is not None
+            and not self._ledger.doubts
+        )
 
     def _take_in(self, document: EventDocument, name: Optional[str], recorded: tuple[ScheduledEvent, ...]) -> None:
         now = datetime.now(timezone.utc)
@@ -332,7 +344,12 @@ class Watcher:
     def _remember(self, changed: bool) -> None:
         """Write the file if something changed, or if it is old."""
         now = time.monotonic()
-        if not changed and self._written is not None and now - self._written < _WRITE_EVERY and self._write_error is None:
+        if (
+            not changed
+            and self._written is not None
+            and now - self._written < _WRITE_EVERY
+            and self._write_error is None
+        ):
             return
         if self._stopping:
             return
@@ -340,7 +357,9 @@ class Watcher:
             memory.write(self._path, self._as_data())
         except (OSError, ValueError) as error:
             if self._write_error is None:
-                log.error("azure_events: what was seen cannot be kept, so a restart will not tell what ended: %s", error)
+                log.error(
+                    "azure_events: what was seen cannot be kept, so a restart will not tell what ended: %s", error
+                )
             self._write_error = str(error)
         else:
             self._write_error = None
@@ -349,7 +368,13 @@ class Watcher:
     def _as_data(self) -> dict[str, Any]:
         if self._ledger is None:
             # nothing was read yet in the life of this process: what an earlier one saw stays as it is
-            nothing: dict[str, Any] = {"endpoint": self.settings.endpoint, "resource_name": None, "checked": None, "sequence": 0, "entries": []}
+            nothing: dict[str, Any] = {
+                "endpoint": self.settings.endpoint,
+                "resource_name": None,
+                "checked": None,
+                "sequence": 0,
+                "entries": [],
+            }
             before: dict[str, Any] = memory.read(self._path) or nothing
             return dict(before, beacon=self.settings.name, error=self._error)
         return {
@@ -357,7 +382,9 @@ class Watcher:
             "endpoint": self.settings.endpoint,
             "resource_name": self._seen.resource_name or self._owner,
             "meant_by": self._meant_by,
-            "checked": None if self.checked is None else as_utc_text(datetime.fromtimestamp(self.checked, timezone.utc)),
+            "checked": None
+            if self.checked is None
+            else as_utc_text(datetime.fromtimestamp(self.checked, timezone.utc)),
             "error": self._error,
             "sequence": self._ledger.sequence,
             "entries": entries_as_data(self._ledger),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from salt_fleet.driver import EVENT, Driver, done, event, record, status
 
 HIT = event("b", "c")
@@ -47,7 +48,10 @@ def test_table_settles_who_is_who(settings: dict[str, Any]) -> None:
     fleet.look({"id-1": status("b", event("b"))})
     fleet.prepare("id-1", "id-2")
     fleet.wait(10)
-    assert fleet.count("approve_prepared", "id-1") == (1 if settings else 0) and fleet.count("approve_prepared", "id-2") == 0
+    assert (
+        fleet.count("approve_prepared", "id-1") == (1 if settings else 0)
+        and fleet.count("approve_prepared", "id-2") == 0
+    )
 
 
 def test_lying_started_does_not_keep_others_from_preparing() -> None:
@@ -112,7 +116,9 @@ def test_odd_answer_counts_against_its_minion_alone(odd: Any) -> None:
     assert rows["a"]["problem"] and not rows["b"]["problem"]
 
 
-@pytest.mark.parametrize("odd", [done("nonsense"), done("prepared", event_id="other"), None, dict(done("prepared"), reason=7)])
+@pytest.mark.parametrize(
+    "odd", [done("nonsense"), done("prepared", event_id="other"), None, dict(done("prepared"), reason=7)]
+)
 def test_odd_answer_to_prepare_holds_the_approval_with_a_reason(odd: Any) -> None:
     fleet = Driver("b")
     fleet.look({"b": status("b", event("b"))})
@@ -174,7 +180,13 @@ def test_event_names_of_any_kind_do_not_stop_the_others() -> None:
     """A11"""
     fleet = Driver("b")
     many = ["vm%d" % number for number in range(1500)]
-    fleet.look({"b": status("b", event("b", event_id="{{ 7*7 }} \ufffe".replace("\ufffe", "#")), event("b", *many, event_id="large"))})
+    fleet.look(
+        {
+            "b": status(
+                "b", event("b", event_id="{{ 7*7 }} \ufffe".replace("\ufffe", "#")), event("b", *many, event_id="large")
+            )
+        }
+    )
     fleet.wait(20)
     assert fleet.count("prepare") >= 1
 
@@ -202,6 +214,9 @@ def test_event_with_an_odd_id_is_left_out(odd: str) -> None:
     fleet = Driver("vm1")
     fleet.look({"vm1": status("vm1", event("vm1", event_id=odd), event("vm1"), records=[record(event_id=odd)])})
     assert [ask.kwargs["event_id"] for ask in fleet.pending("prepare")] == [EVENT]
-    assert fleet.request("fleet")["rows"][0]["problem"] == "events with IDs that are too long or not printable are left out: 2"
+    assert (
+        fleet.request("fleet")["rows"][0]["problem"]
+        == "events with IDs that are too long or not printable are left out: 2"
+    )
     fleet.prepare("vm1")
     assert fleet.count("approve_prepared") == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from azure_events_engine.messages import Hint
 from azure_events_engine.reducer import restored
 from azure_events_engine.store import as_dict, from_dict
@@ -250,7 +251,9 @@ def test_preparation_of_an_earlier_boot_is_repeated() -> None:
 
 def test_restarted_engine_asks_before_it_prepares_and_recovers_what_is_over() -> None:
     fleet = prepared("vm1")
-    written = {key: from_dict(json.loads(json.dumps(as_dict(one))), fleet.now) for key, one in fleet.state.maintenances.items()}
+    written = {
+        key: from_dict(json.loads(json.dumps(as_dict(one))), fleet.now) for key, one in fleet.state.maintenances.items()
+    }
     later = Driver("vm1")
     later.state = restored(later.state, written, {})
     later.wait(20)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from azure_events_engine.mapping import Names, vm_key
 
 MINIONS = frozenset(("web1", "web2", "db.example.com", "other"))
@@ -34,10 +35,17 @@ def test_minion_id_counts_where_the_minion_says_so_too() -> None:
 
 def test_other_name_is_bound_when_it_is_first_observed() -> None:
     known = names().claim("db.example.com", "db")
-    assert (known.vm_of("db.example.com"), known.how("db.example.com"), known.minion_of("db")) == ("db", "observed", "db.example.com")
+    assert (known.vm_of("db.example.com"), known.how("db.example.com"), known.minion_of("db")) == (
+        "db",
+        "observed",
+        "db.example.com",
+    )
     changed = known.claim("db.example.com", "elsewhere")
     assert changed.minion_of("db") == "db.example.com" and changed.minion_of("elsewhere") is None
-    assert changed.complaint("db.example.com") == "says that its VM is elsewhere, but it said db when it was first observed"
+    assert (
+        changed.complaint("db.example.com")
+        == "says that its VM is elsewhere, but it said db when it was first observed"
+    )
 
 
 def test_vm_of_a_silent_minion_cannot_be_claimed() -> None:
@@ -57,7 +65,10 @@ def test_second_claimant_is_a_rival_only_where_the_first_was_observed() -> None:
 
 def test_minion_whose_key_is_deleted_is_forgotten() -> None:
     known = names().claim("db.example.com", "db").learn({}, {}, MINIONS - {"db.example.com"})
-    assert known.minion_of("db") is None and known.learn({}, {}, MINIONS).claim("db.example.com", "new").vm_of("db.example.com") == "new"
+    assert (
+        known.minion_of("db") is None
+        and known.learn({}, {}, MINIONS).claim("db.example.com", "new").vm_of("db.example.com") == "new"
+    )
 
 
 def test_minions_without_a_name_are_listed() -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from azure_events_engine.text_table import events_as_text, minions_as_text
 from salt_fleet.driver import EVENT, Driver, done, event, record, status
 
@@ -22,7 +23,10 @@ def held_back() -> Driver:
 
 def test_status_has_a_row_for_each_vm() -> None:
     rows = held_back().request("status", "")["rows"]
-    assert [(row["vm"], row["minion"], row["prepared"], row["approved"]) for row in rows] == [("vm1", "vm1", "prepared", None), ("vm2", "vm2", None, None)]
+    assert [(row["vm"], row["minion"], row["prepared"], row["approved"]) for row in rows] == [
+        ("vm1", "vm1", "prepared", None),
+        ("vm2", "vm2", None, None),
+    ]
     assert rows[0]["withheld"] == "vm2: minion vm2: no_steps" and rows[0]["waiting_for"] == "preparation"
 
 
@@ -41,7 +45,11 @@ def test_status_as_text_is_a_table_for_each_event() -> None:
 
 def test_fleet_as_text_is_a_table_of_minions() -> None:
     header, first, _second = minions_as_text(held_back().request("fleet", "")["rows"]).splitlines()
-    assert header.split("  ")[0] == "MINION" and first.split()[:3] == ["vm1", "vm1", "id"] and first.endswith(EVENT + "  -")
+    assert (
+        header.split("  ")[0] == "MINION"
+        and first.split()[:3] == ["vm1", "vm1", "id"]
+        and first.endswith(EVENT + "  -")
+    )
 
 
 def test_prepared_vm_of_an_event_that_has_started_has_no_reason_against_it() -> None:
@@ -93,7 +101,10 @@ def test_forced_approval_names_all_vms_and_is_recorded() -> None:
     (ask,) = fleet.pending("approve_prepared")
     assert ask.minions == ("vm1",) and ask.kwargs["resources"] == ["vm1", "vm2"]
     fleet.answer("approve_prepared", {"vm1": done("approved")})
-    assert fleet.request("status")["rows"][0]["approved"] == "approved through vm1, ordered by alice at 2026-11-22T10:00:00Z, forced"
+    assert (
+        fleet.request("status")["rows"][0]["approved"]
+        == "approved through vm1, ordered by alice at 2026-11-22T10:00:00Z, forced"
+    )
 
 
 def test_approval_cannot_be_forced_without_a_prepared_minion() -> None:
@@ -142,7 +153,10 @@ def test_full_disk_withholds_the_approval_with_the_reason() -> None:
     fleet.look({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1")
     fleet.wait(20)
-    assert fleet.count("approve_prepared") == 0 and fleet.reason == "the approval cannot be recorded: database or disk is full"
+    assert (
+        fleet.count("approve_prepared") == 0
+        and fleet.reason == "the approval cannot be recorded: database or disk is full"
+    )
     fleet.disk_is_full = False
     fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
     fleet.wait(6)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from azure_events_engine.settings import Settings, read_settings
 
 

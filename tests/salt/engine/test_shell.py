@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 import pytest
+
 from azure_events_engine import signature
 from azure_events_engine.messages import Known
 from azure_events_engine.settings import Settings
@@ -63,7 +64,9 @@ class Site:
 
     def start(self) -> None:
         self.store = Store(str(self.path))
-        self.shell = Shell(Settings(), self.ports, self.store, SECRET, clock=lambda: self.now, wall=lambda: 5000.0 + self.now)
+        self.shell = Shell(
+            Settings(), self.ports, self.store, SECRET, clock=lambda: self.now, wall=lambda: 5000.0 + self.now
+        )
         self.shell.open()
         self.wait(0.1)
 
@@ -74,7 +77,9 @@ class Site:
 
     def give_return(self, minion: str, answer: Any, stored: bool = True) -> None:
         """The minion returns the last job to it."""
-        number = max(index for index, (_function, minions, _kwargs) in enumerate(self.ports.published, 1) if minion in minions)
+        number = max(
+            index for index, (_function, minions, _kwargs) in enumerate(self.ports.published, 1) if minion in minions
+        )
         if stored:
             self.ports.job_cache["jid%d" % number, minion] = answer
         self.shell.take("salt/job/jid%d/ret/%s" % (number, minion), {"id": minion, "return": answer})
@@ -87,8 +92,17 @@ class Site:
 
     def request(self, do: str, number: int = 1, /, **changes: Any) -> list[Mapping[str, Any]]:
         """Send a request of the runner; returns the replies."""
-        request = {"request_id": str(number), "do": do, "event_id": EVENT, "force": False, "by": "alice", "time": 5000.0 + self.now}
-        self.shell.take(REQUEST + str(number), {**request, "signature": signature.sign(request, SECRET), "_stamp": "", **changes})
+        request = {
+            "request_id": str(number),
+            "do": do,
+            "event_id": EVENT,
+            "force": False,
+            "by": "alice",
+            "time": 5000.0 + self.now,
+        }
+        self.shell.take(
+            REQUEST + str(number), {**request, "signature": signature.sign(request, SECRET), "_stamp": "", **changes}
+        )
         return [data for tag, data in self.ports.sent if tag == REPLY + str(number)]
 
 
@@ -134,7 +148,10 @@ def test_hint_makes_the_engine_ask(site: Site, tag: str) -> None:
     assert site.ports.functions("vm1")[before:] == ["status"]
 
 
-@pytest.mark.parametrize("tag", ["salt/beacon/vm1/inotify/x", "salt/beacon/vm1/azure_events", "salt/minion/vm1/x", "salt/job/1/ret/vm1", "x", HOOK])
+@pytest.mark.parametrize(
+    "tag",
+    ["salt/beacon/vm1/inotify/x", "salt/beacon/vm1/azure_events", "salt/minion/vm1/x", "salt/job/1/ret/vm1", "x", HOOK],
+)
 @pytest.mark.parametrize("data", [{}, [], None, {"post": 7}])
 def test_other_events_of_the_bus_do_nothing(site: Site, tag: str, data: Any) -> None:
     site.give_return("vm1", status("vm1"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from azure_events_engine.signature import LASTS, is_genuine, read_secret, sign
 
 SECRET = b"s" * 32
@@ -35,7 +36,15 @@ def test_signed_request_is_genuine() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"force": False}, {"event_id": "B2"}, {"request_id": "2"}, {"by": "bob"}, {"time": 1001.0}, {"signature": ""}, {"signature": None}],
+    [
+        {"force": False},
+        {"event_id": "B2"},
+        {"request_id": "2"},
+        {"by": "bob"},
+        {"time": 1001.0},
+        {"signature": ""},
+        {"signature": None},
+    ],
 )
 def test_changed_request_is_not_genuine(changes: dict[str, Any]) -> None:
     assert not is_genuine(signed(**changes), SECRET, 1010.0)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from salt_fleet.simulation import Plan, Result, Simulation
 
 

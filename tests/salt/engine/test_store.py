@@ -11,6 +11,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from azure_events_engine.state import Approval, Hold, Maintenance, Member
 from azure_events_engine.store import Store, StoreError
 
@@ -43,7 +44,9 @@ def test_what_is_written_is_there_after_a_restart(path: Path) -> None:
     maintenances, names, problem = Store(str(path)).load(100.0)
     restored = maintenances["a1"]
     assert (names, problem) == ({"m1": "vm1"}, "")
-    assert restored.approval is not None and restored.approval.outcome == "approved" and restored.hold == MAINTENANCE.hold
+    assert (
+        restored.approval is not None and restored.approval.outcome == "approved" and restored.hold == MAINTENANCE.hold
+    )
     assert restored.announced == MAINTENANCE.announced and not restored.is_over
 
 

@@ -9,7 +9,9 @@ import statistics
 import threading
 import time
 from pathlib import Path
+
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.fleet import Fleet
 
@@ -43,7 +45,12 @@ def test_a3_flood_of_forged_hints(fleet: Fleet, azure: Azure) -> None:
     # what a master loads at the first hints stays
     fleet.hostile.ask("azure_events.flood", HINTS // 10)
     quiet = [time_to_approval(fleet, azure) for _number in range(3)]
-    processes, memory, hints, asked = master.processes(), master.memory(), len(master.bus.events(HINT)), questions(fleet)
+    processes, memory, hints, asked = (
+        master.processes(),
+        master.memory(),
+        len(master.bus.events(HINT)),
+        questions(fleet),
+    )
     began = time.monotonic()
     flood = threading.Thread(target=fleet.hostile.ask, args=("azure_events.flood", HINTS))
     flood.start()

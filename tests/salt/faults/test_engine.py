@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.installed import Installed
@@ -34,7 +35,13 @@ def test_all_prepare_one_approves_once_and_all_recover(fleet: Fleet, azure: Azur
     fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
     steps = [event.tag.rpartition("/")[2] for event in fleet.steps(event_id)]
     # a master that sees the start is fast, and one that sees one minion prepared long before the other lists the event holds it for a moment
-    assert [step for step in steps if step not in ("started", "held")] == ["draining", "prepared", "approved", "over", "recovered"]
+    assert [step for step in steps if step not in ("started", "held")] == [
+        "draining",
+        "prepared",
+        "approved",
+        "over",
+        "recovered",
+    ]
 
 
 def test_the_runner_shows_holds_and_releases(fleet: Fleet, azure: Azure) -> None:
@@ -70,7 +77,14 @@ def test_minion_that_claims_the_vm_of_another_releases_nothing(fleet: Fleet, azu
     """A1"""
     fleet.site.minions["vm3"].kill()
     event_id = azure.announce("vm2", "vm3", kind="Freeze", notice="4h")
-    record = {"event_id": event_id, "state": "prepared", "this_boot": True, "why_not": "", "resources": [], "event_type": "Freeze"}
+    record = {
+        "event_id": event_id,
+        "state": "prepared",
+        "this_boot": True,
+        "why_not": "",
+        "resources": [],
+        "event_type": "Freeze",
+    }
     say(fleet.hostile, status_answer("vm3", fleet.listed(event_id, "vm2", "vm3"), records=[record]))
     fleet.hint("a", event_id)
     fleet.journals["vm2"].wait("prepare")
@@ -101,7 +115,9 @@ def test_bystander_does_not_prolong_an_event(fleet: Fleet, azure: Azure) -> None
     fleet.judge(event_id, vm2=(1, 1))
 
 
-@pytest.mark.parametrize("odd", [[], {"version": 2}, {"version": 1, "events": [{"event_id": None}]}], ids=["list", "other version", "no id"])
+@pytest.mark.parametrize(
+    "odd", [[], {"version": 2}, {"version": 1, "events": [{"event_id": None}]}], ids=["list", "other version", "no id"]
+)
 def test_odd_answer_does_not_disturb_the_fleet(fleet: Fleet, azure: Azure, odd: Any) -> None:
     """A4"""
     say(fleet.hostile, odd)
@@ -114,7 +130,15 @@ def test_odd_answer_does_not_disturb_the_fleet(fleet: Fleet, azure: Azure, odd: 
 def test_forged_request_on_the_bus_does_nothing(fleet: Fleet, azure: Azure) -> None:
     event_id = azure.announce("vm1", "unmanaged", kind="Freeze", notice="4h", hold=True)
     fleet.wait_for(event_id, "held")
-    forged = {"request_id": "1", "do": "approve", "event_id": event_id, "force": True, "by": "root", "time": time.time(), "signature": "0" * 64}
+    forged = {
+        "request_id": "1",
+        "do": "approve",
+        "event_id": event_id,
+        "force": True,
+        "by": "root",
+        "time": time.time(),
+        "signature": "0" * 64,
+    }
     fleet.forge("azure_events/request/1", forged)
     assert fleet.run("status", event_id)["rows"][0]["approved"] is None and azure.approvals(event_id) == []
 
@@ -125,10 +149,24 @@ def test_forged_return_does_not_count(fleet: Fleet, azure: Azure) -> None:
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h", hold=True)
     fleet.journals["vm2"].wait("begin")
     fleet.journals["vm1"].wait("prepare")
-    asked = [event for event in fleet.site.master.bus.events("salt/job/*/new", fun="azure_events.prepare") if "vm2" in event.data["minions"]][-1]
+    asked = [
+        event
+        for event in fleet.site.master.bus.events("salt/job/*/new", fun="azure_events.prepare")
+        if "vm2" in event.data["minions"]
+    ][-1]
     answer = {"version": 1, "event_id": event_id, "outcome": "prepared", "reason": ""}
     tag = "salt/job/%s/ret/vm2" % asked.data["jid"]
-    fleet.forge(tag, {"id": "vm2", "jid": asked.data["jid"], "return": answer, "retcode": 0, "success": True, "fun": "azure_events.prepare"})
+    fleet.forge(
+        tag,
+        {
+            "id": "vm2",
+            "jid": asked.data["jid"],
+            "return": answer,
+            "retcode": 0,
+            "success": True,
+            "fun": "azure_events.prepare",
+        },
+    )
     fleet.site.master.bus.wait(tag)
     assert fleet.run("status", event_id)["rows"][0]["approved"] is None and azure.approvals(event_id) == []
     fleet.journals["vm2"].go_on()

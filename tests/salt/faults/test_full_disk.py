@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.full_disk import full, put_on_small_disk, reason_against
 from salt_lab.installed import Installed
 
-pytestmark = [pytest.mark.xdist_group("faults-disk"), pytest.mark.skipif(bool(reason_against()), reason=reason_against())]
+pytestmark = [
+    pytest.mark.xdist_group("faults-disk"),
+    pytest.mark.skipif(bool(reason_against()), reason=reason_against()),
+]
 
 
 @pytest.fixture(scope="module")

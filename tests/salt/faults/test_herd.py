@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.installed import Installed
@@ -32,7 +33,13 @@ def test_herd(fleet: Fleet, azure: Azure) -> None:
     assert master.processes() <= processes
     with fleet.measured("recovered"):
         fleet.finish(event_id)
-    jobs = [len(master.bus.events("salt/job/*/new", fun="azure_events.%s" % function)) for function in ("status", "prepare", "recover")]
+    jobs = [
+        len(master.bus.events("salt/job/*/new", fun="azure_events.%s" % function))
+        for function in ("status", "prepare", "recover")
+    ]
     fleet.notes.append(("measured", "%d status, %d prepare, %d recover jobs" % tuple(jobs)))
-    assert [len(master.bus.events("salt/azure_events/%s/%s" % (event_id, step))) for step in ("draining", "approved", "recovered")] == [1, 1, 1]
+    assert [
+        len(master.bus.events("salt/azure_events/%s/%s" % (event_id, step)))
+        for step in ("draining", "approved", "recovered")
+    ] == [1, 1, 1]
     fleet.judge(event_id, **{name: (1, 1) for name in HERD})

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.fleet import Fleet
 

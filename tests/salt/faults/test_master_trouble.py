@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.fleet import Fleet, fleet_of
 from salt_lab.installed import Installed

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.fleet import Fleet
 from salt_lab.until import until
@@ -118,7 +119,9 @@ def test_preempted_minion_that_comes_back(fleet: Fleet, azure: Azure) -> None:
 @pytest.mark.short
 def test_preempt_during_a_state_run(fleet: Fleet, azure: Azure, tmp_path: Path) -> None:
     minion = fleet.site.minions["vm1"]
-    minion.start_job("state.single", "cmd.run", "touch %s/begun; while ! test -e %s/end; do sleep 0.1; done" % (tmp_path, tmp_path))
+    minion.start_job(
+        "state.single", "cmd.run", "touch %s/begun; while ! test -e %s/end; do sleep 0.1; done" % (tmp_path, tmp_path)
+    )
     until((tmp_path / "begun").exists, "the state run")
     with fleet.measured("prepared and approved"):
         event_id = azure.announce("vm1", kind="Preempt")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from salt_lab.installed import Installed
 from salt_lab.scripted import Scripted
 from salt_lab.site import Site, site
@@ -32,7 +33,9 @@ def imds() -> Iterator[Scripted]:
 @pytest.fixture(scope="module")
 def here(installed: Installed, imds: Scripted) -> Iterator[Site]:
     with site(installed, engines=[{"azure_events": {}}], **MASTER_DIRS) as made:
-        minion = made.minion("vm1", azure_events={"endpoint": imds.endpoint}, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
+        minion = made.minion(
+            "vm1", azure_events={"endpoint": imds.endpoint}, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS
+        )
         made.master.set_pillar(vm1=Journal(minion).pillar())
         made.start()
         yield made
@@ -56,7 +59,9 @@ def drawn(kind: str) -> Iterator[bool]:
 
 
 @pytest.mark.parametrize("kind", ["1:1", "2:2", "at random"])
-def test_two_backends_that_disagree(here: Site, imds: Scripted, journal: Journal, kind: str, request: pytest.FixtureRequest) -> None:
+def test_two_backends_that_disagree(
+    here: Site, imds: Scripted, journal: Journal, kind: str, request: pytest.FixtureRequest
+) -> None:
     minion, bus = here.minions["vm1"], here.master.bus
     event_id = "E%d" % next(NUMBERS)
     imds.approved.clear()
@@ -68,7 +73,10 @@ def test_two_backends_that_disagree(here: Site, imds: Scripted, journal: Journal
     imds.events = [imds.event(event_id, "vm1", status="Started")]
     minion.tells("started", event_id=event_id)
     imds.events = []
-    until(lambda: journal.counts[0] == journal.counts[1] > 0, lambda: "as many recoveries as preparations: %d, %d" % journal.counts)
+    until(
+        lambda: journal.counts[0] == journal.counts[1] > 0,
+        lambda: "as many recoveries as preparations: %d, %d" % journal.counts,
+    )
     sent = {change: len(minion.told(change, event_id=event_id)) for change in ("scheduled", "gone")}
     request.node.user_properties += [
         ("counts", "vm1 %d/%d; %d" % (*journal.counts, imds.approved.count(event_id))),
@@ -85,23 +93,34 @@ def rows(here: Site) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["vm\x7f1", "vm\ufffe", "{{ 7 * 7 }}", "x" * 1100], ids=["DEL", "U+FFFE", "Jinja", "1,100 characters"])
-def test_a11_hostile_name_of_a_resource(here: Site, imds: Scripted, journal: Journal, name: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    "name", ["vm\x7f1", "vm\ufffe", "{{ 7 * 7 }}", "x" * 1100], ids=["DEL", "U+FFFE", "Jinja", "1,100 characters"]
+)
+def test_a11_hostile_name_of_a_resource(
+    here: Site, imds: Scripted, journal: Journal, name: str, request: pytest.FixtureRequest
+) -> None:
     """The event is prepared for, and not approved; another event is not disturbed."""
     imds.approved.clear()
     event_id = "N%d" % next(NUMBERS)
     imds.events = [imds.event(event_id, "vm1", name), imds.event(event_id + "-good", "vm1")]
     journal.wait("prepare")
     until(lambda: imds.approved, "the approval of the other event")
-    until(lambda: any(row["event_id"] == event_id and row["withheld"] for row in rows(here)), lambda: "the reason in %s" % rows(here))
+    until(
+        lambda: any(row["event_id"] == event_id and row["withheld"] for row in rows(here)),
+        lambda: "the reason in %s" % rows(here),
+    )
     imds.events = []
     journal.wait("recover")
-    request.node.user_properties.append(("counts", "vm1 %d/%d; %d of the good event" % (*journal.counts, len(imds.approved))))
+    request.node.user_properties.append(
+        ("counts", "vm1 %d/%d; %d of the good event" % (*journal.counts, len(imds.approved)))
+    )
     assert (journal.counts, imds.approved) == ((1, 1), [event_id + "-good"])
 
 
 @pytest.mark.parametrize("event_id", ["E\x7f1", "E\ufffe1", "E" * 1100], ids=["DEL", "U+FFFE", "1,100 characters"])
-def test_a11_hostile_id_of_an_event(here: Site, imds: Scripted, journal: Journal, event_id: str, request: pytest.FixtureRequest) -> None:
+def test_a11_hostile_id_of_an_event(
+    here: Site, imds: Scripted, journal: Journal, event_id: str, request: pytest.FixtureRequest
+) -> None:
     """Whatever becomes of the event, another one is not disturbed."""
     imds.approved.clear()
     number = next(NUMBERS)
@@ -111,5 +130,7 @@ def test_a11_hostile_id_of_an_event(here: Site, imds: Scripted, journal: Journal
     until(lambda: good in imds.approved, "the approval of the other event")
     imds.events = []
     journal.wait("recover")
-    request.node.user_properties.append(("counts", "vm1 %d/%d; %d of the good event" % (*journal.counts, imds.approved.count(good))))
+    request.node.user_properties.append(
+        ("counts", "vm1 %d/%d; %d of the good event" % (*journal.counts, imds.approved.count(good)))
+    )
     assert journal.counts == (1, 1) and imds.approved.count(good) == 1

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.daemon import SECOND_ADDRESS
 from salt_lab.fleet import VMS, Fleet, fleet_of
@@ -31,7 +32,15 @@ def second(running: Fleet, installed: Installed) -> Iterator[Master]:
     """A master with the key and the minions of the first, as Salt's guide to several masters has it."""
     first = running.site.master
     ports = {name: first.config[name] for name in ("publish_port", "ret_port")}
-    made = Master(running.site.folder / "second", installed, [TREE], engines=[{"azure_events": {}}], interface=SECOND_ADDRESS, **ports, **MASTER_DIRS)
+    made = Master(
+        running.site.folder / "second",
+        installed,
+        [TREE],
+        engines=[{"azure_events": {}}],
+        interface=SECOND_ADDRESS,
+        **ports,
+        **MASTER_DIRS,
+    )
     shutil.copytree(first.config["pki_dir"], made.config["pki_dir"])
     shutil.copytree(first.pillar, made.pillar, dirs_exist_ok=True)
     made.start()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.scripted import Scripted
 from salt_lab.until import until
@@ -63,9 +64,9 @@ class Minion:
 
     def state(self, function: str, name: str = "x", test: bool = False, **kwargs: Any) -> dict[str, Any]:
         opts = dict(self.opts, test=test)
-        ret: dict[str, Any] = salt_loader.states(opts, self.functions, salt_loader.utils(opts), None, context=self.context)[
-            "azure_events." + function
-        ](name, **kwargs)
+        ret: dict[str, Any] = salt_loader.states(
+            opts, self.functions, salt_loader.utils(opts), None, context=self.context
+        )["azure_events." + function](name, **kwargs)
         assert set(ret) - {"warnings"} == {"name", "result", "changes", "comment"}
         return ret
 
@@ -80,7 +81,9 @@ class Counted(Minion):
     def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
         super().__init__(folder, endpoint)
         self.log = folder / "ran"
-        self.configure(**{word: ["echo %s $EVENT_ID >> %s" % (word, self.log)] for word in ("prepare", "recover")}, **section)
+        self.configure(
+            **{word: ["echo %s $EVENT_ID >> %s" % (word, self.log)] for word in ("prepare", "recover")}, **section
+        )
 
     def configure(self, **section: Any) -> None:
         self.opts["azure_events"].update(section)
@@ -108,7 +111,10 @@ class Counted(Minion):
 
     def outcome(self, function: str, *args: Any, **kwargs: Any) -> str:
         answer = self.call(function, *args, **kwargs)
-        assert set(answer) == {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"} and answer["version"] == 1
+        assert (
+            set(answer) == {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"}
+            and answer["version"] == 1
+        )
         outcome: str = answer["outcome"]
         return outcome
 
@@ -167,7 +173,9 @@ class Beacons:
 
     def close(self) -> None:
         # what 3006.28 and later do on a refresh
-        self._salt.beacons["azure_events.close"](self._opts["beacons"]["azure_events"] + [{"_beacon_name": "azure_events"}])
+        self._salt.beacons["azure_events.close"](
+            self._opts["beacons"]["azure_events"] + [{"_beacon_name": "azure_events"}]
+        )
 
 
 @pytest.fixture

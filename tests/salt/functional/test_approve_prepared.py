@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Counted, Scripted, ill
 from salt.exceptions import SaltInvocationError
+
+from conftest import Counted, Scripted, ill
 from salt_lab.azure import Azure
 
 

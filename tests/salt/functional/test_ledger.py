@@ -19,7 +19,14 @@ NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 def document(*events: tuple[str, str], broken: bool = False) -> EventDocument:
     listed: list[Any] = [
-        {"EventId": key, "EventStatus": status, "EventType": "Reboot", "ResourceType": "VirtualMachine", "Resources": ["vm1"], "NotBefore": ""}
+        {
+            "EventId": key,
+            "EventStatus": status,
+            "EventType": "Reboot",
+            "ResourceType": "VirtualMachine",
+            "Resources": ["vm1"],
+            "NotBefore": "",
+        }
         for key, status in events
     ]
     return parse_document(json.dumps({"DocumentIncarnation": 1, "Events": listed + ([None] if broken else [])}))
@@ -91,7 +98,9 @@ def test_end_is_forgotten_after_its_time() -> None:
 
 
 def test_ends_are_bounded_and_the_latest_stay() -> None:
-    ledger = after(*[one for number in range(150) for one in (document(("%03d" % number, "Scheduled")), document(), document())])[0]
+    ledger = after(
+        *[one for number in range(150) for one in (document(("%03d" % number, "Scheduled")), document(), document())]
+    )[0]
     assert [entry.key for entry in ledger.ended] == ["%03d" % number for number in range(150 - ENDS, 150)]
     assert ledger.entries == {} and ledger.doubts == {}
 
@@ -127,8 +136,10 @@ def test_expected_event_is_missed_but_not_announced() -> None:
 
 
 def test_ledger_survives_the_disk_exactly() -> None:
-    odd = '{"DocumentIncarnation": 3, "Events": [{"EventId": "\\ud800 x", "EventStatus": "Scheduled", "EventType": "Freeze", "Resources": ["ä", 7],' \
-          ' "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT", "DurationInSeconds": 9, "EventSource": "Platform", "Description": ""}]}'  # fmt: skip
+    odd = (
+        '{"DocumentIncarnation": 3, "Events": [{"EventId": "\\ud800 x", "EventStatus": "Scheduled", "EventType": "Freeze", "Resources": ["ä", 7],'
+        ' "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT", "DurationInSeconds": 9, "EventSource": "Platform", "Description": ""}]}'
+    )
     ledger = after(document(("B", "Scheduled")), parse_document(odd), parse_document(odd))[0]
     ledger = with_announced(ledger, {key: True for key in ledger.entries})
     assert ledger.ended and ledger.entries

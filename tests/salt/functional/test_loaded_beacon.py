@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from salt.crypt import AsyncAuth
+
 from azure_events_watch import registry, watcher
 from conftest import Beacons, Counted, Minion, changes, ill, watchers
-from salt.crypt import AsyncAuth
 from salt_lab.azure import Azure
 
 Watch = Callable[..., Beacons]
@@ -52,7 +53,11 @@ def test_life_of_an_event(minion: Minion, azure: Azure, watch: Watch) -> None:
     assert "status" in second["data"]["fields"]
     azure.end(event_id)
     (third,) = beacons.until(bool)
-    assert (third["data"]["change"], third["data"]["outcome"], third["data"]["first_seen"]) == ("gone", "ended", data["first_seen"])
+    assert (third["data"]["change"], third["data"]["outcome"], third["data"]["first_seen"]) == (
+        "gone",
+        "ended",
+        data["first_seen"],
+    )
     assert beacons.for_seconds(1) == []
 
 
@@ -93,7 +98,9 @@ def test_what_lasts_is_sent_again_and_its_end_once(azure: Azure, watch: Watch) -
     assert beacons.for_seconds(3) == []
 
 
-def test_end_is_sent_more_and_more_seldom_until_the_minion_has_recovered(counted: Counted, azure: Azure, watch: Watch) -> None:
+def test_end_is_sent_more_and_more_seldom_until_the_minion_has_recovered(
+    counted: Counted, azure: Azure, watch: Watch
+) -> None:
     beacons = watch(on=counted, repeat=1)
     event_id = azure.announce("vm1")
     counted.prepare(event_id)
@@ -117,7 +124,12 @@ def test_end_of_what_the_record_knows_alone_is_sent(counted: Counted, azure: Azu
     counted.prepare(event_id)
     azure.cancel(event_id)
     (gone,) = watch(on=counted).until(bool)
-    assert (gone["data"]["change"], gone["data"]["event_id"], gone["data"]["event_type"], gone["data"]["resources"]) == ("gone", event_id, "Reboot", ["vm1"])
+    assert (
+        gone["data"]["change"],
+        gone["data"]["event_id"],
+        gone["data"]["event_type"],
+        gone["data"]["resources"],
+    ) == ("gone", event_id, "Reboot", ["vm1"])
 
 
 def test_end_of_what_was_never_announced_is_not_sent(azure: Azure, watch: Watch) -> None:
@@ -210,7 +222,9 @@ def test_close_ends_the_thread(watch: Watch) -> None:
     assert watchers() == []
 
 
-def test_thread_that_nobody_listens_to_ends_and_comes_back(azure: Azure, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_that_nobody_listens_to_ends_and_comes_back(
+    azure: Azure, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     beacons = watch()
     beacons.for_seconds(0.5)
     (thread,) = watchers()
@@ -248,7 +262,11 @@ def test_restart_tells_what_ended_meanwhile(minion: Minion, azure: Azure, watch:
     ended(beacons)
     azure.end(event_id)
     (gone,) = watch().until(bool)
-    assert (gone["data"]["change"], gone["data"]["outcome"], gone["data"]["first_seen"]) == ("gone", "ended", told["first_seen"])
+    assert (gone["data"]["change"], gone["data"]["outcome"], gone["data"]["first_seen"]) == (
+        "gone",
+        "ended",
+        told["first_seen"],
+    )
     assert gone["data"]["sequence"] > told["sequence"]
 
 
@@ -274,13 +292,21 @@ def test_unknown_is_not_gone(minion: Minion, azure: Azure, watch: Watch) -> None
         assert restarted(watch, beacons, timeout=1).for_seconds(2) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 1, "entries": [{}], "checked": "x"}', b'{"version": 99}'])
-def test_broken_memory_is_survived_with_one_line(minion: Minion, azure: Azure, watch: Watch, caplog: Any, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 1, "entries": [{}], "checked": "x"}', b'{"version": 99}']
+)
+def test_broken_memory_is_survived_with_one_line(
+    minion: Minion, azure: Azure, watch: Watch, caplog: Any, content: bytes
+) -> None:
     minion.seen.parent.mkdir(parents=True)
     minion.seen.write_bytes(content)
     event_id = azure.announce("vm1")
     assert [event["data"]["event_id"] for event in watch().until(bool)] == [event_id]
-    lines = [record for record in caplog.records if "starts anew" in record.getMessage() or "another VM" in record.getMessage()]
+    lines = [
+        record
+        for record in caplog.records
+        if "starts anew" in record.getMessage() or "another VM" in record.getMessage()
+    ]
     assert len(lines) == 1
     assert json.loads(minion.seen.read_text())["version"] == 1
 
@@ -296,7 +322,9 @@ def test_memory_of_another_vm_invents_no_end(minion: Minion, azure: Azure, watch
     assert watch().for_seconds(1.5) == []
 
 
-def test_memory_that_cannot_be_written_is_survived_with_one_line(minion: Minion, azure: Azure, watch: Watch, caplog: Any) -> None:
+def test_memory_that_cannot_be_written_is_survived_with_one_line(
+    minion: Minion, azure: Azure, watch: Watch, caplog: Any
+) -> None:
     minion.seen.parent.parent.mkdir(parents=True, exist_ok=True)
     minion.seen.parent.write_text("a file where the folder should be")
     beacons = watch()
@@ -325,7 +353,11 @@ def test_status_tells_what_was_seen_and_what_is_wrong(minion: Minion, azure: Azu
     event_id = azure.announce("vm1")
     beacons.until(bool)
     status = minion.call("watch_status", "azure_events")["azure_events"]
-    assert (status["resource_name"], status["error"], [event["event_id"] for event in status["events"]]) == ("vm1", None, [event_id])
+    assert (status["resource_name"], status["error"], [event["event_id"] for event in status["events"]]) == (
+        "vm1",
+        None,
+        [event_id],
+    )
     with ill(azure, "server-error"):
         beacons.until(lambda _fired: "answered 500" in str(minion.call("watch_status")["azure_events"]["error"]))
     assert minion.call("watch_status", "other") == {}
@@ -347,7 +379,10 @@ def test_status_tells_what_was_seen_and_what_is_wrong(minion: Minion, azure: Azu
         ([{"poll_interval": 0.1}], "at least 0.25"),
         ([{"resource_name": ""}], "resource_name: expected"),
         (["affects"], "expected an option with its value"),
-        *(([{"interval": wrong}], "interval: expected seconds as a number above 0") for wrong in ("1m", "abc", -3, 0, [1], True, float("nan"))),
+        *(
+            ([{"interval": wrong}], "interval: expected seconds as a number above 0")
+            for wrong in ("1m", "abc", -3, 0, [1], True, float("nan"))
+        ),
         ([{"enabled": "maybe"}], "enabled has to be true or false"),
         ([{"disable_during_state_run": 1}], "disable_during_state_run has to be true or false"),
         ([{"beacon_module": 7}], "beacon_module: expected the name"),
@@ -367,10 +402,24 @@ def test_validate_explains_what_is_wrong(minion: Minion, config: Any, complaint:
 def test_validate_accepts_every_documented_option(minion: Minion) -> None:
     beacons = Beacons(minion, [])
     options = [
-        {"interval": 1}, {"affects": "self"}, {"types": ["Reboot"]}, {"statuses": "scheduled"}, {"sources": ["Platform"]}, {"timeout": 10},
-        {"endpoint": "http://169.254.169.254"}, {"api_version": "2020-07-01"}, {"resource_name": "vm1"}, {"first_timeout": 130}, {"poll_interval": 1},
-        {"interval": 0.5}, {"repeat": 60}, {"gone_for": "1h"}, {"enabled": True}, {"disable_during_state_run": True}, {"beacon_module": "azure_events"},
-    ]  # fmt: skip
+        {"interval": 1},
+        {"affects": "self"},
+        {"types": ["Reboot"]},
+        {"statuses": "scheduled"},
+        {"sources": ["Platform"]},
+        {"timeout": 10},
+        {"endpoint": "http://169.254.169.254"},
+        {"api_version": "2020-07-01"},
+        {"resource_name": "vm1"},
+        {"first_timeout": 130},
+        {"poll_interval": 1},
+        {"interval": 0.5},
+        {"repeat": 60},
+        {"gone_for": "1h"},
+        {"enabled": True},
+        {"disable_during_state_run": True},
+        {"beacon_module": "azure_events"},
+    ]
     assert beacons._salt.beacons["azure_events.validate"](options)[0] is True
 
 
@@ -382,7 +431,11 @@ def test_a_beacon_never_raises_and_always_returns_a_list(minion: Minion) -> None
 
 def test_two_beacons_of_one_minion(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
-    beacons._opts["beacons"]["azure_of_all"] = [{"beacon_module": "azure_events"}, {"affects": "any"}, {"poll_interval": 0.5}]
+    beacons._opts["beacons"]["azure_of_all"] = [
+        {"beacon_module": "azure_events"},
+        {"affects": "any"},
+        {"poll_interval": 0.5},
+    ]
     beacons.refresh()
     theirs = azure.announce("vm2")
     (event,) = beacons.until(bool)
@@ -399,7 +452,11 @@ def test_grain_is_off_unless_asked_for_and_reads_the_disk_only(minion: Minion, a
     assert "azure_events" not in salt.loader.grains(dict(opts), force_refresh=True)
     opts["azure_events_grain"] = True
     grain = salt.loader.grains(opts, force_refresh=True)["azure_events"]
-    assert (grain["pending"], grain["resource_name"], [event["event_id"] for event in grain["events"]]) == (True, "vm1", [event_id])
+    assert (grain["pending"], grain["resource_name"], [event["event_id"] for event in grain["events"]]) == (
+        True,
+        "vm1",
+        [event_id],
+    )
 
 
 def test_memory_lies_below_the_cachedir(minion: Minion) -> None:

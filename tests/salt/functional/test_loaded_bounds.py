@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import simulator_process
 from azure_events_watch import registry
 from conftest import REPOSITORY, Beacons, Minion, ill
@@ -24,8 +25,14 @@ BOUND = float(STATED)
 PATIENT, MUCH = 20, 10 * BOUND
 
 ILLNESSES: list[tuple[str, dict[str, Any]]] = [
-    ("refuse", {}), ("reset", {}), ("hang", {}), ("trickle", {}), ("trickle-header", {}), ("server-error", {}), ("oversized", {}),
-]  # fmt: skip
+    ("refuse", {}),
+    ("reset", {}),
+    ("hang", {}),
+    ("trickle", {}),
+    ("trickle-header", {}),
+    ("server-error", {}),
+    ("oversized", {}),
+]
 
 
 def test_what_the_guide_states_is_ten_times_what_is_waited() -> None:
@@ -33,7 +40,9 @@ def test_what_the_guide_states_is_ten_times_what_is_waited() -> None:
 
 
 @pytest.mark.parametrize(("kind", "options"), ILLNESSES, ids=[kind for kind, _options in ILLNESSES])
-def test_sick_imds_holds_nobody(azure: Azure, watch: Callable[..., Beacons], kind: str, options: dict[str, Any]) -> None:
+def test_sick_imds_holds_nobody(
+    azure: Azure, watch: Callable[..., Beacons], kind: str, options: dict[str, Any]
+) -> None:
     with ill(azure, kind, **options):
         beacons = watch(timeout=PATIENT, first_timeout=PATIENT)
         assert beacons.for_seconds(2) == []

@@ -11,18 +11,40 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Minion, ill, watchers
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 from salt.loader import minion_mods
+
+from conftest import Minion, ill, watchers
 from salt_lab.azure import Azure
 
 SHAPE = {
-    "event_id", "event_type", "status", "resources", "resource_type", "not_before", "description", "source", "duration_seconds",
-}  # fmt: skip
+    "event_id",
+    "event_type",
+    "status",
+    "resources",
+    "resource_type",
+    "not_before",
+    "description",
+    "source",
+    "duration_seconds",
+}
 FUNCTIONS = (
-    "list", "get", "instance", "pending", "wait", "status", "prepare", "recover", "sweep", "approve_prepared", "approve",
-    "watch_status", "watch_check", "watch_news", "watch_close",
-)  # fmt: skip
+    "list",
+    "get",
+    "instance",
+    "pending",
+    "wait",
+    "status",
+    "prepare",
+    "recover",
+    "sweep",
+    "approve_prepared",
+    "approve",
+    "watch_status",
+    "watch_check",
+    "watch_news",
+    "watch_close",
+)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -33,7 +55,9 @@ def test_every_function_shows_how_it_is_called_and_what_it_returns(minion: Minio
 
 
 def test_there_are_no_other_functions(minion: Minion) -> None:
-    assert {name for name in minion.functions if name.startswith("azure_events.")} == {"azure_events." + name for name in FUNCTIONS}
+    assert {name for name in minion.functions if name.startswith("azure_events.")} == {
+        "azure_events." + name for name in FUNCTIONS
+    }
 
 
 def test_list_has_the_shape_of_event_info(minion: Minion, azure: Azure) -> None:
@@ -49,10 +73,16 @@ def test_list_has_the_shape_of_event_info(minion: Minion, azure: Azure) -> None:
 @pytest.mark.parametrize(
     ("words", "count"),
     [
-        ({}, 1), ({"types": "reboot"}, 1), ({"types": ["Freeze"]}, 0), ({"statuses": ["Started"]}, 0), ({"sources": []}, 0), ({"event_ids": []}, 0),
-        ({"affects": "any"}, 2), ({"affects": ["VM2"]}, 1),
+        ({}, 1),
+        ({"types": "reboot"}, 1),
+        ({"types": ["Freeze"]}, 0),
+        ({"statuses": ["Started"]}, 0),
+        ({"sources": []}, 0),
+        ({"event_ids": []}, 0),
+        ({"affects": "any"}, 2),
+        ({"affects": ["VM2"]}, 1),
     ],
-)  # fmt: skip
+)
 def test_selection_words(minion: Minion, azure: Azure, words: dict[str, Any], count: int) -> None:
     azure.announce("vm1")
     azure.announce("vm2", kind="Freeze")
@@ -170,10 +200,14 @@ def as_salt_call(minion: Minion) -> Minion:
 
 
 @pytest.mark.parametrize("argument", ["policy_file", "receipts"])
-def test_job_names_no_path_unless_the_configuration_allows_it(minion: Minion, azure: Azure, tmp_path: Path, argument: str) -> None:
+def test_job_names_no_path_unless_the_configuration_allows_it(
+    minion: Minion, azure: Azure, tmp_path: Path, argument: str
+) -> None:
     azure.announce("vm1")
     path = tmp_path / argument
-    path.write_text("rules: [{when: {type: Freeze}, do: approve}]") if argument == "policy_file" else path.mkdir(mode=0o700)
+    path.write_text("rules: [{when: {type: Freeze}, do: approve}]") if argument == "policy_file" else path.mkdir(
+        mode=0o700
+    )
     words = {argument: str(path), "types": ["Reboot"], "test": True}
     minion.opts["pillar"] = {"azure_events": {"allow_paths": True}}
     minion.reload()
@@ -190,7 +224,13 @@ def test_errors_about_a_policy_file_hold_nothing_of_it_but_for_salt_call(minion:
     secret = tmp_path / "shadow"
     minion.opts["azure_events"]["allow_paths"] = True
     minion.reload()
-    for content in ("root:$6$secret:1::", "rules: [{when: {secret: 1}, do: approve}]", "\tsecret", "secret: [", "!!python/secret x"):
+    for content in (
+        "root:$6$secret:1::",
+        "rules: [{when: {secret: 1}, do: approve}]",
+        "\tsecret",
+        "secret: [",
+        "!!python/secret x",
+    ):
         secret.write_text(content)
         with pytest.raises(SaltInvocationError, match="is not a policy") as refused:
             minion.call("approve", policy_file=str(secret))
@@ -206,9 +246,13 @@ def test_policy_file_is_a_regular_file_of_bounded_size(minion: Minion, tmp_path:
     (tmp_path / "large").write_bytes(b"#" * (1024 * 1024 + 1))
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     for path, complaint in (
-        ("/dev/zero", "not a regular file"), (tmp_path / "pipe", "not a regular file"), (tmp_path, "irectory"), (tmp_path / "large", "longer than 1 MB"),
-        (tmp_path / "bytes", "not UTF-8"), (tmp_path / "none", "No such file"),
-    ):  # fmt: skip
+        ("/dev/zero", "not a regular file"),
+        (tmp_path / "pipe", "not a regular file"),
+        (tmp_path, "irectory"),
+        (tmp_path / "large", "longer than 1 MB"),
+        (tmp_path / "bytes", "not UTF-8"),
+        (tmp_path / "none", "No such file"),
+    ):
         with pytest.raises(SaltInvocationError, match=complaint):
             minion.call("approve", policy_file=str(path))
 

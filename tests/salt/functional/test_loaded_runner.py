@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
 from salt.config import DEFAULT_MASTER_OPTS
 from salt.loader import engines, runner, utils
+
+from conftest import ROOT
 
 PUBLIC = ("status", "fleet", "prepare", "recover", "approve", "hold", "release")
 
@@ -22,9 +23,16 @@ PUBLIC = ("status", "fleet", "prepare", "recover", "approve", "hold", "release")
 @pytest.fixture
 def opts(tmp_path: Path) -> dict[str, Any]:
     found: dict[str, Any] = DEFAULT_MASTER_OPTS.copy()
-    folders = {"root_dir": tmp_path, "cachedir": tmp_path / "cache", "extension_modules": tmp_path / "ext", "conf_file": tmp_path / "master"}
+    folders = {
+        "root_dir": tmp_path,
+        "cachedir": tmp_path / "cache",
+        "extension_modules": tmp_path / "ext",
+        "conf_file": tmp_path / "master",
+    }
     found.update({name: str(path) for name, path in folders.items()}, sock_dir=str(tmp_path), __role="master")
-    found.update(runner_dirs=[str(ROOT / "_runners")], engines_dirs=[str(ROOT / "_engines")], utils_dirs=[str(ROOT / "_utils")])
+    found.update(
+        runner_dirs=[str(ROOT / "_runners")], engines_dirs=[str(ROOT / "_engines")], utils_dirs=[str(ROOT / "_utils")]
+    )
     return found
 
 
@@ -57,7 +65,9 @@ def test_runner_without_an_engine_says_how_to_switch_one_on(runners: Any, monkey
     assert answer["retcode"] == 1 and "add 'azure_events: {}' to 'engines'" in answer["error"]
 
 
-def test_secret_of_runner_and_engine_is_private(runners: Any, opts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_of_runner_and_engine_is_private(
+    runners: Any, opts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     function = runners["azure_events.fleet"]
     monkeypatch.setitem(inspect.unwrap(getattr(function, "func", function)).__globals__, "_WAIT", 0.1)
     assert function()["retcode"] == 1

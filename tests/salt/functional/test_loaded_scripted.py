@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from salt.exceptions import CommandExecutionError
+
 from azure_events_watch import registry, watcher
 from conftest import Beacons, Minion, Scripted, changes, watchers
-from salt.exceptions import CommandExecutionError
 
 Watch = Callable[..., Beacons]
 event = Scripted.event
@@ -96,7 +97,9 @@ def test_other_name_selects_other_events(here: Minion, scripted: Scripted, watch
     assert (gone["data"]["event_id"], gone["data"]["resource_name"]) == ("A", "vm1")
 
 
-def test_end_is_told_after_a_restart_without_a_name(here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_is_told_after_a_restart_without_a_name(
+    here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scripted.events = [event("A", "vm1"), event("B", "vm1")]
     beacons = watch(on=here, affects="any")
     beacons.until(lambda fired: len(fired) == 2)
@@ -112,7 +115,9 @@ def test_end_is_told_after_a_restart_without_a_name(here: Minion, scripted: Scri
     assert beacons.until(bool)[-1]["data"]["resource_name"] == "vm1"
 
 
-def test_name_that_turns_out_to_be_another_drops_the_memory(here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_that_turns_out_to_be_another_drops_the_memory(
+    here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scripted.events = [event("A", "vm1")]
     beacons = watch(on=here, affects="any")
     beacons.until(bool)
@@ -126,7 +131,9 @@ def test_name_that_turns_out_to_be_another_drops_the_memory(here: Minion, script
     assert here.call("watch_status")["azure_events"]["resource_name"] == "copy"
 
 
-def test_event_that_left_this_vm_is_told_as_gone_after_a_restart(here: Minion, scripted: Scripted, watch: Watch) -> None:
+def test_event_that_left_this_vm_is_told_as_gone_after_a_restart(
+    here: Minion, scripted: Scripted, watch: Watch
+) -> None:
     scripted.events = [event("A", "vm1", "vm2"), event("B", "vm2")]
     beacons = watch(on=here)
     assert ids(beacons.until(bool)) == ["A"]
@@ -147,7 +154,9 @@ def test_poll_interval_is_kept(here: Minion, scripted: Scripted, watch: Watch) -
     assert scripted.asked - before == 1
 
 
-def test_beacon_that_is_disabled_asks_no_more_and_comes_back(here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beacon_that_is_disabled_asks_no_more_and_comes_back(
+    here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watcher, "_UNHEARD", 1.0)
     beacons = watch(on=here)
     beacons.for_seconds(0.5)
@@ -161,7 +170,9 @@ def test_beacon_that_is_disabled_asks_no_more_and_comes_back(here: Minion, scrip
     assert ids(beacons.until(bool)) == ["A"]
 
 
-def test_beacon_that_asks_seldom_keeps_its_thread(here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beacon_that_asks_seldom_keeps_its_thread(
+    here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watcher, "_UNHEARD", 0.1)
     beacons = watch(on=here)
     beacons.tick()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import Minion
 from salt_lab.azure import Azure
 
@@ -18,7 +19,9 @@ EVERY = [("pending", {}), ("approved", {"types": ["Reboot"]}), ("settled", {"tim
 
 @pytest.mark.parametrize(("function", "words"), EVERY)
 @pytest.mark.parametrize("test", [False, True])
-def test_without_an_event_all_is_well_and_nothing_changes(minion: Minion, function: str, words: dict[str, Any], test: bool) -> None:
+def test_without_an_event_all_is_well_and_nothing_changes(
+    minion: Minion, function: str, words: dict[str, Any], test: bool
+) -> None:
     ret = minion.state(function, test=test, **words)
     assert (ret["name"], ret["result"], ret["changes"]) == ("x", True, {})
     assert ret["comment"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import Counted, Minion, Scripted, ill
 from salt_lab.azure import Azure
 
@@ -49,7 +50,9 @@ def test_prepare_refuses_what_its_own_imds_does_not_list_for_it(counted: Counted
 
 
 @pytest.mark.parametrize(
-    "section", [{"types": ["Reboot"]}, {"sources": "User"}, {"statuses": ["Started"]}, {"minimum_notice": "2d"}], ids=lambda section: next(iter(section))
+    "section",
+    [{"types": ["Reboot"]}, {"sources": "User"}, {"statuses": ["Started"]}, {"minimum_notice": "2d"}],
+    ids=lambda section: next(iter(section)),
 )
 def test_prepare_obeys_its_own_selection(counted: Counted, azure: Azure, section: dict[str, Any]) -> None:
     counted.configure(**section)
@@ -124,7 +127,10 @@ def test_record_and_its_folder_are_private(counted: Counted, azure: Azure) -> No
     counted.record.parent.mkdir(parents=True, mode=0o755)
     counted.prepare(azure.announce("vm1"))
     assert counted.record.parent.stat().st_mode & 0o077 == 0
-    assert {path.name: path.stat().st_mode & 0o777 for path in counted.record.parent.iterdir()} == {"prepared.json": 0o600, "preparation.lock": 0o600}
+    assert {path.name: path.stat().st_mode & 0o777 for path in counted.record.parent.iterdir()} == {
+        "prepared.json": 0o600,
+        "preparation.lock": 0o600,
+    }
 
 
 def test_damaged_record_counts_as_by_hand_and_is_set_aside(counted: Counted, azure: Azure) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Counted
 from salt.loader import minion_mods, utils
+
+from conftest import ROOT, Counted
 from salt_lab.azure import Azure
 
 
@@ -19,7 +20,9 @@ def apply(counted: Counted, sls: str, event_id: str | None = None, **words: Any)
     pillar = {"azure_events_event": event_id} if event_id else {}
     counted.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
     root = Path(counted.opts["root_dir"])
-    counted.opts.update(file_roots={"base": [str(ROOT)]}, pillar_roots={"base": [str(root / "pillar")]}, __role="minion")
+    counted.opts.update(
+        file_roots={"base": [str(ROOT)]}, pillar_roots={"base": [str(root / "pillar")]}, __role="minion"
+    )
     opts = dict(counted.opts, pillar=pillar)
     ran = minion_mods(opts, context={}, utils=utils(opts))["state.sls"]("azure_events." + sls, pillar=pillar, **words)
     assert isinstance(ran, dict), ran

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from azure_events_steps.answers import Job
 from azure_events_steps.configuration import read_configuration
 from azure_events_steps.minion import Minion as StepsMinion
@@ -59,7 +60,10 @@ def test_command_finds_the_event_in_its_environment(counted: Counted, azure: Azu
     event_id = azure.announce("vm1", "vm2")
     counted.prepare(event_id)
     found = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
-    assert {key: found[key] for key in ("EVENT_ID", "EVENT_TYPE", "EVENT_STATUS", "EVENT_RESOURCES", "EVENT_RESOURCE", "EVENT_STAGE")} == {
+    assert {
+        key: found[key]
+        for key in ("EVENT_ID", "EVENT_TYPE", "EVENT_STATUS", "EVENT_RESOURCES", "EVENT_RESOURCE", "EVENT_STAGE")
+    } == {
         "EVENT_ID": event_id,
         "EVENT_TYPE": "Reboot",
         "EVENT_STATUS": "Scheduled",
@@ -75,13 +79,17 @@ def test_recovery_finds_what_the_record_knows_of_the_event(counted: Counted, azu
     counted.prepare(event_id)
     azure.cancel(event_id)
     assert counted.recover(event_id) == "recovered"
-    assert {"EVENT_ID=" + event_id, "EVENT_TYPE=Reboot", "EVENT_STAGE=recover", "EVENT_RESOURCES=vm1"} <= set((tmp_path / "env").read_text().splitlines())
+    assert {"EVENT_ID=" + event_id, "EVENT_TYPE=Reboot", "EVENT_STAGE=recover", "EVENT_RESOURCES=vm1"} <= set(
+        (tmp_path / "env").read_text().splitlines()
+    )
 
 
 def test_variables_are_harmless_whatever_imds_says(tmp_path: Path, scripted: Scripted) -> None:
     minion = Counted(tmp_path, scripted.endpoint)
     minion.configure(prepare=[{"command": ["env", "-0"]}])
-    scripted.events = [dict(scripted.event("A\x7f\n$(touch x)", "vm1", "\ud800\0 b"), Description="\u2028" + "x" * 200000)]
+    scripted.events = [
+        dict(scripted.event("A\x7f\n$(touch x)", "vm1", "\ud800\0 b"), Description="\u2028" + "x" * 200000)
+    ]
     answer = minion.call("prepare", "A\x7f\n$(touch x)")
     assert answer["outcome"] == "prepared"
     assert not (tmp_path / "x").exists()
@@ -98,10 +106,14 @@ def test_steps_run_in_order_and_stop_at_the_first_failure(counted: Counted, azur
         ("skipped", "a step before it has failed"),
     ]
     (found,) = counted.call("status")["records"]
-    assert (found["state"], found["steps_done"], found["this_boot"]) == ("prepare_failed", 1, True) and "why" in found["why_not"]
+    assert (found["state"], found["steps_done"], found["this_boot"]) == ("prepare_failed", 1, True) and "why" in found[
+        "why_not"
+    ]
 
 
-def test_preparation_that_has_failed_goes_on_with_the_step_that_failed(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+def test_preparation_that_has_failed_goes_on_with_the_step_that_failed(
+    counted: Counted, azure: Azure, tmp_path: Path
+) -> None:
     flag = tmp_path / "flag"
     counted.configure(prepare=["echo one >> %s" % counted.log, "test -e %s" % flag, "echo three >> %s" % counted.log])
     event_id = azure.announce("vm1")
@@ -111,7 +123,9 @@ def test_preparation_that_has_failed_goes_on_with_the_step_that_failed(counted: 
     assert counted.ran == ["one", "three"]
 
 
-def test_recovery_that_fails_is_tried_again_and_the_record_stays(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+def test_recovery_that_fails_is_tried_again_and_the_record_stays(
+    counted: Counted, azure: Azure, tmp_path: Path
+) -> None:
     flag = tmp_path / "flag"
     counted.configure(recover=["test -e %s" % flag])
     event_id = azure.announce("vm1")
@@ -184,8 +198,10 @@ def test_function_is_a_step(counted: Counted, azure: Azure, tmp_path: Path) -> N
         ({"sls": "fails"}, "on purpose"),
     ],
     ids=["false", "retcode", "exception", "missing", "timeout", "missing-sls", "sls"],
-)  # fmt: skip
-def test_function_or_sls_that_fails_is_a_failure(counted: Counted, azure: Azure, tmp_path: Path, step: dict[str, Any], text: str) -> None:
+)
+def test_function_or_sls_that_fails_is_a_failure(
+    counted: Counted, azure: Azure, tmp_path: Path, step: dict[str, Any], text: str
+) -> None:
     (tmp_path / "fails.sls").write_text("x:\n  test.fail_without_changes:\n    - comment: on purpose\n")
     prepared_for_states(counted, tmp_path)
     counted.configure(prepare=[step])
@@ -195,11 +211,17 @@ def test_function_or_sls_that_fails_is_a_failure(counted: Counted, azure: Azure,
 
 def prepared_for_states(counted: Counted, root: Path) -> None:
     counted.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
-    counted.opts.update(file_roots={"base": [str(root), str(ROOT)]}, pillar_roots={"base": [str(root / "pillar")]}, __role="minion")
+    counted.opts.update(
+        file_roots={"base": [str(root), str(ROOT)]}, pillar_roots={"base": [str(root / "pillar")]}, __role="minion"
+    )
 
 
-def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(counted: Counted, azure: Azure, tmp_path: Path) -> None:
-    text = "x:\n  file.managed:\n    - name: %s\n    - contents: {{ pillar['azure_events_event'] }} {{ pillar['who'] }}\n"
+def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(
+    counted: Counted, azure: Azure, tmp_path: Path
+) -> None:
+    text = (
+        "x:\n  file.managed:\n    - name: %s\n    - contents: {{ pillar['azure_events_event'] }} {{ pillar['who'] }}\n"
+    )
     (tmp_path / "leave.sls").write_text(text % (tmp_path / "left"))
     prepared_for_states(counted, tmp_path)
     counted.opts["test"] = True
@@ -209,7 +231,16 @@ def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(coun
     running.mkdir(parents=True)
     import salt.payload
 
-    job = {"fun": "state.sls", "jid": "20261122000000000000", "pid": os.getppid(), "arg": [], "tgt": "*", "tgt_type": "glob", "ret": "", "user": "root"}
+    job = {
+        "fun": "state.sls",
+        "jid": "20261122000000000000",
+        "pid": os.getppid(),
+        "arg": [],
+        "tgt": "*",
+        "tgt_type": "glob",
+        "ret": "",
+        "user": "root",
+    }
     (running / "20261122000000000000").write_bytes(salt.payload.dumps(job))
     event_id = azure.announce("vm1")
     assert counted.prepare(event_id) == "prepared"
@@ -219,7 +250,10 @@ def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(coun
 def test_two_jobs_prepare_once(counted: Counted, azure: Azure) -> None:
     counted.configure(prepare=["sleep 0.5; echo once >> %s" % counted.log])
     event_id = azure.announce("vm1")
-    with job(lambda: counted.prepare(event_id)) as (_one, first), job(lambda: counted.prepare(event_id)) as (_two, second):
+    with job(lambda: counted.prepare(event_id)) as (_one, first), job(lambda: counted.prepare(event_id)) as (
+        _two,
+        second,
+    ):
         assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["already_prepared", "prepared"]
     assert counted.ran == ["once"]
 
@@ -238,7 +272,10 @@ def test_two_jobs_recover_once(counted: Counted, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     counted.prepare(event_id)
     azure.cancel(event_id)
-    with job(lambda: counted.recover(event_id)) as (_one, first), job(lambda: counted.recover(event_id)) as (_two, second):
+    with job(lambda: counted.recover(event_id)) as (_one, first), job(lambda: counted.recover(event_id)) as (
+        _two,
+        second,
+    ):
         assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["not_prepared", "recovered"]
     assert counted.ran == ["once"]
 
@@ -246,7 +283,12 @@ def test_two_jobs_recover_once(counted: Counted, azure: Azure) -> None:
 def test_job_that_comes_late_gives_up_in_bounded_time_and_says_who_works(counted: Counted, azure: Azure) -> None:
     event_id, other = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
     counted.configure(prepare=[{"command": "sleep 300", "timeout": 300}])
-    late = StepsMinion(counted.opts["cachedir"], read_configuration(counted.opts["azure_events"]), lambda step, variables: (True, ""), turn=0.2)
+    late = StepsMinion(
+        counted.opts["cachedir"],
+        read_configuration(counted.opts["azure_events"]),
+        lambda step, variables: (True, ""),
+        turn=0.2,
+    )
     with job(lambda: counted.prepare(event_id)) as (process, _answers):
         until(lambda: counted.call("status")["working"] == event_id, "a job at work")
         assert [one["state"] for one in counted.call("status")["records"]] == ["preparing"]
@@ -261,7 +303,9 @@ def test_job_that_comes_late_gives_up_in_bounded_time_and_says_who_works(counted
 def test_after_a_killed_preparation(counted: Counted, azure: Azure, tmp_path: Path, then: str) -> None:
     flag, pid = tmp_path / "flag", tmp_path / "pid"
     steps = ["echo one >> {0}", "test -e {1} || (echo $$ > {2}; exec sleep 300)", "echo three >> {0}"]
-    counted.configure(prepare=[step.format(counted.log, flag, pid) for step in steps], recover=["echo recovered >> %s" % counted.log])
+    counted.configure(
+        prepare=[step.format(counted.log, flag, pid) for step in steps], recover=["echo recovered >> %s" % counted.log]
+    )
     event_id = azure.announce("vm1")
     with job(lambda: counted.prepare(event_id)) as (process, _answers):
         step = pid_in(pid)

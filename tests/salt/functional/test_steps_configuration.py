@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+
 from azure_events_steps.configuration import DEFAULT_TIMEOUT, Step, digest, read_configuration, read_steps
 from azure_events_steps.record import Reason, Record, record_of
 from azure_events_steps.selecting import not_released, verdict
@@ -20,8 +21,16 @@ NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
 def event(**fields: Any) -> Any:
-    listed = {"EventId": "A", "EventType": "Reboot", "EventStatus": "Scheduled", "EventSource": "Platform", "ResourceType": "VirtualMachine",
-              "Resources": ["vm1", "_VM2"], "NotBefore": "Sat, 21 Nov 2026 12:01:00 GMT", **fields}  # fmt: skip
+    listed = {
+        "EventId": "A",
+        "EventType": "Reboot",
+        "EventStatus": "Scheduled",
+        "EventSource": "Platform",
+        "ResourceType": "VirtualMachine",
+        "Resources": ["vm1", "_VM2"],
+        "NotBefore": "Sat, 21 Nov 2026 12:01:00 GMT",
+        **fields,
+    }
     (found,) = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [listed]})).events
     return found
 
@@ -78,7 +87,7 @@ def test_every_form_of_a_step_is_read() -> None:
         ({"prepare": [{"command": "x", "name": 1}]}, "name: expected a text"),
         ({"prepare": [7]}, "expected a command, or a mapping"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_refused_with_its_place(section: Any, complaint: str) -> None:
     with pytest.raises(ValueError) as refused:
         read_configuration(section)
@@ -86,7 +95,9 @@ def test_what_is_wrong_is_refused_with_its_place(section: Any, complaint: str) -
 
 
 def test_beacon_of_the_minion_is_part_of_its_selection() -> None:
-    configuration = read_configuration({"types": ["Reboot", "Freeze"]}, [{"interval": 1}, {"types": ["Freeze"]}, {"affects": "any"}])
+    configuration = read_configuration(
+        {"types": ["Reboot", "Freeze"]}, [{"interval": 1}, {"types": ["Freeze"]}, {"affects": "any"}]
+    )
     assert verdict(event(EventType="Freeze"), "vm1", configuration, NOON).selected
     assert verdict(event(), "vm1", configuration, NOON).code == "types"
     assert verdict(event(EventType="Freeze"), "vm3", configuration, NOON).code == "affects"
@@ -97,17 +108,24 @@ def test_beacon_of_the_minion_is_part_of_its_selection() -> None:
 @pytest.mark.parametrize(
     ("section", "code"),
     [
-        ({}, ""), ({"types": "reboot"}, ""), ({"types": ["Freeze"]}, "types"), ({"sources": ["User"]}, "sources"), ({"statuses": ["Started"]}, "statuses"),
-        ({"minimum_notice": 60}, ""), ({"minimum_notice": "61s"}, "minimum_notice"),
+        ({}, ""),
+        ({"types": "reboot"}, ""),
+        ({"types": ["Freeze"]}, "types"),
+        ({"sources": ["User"]}, "sources"),
+        ({"statuses": ["Started"]}, "statuses"),
+        ({"minimum_notice": 60}, ""),
+        ({"minimum_notice": "61s"}, "minimum_notice"),
     ],
-)  # fmt: skip
+)
 def test_verdict_names_the_key_that_leaves_the_event_out(section: dict[str, Any], code: str) -> None:
     assert verdict(event(), "VM1", read_configuration(section), NOON).code == code
 
 
 def test_unknown_time_is_no_notice_and_an_unknown_source_is_none_of_the_words() -> None:
     assert verdict(event(NotBefore=""), "vm1", read_configuration({"minimum_notice": 1}), NOON).code == "minimum_notice"
-    assert verdict(event(EventSource=None), "vm1", read_configuration({"sources": ["Platform"]}), NOON).code == "sources"
+    assert (
+        verdict(event(EventSource=None), "vm1", read_configuration({"sources": ["Platform"]}), NOON).code == "sources"
+    )
 
 
 def test_names_are_compared_as_the_helper_compares_them() -> None:
@@ -117,18 +135,43 @@ def test_names_are_compared_as_the_helper_compares_them() -> None:
 
 
 def test_variables_hold_no_control_characters_and_are_bounded() -> None:
-    odd = {"event_type": "a\nb\0\ud800", "resources": ["a b", "", "x" * 100000], "duration_seconds": 9, "description": "\u20ac" * 100000}
+    odd = {
+        "event_type": "a\nb\0\ud800",
+        "resources": ["a b", "", "x" * 100000],
+        "duration_seconds": 9,
+        "description": "\u20ac" * 100000,
+    }
     found = variables("prepare", "A\x1b", odd, None)
-    assert (found["EVENT_ID"], found["EVENT_TYPE"], found["EVENT_RESOURCE"], found["EVENT_DURATION"]) == ("A?", "a?b??", "", "9")
+    assert (found["EVENT_ID"], found["EVENT_TYPE"], found["EVENT_RESOURCE"], found["EVENT_DURATION"]) == (
+        "A?",
+        "a?b??",
+        "",
+        "9",
+    )
     assert found["EVENT_RESOURCES"].startswith("a?b ? xxx")
     assert all(len(value.encode()) <= 32 * 1024 for value in found.values())
 
 
 def test_record_survives_the_disk_exactly_and_nothing_else_does() -> None:
-    record = Record("prepared", "boot", 2, "digest", "2026-11-21T12:00:00Z", "", (Reason("A\ud800", "Reboot", ("vm1",), True), Reason("")))
+    record = Record(
+        "prepared",
+        "boot",
+        2,
+        "digest",
+        "2026-11-21T12:00:00Z",
+        "",
+        (Reason("A\ud800", "Reboot", ("vm1",), True), Reason("")),
+    )
     data = json.loads(json.dumps(record.as_data()))
     assert record_of(data) == record
-    for damage in ({"phase": "well"}, {"steps_done": -1}, {"steps_done": "2"}, {"reasons": []}, {"reasons": [7]}, {"reasons": None}):
+    for damage in (
+        {"phase": "well"},
+        {"steps_done": -1},
+        {"steps_done": "2"},
+        {"reasons": []},
+        {"reasons": [7]},
+        {"reasons": None},
+    ):
         with pytest.raises(ValueError):
             record_of({**data, **damage})
     with pytest.raises(ValueError):

@@ -9,18 +9,25 @@ import json
 from typing import Any
 
 import pytest
+from test_ledger import after, document
+
 from azure_events_watch.fitting import AT_ONCE, PER_TICK, fitted
 from azure_events_watch.ledger import Ledger, with_announced
 from azure_events_watch.telling import Told, View
 from azure_scheduled_events import EventDocument, Selection
-from test_ledger import after, document
 
 Events = list[dict[str, Any]]
 
 
 def seen(*documents: EventDocument, before: View = View(), **more: Any) -> View:
     ledger, notices = after(*documents)
-    return View(ledger.entries, ledger.ended, (*before.history, *(one for one in notices if one.sequence > len(before.history))), "vm1", **more)
+    return View(
+        ledger.entries,
+        ledger.ended,
+        (*before.history, *(one for one in notices if one.sequence > len(before.history))),
+        "vm1",
+        **more,
+    )
 
 
 def due(told: Told, view: View, now: float, repeat: float = 60, selection: Selection = Selection()) -> Events:
@@ -122,13 +129,16 @@ def test_status_that_was_not_asked_for_is_not_sent() -> None:
 
 @pytest.mark.parametrize(
     ("count", "names", "description"), [(100, 100, 100), (300, 3, 10), (3, 9000, 10), (2, 1, 300000), (5, 100, 30000)]
-)  # fmt: skip
+)
 def test_no_tick_has_more_than_64_kb_and_nothing_is_lost(count: int, names: int, description: int) -> None:
     events = many(count)
     large = EventDocument(
         1,
         tuple(
-            event._replace(resources=tuple("vmss_%06d" % number for number in range(names)), description="\u00e4" * description) for event in events.events
+            event._replace(
+                resources=tuple("vmss_%06d" % number for number in range(names)), description="\u00e4" * description
+            )
+            for event in events.events
         ),
     )
     told, view = Told(), seen(large)
@@ -150,7 +160,14 @@ def test_resources_of_one_event_that_are_too_many_are_replaced_by_their_number()
 
 
 def test_long_texts_are_cut_and_named() -> None:
-    data, size = fitted({"event_id": "x" * 10**6, "description": "\U0001f600" * 10**5, "status": "Scheduled", "resources": ["y" * 10**6]})
+    data, size = fitted(
+        {
+            "event_id": "x" * 10**6,
+            "description": "\U0001f600" * 10**5,
+            "status": "Scheduled",
+            "resources": ["y" * 10**6],
+        }
+    )
     assert data["cut"] == ["event_id", "description"] and data["resources_omitted"] == 1 and size < 10000
     assert data["status"] == "Scheduled" and "x" * 4000 in data["event_id"]
     assert "cut" not in fitted({"description": "x" * 4000, "resources": ["y" * 4000]})[0]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from salt_lab.azure import Azure, simulated
 from salt_lab.daemon import ADDRESS, PORTS
 from salt_lab.guide import Reader, blocks
@@ -30,26 +31,50 @@ from tools.tree import copy_tree
 OTHER_ADDRESS = "127.127.%s" % ADDRESS.split(".", 2)[2]
 NOBODY_LISTENS = "http://127.0.0.1:9"
 SCHEDULE, COMPLETE = "imds_simulator schedule", "imds_simulator complete"
-FLEET, HELD, FORCED = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "4E1F8A52-6B7C-4D8E-9F0A-1B2C3D4E5F60", "5D2E9B63-7C8D-4E9F-8A1B-2C3D4E5F6071"
+FLEET, HELD, FORCED = (
+    "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
+    "4E1F8A52-6B7C-4D8E-9F0A-1B2C3D4E5F60",
+    "5D2E9B63-7C8D-4E9F-8A1B-2C3D4E5F6071",
+)
 BY_ONE_RUN, NOTIFIED = "8F4A1C3E-2B5D-4C6E-9D7F-0A1B2C3D4E5F", "3B9D7E5C-1A2F-4B6D-8E0C-5F4A3B2C1D0E"
-BY_HAND, BY_STATES, BY_REACTOR = "0B3AD7F5-3E2C-4B3B-9A5C-1F8E7D6C5B4A", "6D1C2B3A-4F5E-4A6B-8C7D-9E0F1A2B3C4D", "A7E9C1D2-5B4F-4E3D-9C8B-7A6F5E4D3C2B"
+BY_HAND, BY_STATES, BY_REACTOR = (
+    "0B3AD7F5-3E2C-4B3B-9A5C-1F8E7D6C5B4A",
+    "6D1C2B3A-4F5E-4A6B-8C7D-9E0F1A2B3C4D",
+    "A7E9C1D2-5B4F-4E3D-9C8B-7A6F5E4D3C2B",
+)
 
 # the sections that each test follows to their end
-ONE_VM_SECTIONS = ("A first reaction in five minutes", "Maintenance of one VM", "By hand", "In a state run", "By a reactor")
+ONE_VM_SECTIONS = (
+    "A first reaction in five minutes",
+    "Maintenance of one VM",
+    "By hand",
+    "In a state run",
+    "By a reactor",
+)
 FLEET_SECTIONS = ("Maintenance of a fleet", "Hold, release and force", "Notifications")
 ALONE_SECTIONS = ("Without a master",)
 MASTERS_SECTIONS = ("Several masters",)
 GIT_SECTIONS = ("From git",)
 PACKAGE_SECTIONS = ("As a Python package",)
 TROUBLE_SECTIONS = ("Nothing is prepared",)
-FOLLOWED = {*ONE_VM_SECTIONS, *FLEET_SECTIONS, *ALONE_SECTIONS, *MASTERS_SECTIONS, *GIT_SECTIONS, *PACKAGE_SECTIONS, *TROUBLE_SECTIONS}
+FOLLOWED = {
+    *ONE_VM_SECTIONS,
+    *FLEET_SECTIONS,
+    *ALONE_SECTIONS,
+    *MASTERS_SECTIONS,
+    *GIT_SECTIONS,
+    *PACKAGE_SECTIONS,
+    *TROUBLE_SECTIONS,
+}
 
 
 def test_every_block_is_followed() -> None:
     assert {block.section for block in blocks()} == FOLLOWED
 
 
-@pytest.mark.parametrize("text", [block.text for block in blocks() if block.language == "yaml" and "{%" not in block.text])
+@pytest.mark.parametrize(
+    "text", [block.text for block in blocks() if block.language == "yaml" and "{%" not in block.text]
+)
 def test_configuration_that_is_shown_is_yaml(text: str) -> None:
     assert isinstance(yaml.safe_load(text), dict)
 
@@ -64,7 +89,10 @@ class Machines:
     def site(self, *minions: str, **config: Any) -> Site:
         # the commands of the guide count a minion that is slow as one that is away
         here = self._end.enter_context(site(self.installed, [], **{"gather_job_timeout": 30, **config}))
-        here.master.configure(pillar_roots={"base": [str(here.folder / "srv" / "pillar")]}, file_roots={"base": [str(here.folder / "srv" / "salt")]})
+        here.master.configure(
+            pillar_roots={"base": [str(here.folder / "srv" / "pillar")]},
+            file_roots={"base": [str(here.folder / "srv" / "salt")]},
+        )
         for name in minions:
             # no test asks the address of Azure
             here.minion(name, azure_events={"endpoint": NOBODY_LISTENS})
@@ -160,9 +188,14 @@ def test_maintenance_of_a_fleet(machines: Machines) -> None:
             reader.go_on(COMPLETE)
             here.master.bus.wait("salt/azure_events/%s/recovered" % event_id)
             assert len(reader.approvals(event_id)) == 1
-        assert [balancer.count("%s %s" % line) for line in (("leave", "web1"), ("join", "web1"), ("leave", "web2"), ("join", "web2"))] == [3, 3, 2, 2]
+        assert [
+            balancer.count("%s %s" % line)
+            for line in (("leave", "web1"), ("join", "web1"), ("leave", "web2"), ("join", "web2"))
+        ] == [3, 3, 2, 2]
         reader.go_on()
-        reader.run("in another terminal", "python3 -m imds_simulator schedule --type Freeze --resources web2 --id " + NOTIFIED)
+        reader.run(
+            "in another terminal", "python3 -m imds_simulator schedule --type Freeze --resources web2 --id " + NOTIFIED
+        )
         assert hook.wait("/azure-events", step="approved")["event_id"] == NOTIFIED
 
 
@@ -177,7 +210,11 @@ def web1() -> Iterator[Azure]:
 def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
     here = machines.site("web1")
     # soon, and in the place of Azure
-    places = {"seconds: 15": "seconds: 2", "seconds: 60": "seconds: 2", "azure_events:\n": "azure_events:\n  endpoint: %s\n" % web1.endpoints["web1"]}
+    places = {
+        "seconds: 15": "seconds: 2",
+        "seconds: 60": "seconds: 2",
+        "azure_events:\n": "azure_events:\n  endpoint: %s\n" % web1.endpoints["web1"],
+    }
     reader = machines.reader(here, *ALONE_SECTIONS, places=places, has_master=False)
     reader.go_on()
     event_id = web1.announce("web1", kind="Freeze", notice="4h")
@@ -227,7 +264,9 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
     asked = len(here.master.bus.events("salt/job/*/new", fun="azure_events.status"))
     # no beacon, but the other master has sent this hint
     other.wait_for("web1")
-    other.run("salt-run", "event.send", "salt/beacon/web1/azure_events/scheduled", json.dumps({"event_id": "A", "id": "web1"}))
+    other.run(
+        "salt-run", "event.send", "salt/beacon/web1/azure_events/scheduled", json.dumps({"event_id": "A", "id": "web1"})
+    )
     here.master.bus.wait("salt/netapi/hook/azure_events")
     here.master.bus.wait_for_more("salt/job/*/new", asked, fun="azure_events.status")
 
@@ -236,13 +275,21 @@ def certificate(folder: Path) -> None:
     """Of salt-api, signed by itself."""
     names = ["-subj", "/CN=salt1", "-addext", "subjectAltName=IP:%s" % ADDRESS]
     files = ["-keyout", str(folder / "api.key"), "-out", str(folder / "api.crt")]
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files], check=True, capture_output=True)
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files],
+        check=True,
+        capture_output=True,
+    )
 
 
 @pytest.mark.xdist_group("guide-install")
 def test_installation_from_git(machines: Machines, tmp_path: Path) -> None:
     here = machines.site("web1")
-    reader = machines.reader(here, *GIT_SECTIONS, places={"https://github.com/azure-imds/scheduled_events.git": "file://%s" % repository(tmp_path)})
+    reader = machines.reader(
+        here,
+        *GIT_SECTIONS,
+        places={"https://github.com/azure-imds/scheduled_events.git": "file://%s" % repository(tmp_path)},
+    )
     reader.go_on()
     minion = here.minions["web1"]
     assert minion.ask("azure_events.status")["version"] == 1
@@ -255,7 +302,11 @@ def repository(folder: Path) -> Path:
     """This checkout as a repository of its own, with a branch main and nothing else."""
     tree = copy_tree(REPOSITORY, folder / "tree")
     user = ["-c", "user.name=test", "-c", "user.email=test"]
-    for words in (["checkout", "--quiet", "-b", "main"], ["add", "--all"], [*user, "commit", "--quiet", "--message=test"]):
+    for words in (
+        ["checkout", "--quiet", "-b", "main"],
+        ["add", "--all"],
+        [*user, "commit", "--quiet", "--message=test"],
+    ):
         subprocess.run(["git", *words], cwd=tree, check=True, capture_output=True)
     bare = folder / "scheduled_events.git"
     subprocess.run(["git", "clone", "--quiet", "--bare", str(tree), str(bare)], check=True, capture_output=True)
@@ -274,14 +325,19 @@ def test_installation_as_a_package(machines: Machines, installed: Installed, tmp
     copies = Path(minion.config["extension_modules"])
     assert (copies / "modules" / "azure_events.py").exists()
     reader = machines.reader(here, *PACKAGE_SECTIONS)
-    reader.folders = {place: copy_tree(REPOSITORY, tmp_path / "tree") for place in ("in the checkout", "on each minion and on the master")}
+    reader.folders = {
+        place: copy_tree(REPOSITORY, tmp_path / "tree")
+        for place in ("in the checkout", "on each minion and on the master")
+    }
     here.master.configure(file_roots={"base": [str(here.folder / "srv" / "salt")]})
     here.master.kill()
     here.start()
     reader.go_on()
     here.minions["web1"].kill()
     here.start()
-    assert not (copies / "modules" / "azure_events.py").exists() and not (copies / "utils" / "azure_events_steps").exists()
+    assert (
+        not (copies / "modules" / "azure_events.py").exists() and not (copies / "utils" / "azure_events_steps").exists()
+    )
     assert minion.ask("azure_events.status")["version"] == 1
     assert minion.ask("cp.list_master").count("azure_events/prepare.sls") == 1
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.installed import Installed
 from salt_lab.site import Site, site
@@ -22,7 +23,13 @@ def watching(installed: Installed, azure: Azure) -> Iterator[Site]:
     vm1 is so patient with IMDS that nobody would stay so long in a beacon; both repeat what they say every few seconds.
     """
     with site(installed) as here:
-        patient = [{"interval": 1}, {"endpoint": azure.endpoints["vm1"]}, {"timeout": 600}, {"first_timeout": 600}, {"repeat": 4}]
+        patient = [
+            {"interval": 1},
+            {"endpoint": azure.endpoints["vm1"]},
+            {"timeout": 600},
+            {"first_timeout": 600},
+            {"repeat": 4},
+        ]
         here.minion("vm1", azure_events={"endpoint": azure.endpoints["vm1"]}, beacons={"azure_events": patient})
         here.minion("vm2", azure_events={"endpoint": azure.endpoints["vm2"]})
         here.master.set_pillar(vm2={"beacons": {"azure_events": [{"interval": 1}, {"repeat": 3}]}})

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.minion import Minion
 from salt_lab.site import Site
-
 
 pytestmark = pytest.mark.xdist_group("watching")
 
@@ -27,7 +27,9 @@ def restart(site: Site, *names: str) -> None:
         site.master.bus.wait_for_more("salt/minion/%s/start" % name, starts)
 
 
-def test_an_event_that_starts_while_the_minion_is_down_is_told_as_started(watching: Site, azure: Azure, vm1: Minion) -> None:
+def test_an_event_that_starts_while_the_minion_is_down_is_told_as_started(
+    watching: Site, azure: Azure, vm1: Minion
+) -> None:
     event_id = azure.announce("vm1")
     scheduled = vm1.tells("scheduled", event_id=event_id)
     vm1.kill()
@@ -73,7 +75,9 @@ def test_what_happens_while_the_master_is_away_is_told_when_it_is_back(watching:
         watching.minions[name].tells("started", event_id=event_id)
 
 
-def test_nothing_is_lost_when_the_minion_restarts_while_the_master_is_away(watching: Site, azure: Azure, vm1: Minion) -> None:
+def test_nothing_is_lost_when_the_minion_restarts_while_the_master_is_away(
+    watching: Site, azure: Azure, vm1: Minion
+) -> None:
     """The minion had said it to nobody, and wrote down that it has seen it."""
     watching.master.stop()
     event_id = azure.announce("vm1")

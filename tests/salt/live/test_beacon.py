@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.site import Site
 from salt_lab.until import until
@@ -13,11 +14,28 @@ from salt_lab.until import until
 pytestmark = pytest.mark.xdist_group("watching")
 
 SHAPE = {
-    "event_id", "event_type", "status", "resources", "resource_type", "not_before", "description", "source", "duration_seconds"
-}  # fmt: skip
+    "event_id",
+    "event_type",
+    "status",
+    "resources",
+    "resource_type",
+    "not_before",
+    "description",
+    "source",
+    "duration_seconds",
+}
 ABOUT_THE_CHANGE = {
-    "change", "fields", "outcome", "resource_name", "incarnation", "sequence", "first_seen", "changed_at", "repeated", "id"
-}  # fmt: skip
+    "change",
+    "fields",
+    "outcome",
+    "resource_name",
+    "incarnation",
+    "sequence",
+    "first_seen",
+    "changed_at",
+    "repeated",
+    "id",
+}
 
 
 def test_an_event_is_told_from_its_announcement_to_its_end(watching: Site, azure: Azure) -> None:
@@ -29,7 +47,9 @@ def test_an_event_is_told_from_its_announcement_to_its_end(watching: Site, azure
     assert (scheduled["id"], scheduled["resource_name"], scheduled["fields"]) == ("vm1", "vm1", [])
     azure.start(event_id)
     started = vm1.tells("started", event_id=event_id)
-    assert started["status"] == "Started" and "status" in started["fields"] and started["sequence"] > scheduled["sequence"]
+    assert (
+        started["status"] == "Started" and "status" in started["fields"] and started["sequence"] > scheduled["sequence"]
+    )
     azure.end(event_id)
     gone = vm1.tells("gone", event_id=event_id)
     assert gone["outcome"] == "ended" and gone["sequence"] > started["sequence"]
@@ -64,7 +84,10 @@ def test_two_minions_of_one_availability_set_each_tell_of_what_hits_them(watchin
 def test_what_lasts_is_repeated_under_the_same_number(watching: Site, azure: Azure) -> None:
     vm2 = watching.minions["vm2"]
     event_id = azure.announce("vm2")
-    first, again = vm2.tells("scheduled", event_id=event_id, repeated=0), vm2.tells("scheduled", event_id=event_id, repeated=1)
+    first, again = (
+        vm2.tells("scheduled", event_id=event_id, repeated=0),
+        vm2.tells("scheduled", event_id=event_id, repeated=1),
+    )
     assert again["sequence"] == first["sequence"] and again["changed_at"] == first["changed_at"]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.installed import Installed
 from salt_lab.minion import Minion
@@ -54,7 +55,11 @@ def flood() -> Iterator[Scripted]:
 @pytest.fixture(scope="module")
 def alone(installed: Installed, azure: Azure, flood: Scripted) -> Iterator[Site]:
     with site(installed) as here:
-        here.minion("vm1", azure_events={"endpoint": azure.endpoints["vm1"]}, beacons={"azure_events": [{"interval": 1}, {"repeat": 3600}]})
+        here.minion(
+            "vm1",
+            azure_events={"endpoint": azure.endpoints["vm1"]},
+            beacons={"azure_events": [{"interval": 1}, {"repeat": 3600}]},
+        )
         here.minion("flooded", azure_events={"endpoint": flood.endpoint}, beacons={"azure_events": [{"interval": 1}]})
         here.master.set_pillar(vm1=Steps(here.minions["vm1"].folder).pillar())
         here.start()
@@ -110,7 +115,9 @@ def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, st
 
 
 @pytest.mark.parametrize("then", ["prepare", "recover"])
-def test_minion_that_is_killed_in_the_middle_of_a_preparation(alone: Site, vm1: Minion, azure: Azure, steps: Steps, then: str) -> None:
+def test_minion_that_is_killed_in_the_middle_of_a_preparation(
+    alone: Site, vm1: Minion, azure: Azure, steps: Steps, then: str
+) -> None:
     steps.start_over(waiting=True)
     event_id = azure.announce("vm1")
     vm1.start_job("azure_events.prepare", event_id)
@@ -126,7 +133,9 @@ def test_minion_that_is_killed_in_the_middle_of_a_preparation(alone: Site, vm1: 
     assert steps.ran == ["one", "begun", *(["begun", "three"] if then == "prepare" else []), "recovered"]
 
 
-def test_end_is_sent_until_the_minion_has_recovered_also_after_a_restart(alone: Site, vm1: Minion, azure: Azure, steps: Steps) -> None:
+def test_end_is_sent_until_the_minion_has_recovered_also_after_a_restart(
+    alone: Site, vm1: Minion, azure: Azure, steps: Steps
+) -> None:
     event_id = azure.announce("vm1")
     vm1.tells("scheduled", event_id=event_id)
     assert outcome(vm1, "prepare", event_id) == "prepared"

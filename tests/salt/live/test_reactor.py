@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from salt_lab.azure import Azure, simulated
 from salt_lab.hook import Hook
 from salt_lab.installed import Installed
@@ -53,7 +54,12 @@ def here(installed: Installed, azure: Azure, hook: Hook, tmp_path_factory: pytes
         {"salt/azure_events/*/*": [copied(folder, NOTIFY, hook)]},
     ]
     with site(installed, reactor=reactor) as made:
-        minion = made.minion("vm1", azure_events={"endpoint": azure.endpoints["vm1"]}, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
+        minion = made.minion(
+            "vm1",
+            azure_events={"endpoint": azure.endpoints["vm1"]},
+            beacons={"azure_events": [{"interval": 1}]},
+            **MINION_DIRS,
+        )
         made.master.set_pillar(vm1=Journal(minion).pillar())
         made.start()
         yield made
@@ -85,7 +91,7 @@ def test_hint_is_handed_over_to_the_other_master(here: Site, azure: Azure, hook:
 
 
 def test_step_of_the_engine_is_notified(here: Site, hook: Hook) -> None:
-    data = {"event_id": 'A"1', "minions": ["vm1"], "reason": "vm2: \"failed\": {{ 7 * 7 }}"}
+    data = {"event_id": 'A"1', "minions": ["vm1"], "reason": 'vm2: "failed": {{ 7 * 7 }}'}
     here.master.run("salt-run", "event.send", "salt/azure_events/A1/held", json.dumps(data))
     got = hook.wait("/" + NOTIFY, step="held")
     assert got == {"step": "held", **data}

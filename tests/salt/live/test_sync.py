@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from salt_lab.master import Master, Refused
 from salt_lab.site import REPOSITORY, Site
 from salt_lab.until import until
@@ -20,7 +21,9 @@ MINIONS = ("vm1", "vm2", "elsewhere")
 
 def test_functions_and_states_are_there_after_sync_all(watching: Site) -> None:
     minion = watching.minions["vm1"]
-    assert {"azure_events.list", "azure_events.approve", "azure_events.wait"} <= set(minion.ask("sys.list_functions", "azure_events"))
+    assert {"azure_events.list", "azure_events.approve", "azure_events.wait"} <= set(
+        minion.ask("sys.list_functions", "azure_events")
+    )
     assert set(minion.ask("sys.list_state_functions", "azure_events")) == {
         "azure_events.%s" % state for state in ("approved", "pending", "prepared", "recovered", "settled")
     }
@@ -31,7 +34,9 @@ def test_the_helper_arrives_as_files_of_its_own(watching: Site, name: str) -> No
     """Its links in the tree lead out of the tree, so that they must not be sent as links."""
     extmods = Path(watching.minions[name].config["extension_modules"])
     arrived = extmods / "utils" / "azure_scheduled_events"
-    assert {file.name: file.read_bytes() for file in arrived.glob("*.py")} == {file.name: file.read_bytes() for file in HELPER.glob("*.py")}
+    assert {file.name: file.read_bytes() for file in arrived.glob("*.py")} == {
+        file.name: file.read_bytes() for file in HELPER.glob("*.py")
+    }
     assert [file for file in extmods.rglob("*.py") if file.is_symlink()] == []
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from salt_lab.azure import Azure
 from salt_lab.installed import Installed
 from salt_lab.site import REPOSITORY, Site, site

@@ -65,7 +65,9 @@ class ServerClock:
         wall: the host's own clock.
     """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], datetime] = wall_clock) -> None:
+    def __init__(
+        self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], datetime] = wall_clock
+    ) -> None:
         self.monotonic = monotonic
         self._wall = wall
         # the server's time at a moment of the monotonic clock; one value, since the poller's thread reads it as well
@@ -142,7 +144,12 @@ class ServerClock:
             with open(path, encoding="ascii") as file:
                 boot, at, heard = file.read(500).split()
             date = datetime.fromisoformat(heard)
-            if boot == boot_id().decode("ascii") and 0 <= float(at) <= self.monotonic() and date.tzinfo and date.year in _YEARS:
+            if (
+                boot == boot_id().decode("ascii")
+                and 0 <= float(at) <= self.monotonic()
+                and date.tzinfo
+                and date.year in _YEARS
+            ):
                 self._reference = date, float(at)
         except (OSError, ValueError):
             pass  # then it is told with the next answer

@@ -51,7 +51,12 @@ class Log:
     def _put(self, level: str, text: str, named: dict[str, str]) -> bool:
         """Hand a line over; False where nobody takes it now."""
         if self._journal is not None:
-            entry = {"MESSAGE": text, "PRIORITY": str(PRIORITIES[level]), "SYSLOG_IDENTIFIER": "azure-scheduled-events", **named}
+            entry = {
+                "MESSAGE": text,
+                "PRIORITY": str(PRIORITIES[level]),
+                "SYSLOG_IDENTIFIER": "azure-scheduled-events",
+                **named,
+            }
             try:
                 self._journal.send(b"".join(_field(name, value) for name, value in entry.items()), socket.MSG_DONTWAIT)
                 return True

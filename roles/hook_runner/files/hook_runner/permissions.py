@@ -86,7 +86,9 @@ def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
             below = os.open(name, _FOLDER, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
-            reason = _reason("/".join([there.rstrip("/"), *names[:number]]), os.fstat(descriptor), owners, sticky_will_do=False)
+            reason = _reason(
+                "/".join([there.rstrip("/"), *names[:number]]), os.fstat(descriptor), owners, sticky_will_do=False
+            )
             if reason is not None:
                 raise Untrusted(reason)
     finally:

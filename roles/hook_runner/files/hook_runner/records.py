@@ -83,9 +83,25 @@ class Step:
             counts as one that has not run.
     """
 
-    __slots__ = ("id", "stage", "hook", "attempt", "state", "cause", "reason", "started_at", "ended_at", "exit_status", "output", "boot", "void")
+    __slots__ = (
+        "id",
+        "stage",
+        "hook",
+        "attempt",
+        "state",
+        "cause",
+        "reason",
+        "started_at",
+        "ended_at",
+        "exit_status",
+        "output",
+        "boot",
+        "void",
+    )
 
-    def __init__(self, id: int, stage: str, hook: str, attempt: int, state: str, started_at: Optional[datetime]) -> None:
+    def __init__(
+        self, id: int, stage: str, hook: str, attempt: int, state: str, started_at: Optional[datetime]
+    ) -> None:
         self.id = id
         self.stage = stage
         self.hook = hook
@@ -146,11 +162,30 @@ class Record:
     """
 
     __slots__ = (
-        "id", "life", "event", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
-        "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced", "approval_error",
-        "closed_at", "steps", "timeline",
-        "absences", "resources_unknown", "came_back_at", "on_hold",
-    )  # fmt: skip
+        "id",
+        "life",
+        "event",
+        "first_seen",
+        "first_type",
+        "first_status",
+        "concerned",
+        "seen_started",
+        "gone_at",
+        "outcome",
+        "approval",
+        "approval_reason",
+        "approval_attempts",
+        "approval_asked_by",
+        "approval_forced",
+        "approval_error",
+        "closed_at",
+        "steps",
+        "timeline",
+        "absences",
+        "resources_unknown",
+        "came_back_at",
+        "on_hold",
+    )
 
     def __init__(self, id: int, life: int, event: ScheduledEvent, first_seen: datetime) -> None:
         self.id = id
@@ -188,7 +223,9 @@ class Record:
 
     def latest(self, stage: str, hook: str) -> Optional[Step]:
         """The last run of one hook in one stage whose effect holds, or None."""
-        return next((step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook) and not step.void), None)
+        return next(
+            (step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook) and not step.void), None
+        )
 
     def forget_outputs(self, stage: str, hook: str) -> None:
         """Keep the output of a hook's first run and of its latest ones: one that fails for weeks would fill memory and disk."""

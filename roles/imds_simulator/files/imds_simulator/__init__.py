@@ -4,6 +4,7 @@
 
 Docstrings and messages cite statements of docs/reference/scheduled-events.md as "reference NUMBER".
 """
+
 from __future__ import annotations
 
 __version__ = "0.1.0"

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """``python3 -m imds_simulator``: serve, or do one of the other things that the command line offers."""
+
 from __future__ import annotations
 
 import argparse
 import sys
 from typing import Optional, Sequence
 
+from .cli.control_commands import VERBS, speak
 from .cli.options import serve_parser
 from .suggestions import nearest
-from .cli.control_commands import VERBS, speak
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -56,9 +57,9 @@ def _exec(argv: list[str]) -> int:
         parser.error("exec needs a command: exec [OPTIONS] -- COMMAND ARGUMENTS...")
     cut = argv.index("--")
     options = parser.parse_args(argv[:cut])
-    if not argv[cut + 1:]:
+    if not argv[cut + 1 :]:
         parser.error("there is no command behind --")
-    return run(options, argv[cut + 1:])
+    return run(options, argv[cut + 1 :])
 
 
 def _lacks(error: ImportError) -> int:

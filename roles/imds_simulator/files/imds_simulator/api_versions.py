@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Which api-versions exist, and what each adds (docs/reference/scheduled-events.md 1.3 and 3.3)."""
+
 from __future__ import annotations
 
 from typing import Mapping
 
 SCHEDULED_EVENTS_VERSIONS = (
-    "2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01",
+    "2017-03-01",
+    "2017-08-01",
+    "2017-11-01",
+    "2019-01-01",
+    "2019-04-01",
+    "2019-08-01",
+    "2020-07-01",
 )
 # the only version that answers without the Metadata header, and puts "_" before IaaS names (reference 1.2.2, 3.2)
 PREVIEW_VERSION = "2017-03-01"
@@ -15,27 +22,82 @@ LATEST_EVENTS_VERSION = SCHEDULED_EVENTS_VERSIONS[-1]
 EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 TYPE_SINCE: Mapping[str, str] = {"Preempt": "2017-11-01", "Terminate": "2019-01-01"}
 FIELD_SINCE: Mapping[str, str] = {
-    "Description": "2019-04-01", "EventSource": "2019-08-01", "DurationInSeconds": "2020-07-01",
+    "Description": "2019-04-01",
+    "EventSource": "2019-08-01",
+    "DurationInSeconds": "2020-07-01",
 }
 
 INSTANCE_VERSIONS = (
-    "2017-03-01", "2017-04-02", "2017-08-01", "2017-10-01", "2017-12-01", "2018-02-01", "2018-04-02", "2018-10-01",
-    "2019-02-01", "2019-03-11", "2019-04-30", "2019-06-01", "2019-06-04", "2019-08-01", "2019-08-15", "2019-11-01",
-    "2020-06-01", "2020-07-15", "2020-09-01", "2020-10-01", "2020-12-01", "2021-01-01", "2021-02-01", "2021-03-01",
-    "2021-05-01", "2021-08-01", "2021-10-01", "2021-11-01", "2021-11-15", "2021-12-13", "2023-07-01", "2023-11-15",
-    "2024-03-15", "2024-07-17", "2025-04-07",
+    "2017-03-01",
+    "2017-04-02",
+    "2017-08-01",
+    "2017-10-01",
+    "2017-12-01",
+    "2018-02-01",
+    "2018-04-02",
+    "2018-10-01",
+    "2019-02-01",
+    "2019-03-11",
+    "2019-04-30",
+    "2019-06-01",
+    "2019-06-04",
+    "2019-08-01",
+    "2019-08-15",
+    "2019-11-01",
+    "2020-06-01",
+    "2020-07-15",
+    "2020-09-01",
+    "2020-10-01",
+    "2020-12-01",
+    "2021-01-01",
+    "2021-02-01",
+    "2021-03-01",
+    "2021-05-01",
+    "2021-08-01",
+    "2021-10-01",
+    "2021-11-01",
+    "2021-11-15",
+    "2021-12-13",
+    "2023-07-01",
+    "2023-11-15",
+    "2024-03-15",
+    "2024-07-17",
+    "2025-04-07",
 )
 # members of "compute" and the instance version that introduced them; what is not named was there from the start
 COMPUTE_FIELD_SINCE: Mapping[str, str] = {
-    "name": "2017-04-02", "location": "2017-04-02", "osType": "2017-04-02", "vmId": "2017-04-02",
-    "vmSize": "2017-04-02", "platformFaultDomain": "2017-04-02", "platformUpdateDomain": "2017-04-02",
-    "offer": "2017-04-02", "publisher": "2017-04-02", "sku": "2017-04-02", "version": "2017-04-02",
-    "placementGroupId": "2017-08-01", "resourceGroupName": "2017-08-01", "subscriptionId": "2017-08-01",
-    "tags": "2017-08-01", "vmScaleSetName": "2017-12-01", "zone": "2017-12-01", "azEnvironment": "2018-10-01",
-    "provider": "2018-10-01", "publicKeys": "2018-04-02", "plan": "2018-04-02", "resourceId": "2019-03-11",
-    "customData": "2019-02-01", "tagsList": "2019-06-04", "storageProfile": "2019-06-01",
-    "osProfile": "2020-07-15", "licenseType": "2020-09-01", "priority": "2020-12-01", "evictionPolicy": "2020-12-01",
-    "isHostCompatibilityLayerVm": "2020-06-01", "securityProfile": "2020-06-01", "userData": "2021-01-01",
+    "name": "2017-04-02",
+    "location": "2017-04-02",
+    "osType": "2017-04-02",
+    "vmId": "2017-04-02",
+    "vmSize": "2017-04-02",
+    "platformFaultDomain": "2017-04-02",
+    "platformUpdateDomain": "2017-04-02",
+    "offer": "2017-04-02",
+    "publisher": "2017-04-02",
+    "sku": "2017-04-02",
+    "version": "2017-04-02",
+    "placementGroupId": "2017-08-01",
+    "resourceGroupName": "2017-08-01",
+    "subscriptionId": "2017-08-01",
+    "tags": "2017-08-01",
+    "vmScaleSetName": "2017-12-01",
+    "zone": "2017-12-01",
+    "azEnvironment": "2018-10-01",
+    "provider": "2018-10-01",
+    "publicKeys": "2018-04-02",
+    "plan": "2018-04-02",
+    "resourceId": "2019-03-11",
+    "customData": "2019-02-01",
+    "tagsList": "2019-06-04",
+    "storageProfile": "2019-06-01",
+    "osProfile": "2020-07-15",
+    "licenseType": "2020-09-01",
+    "priority": "2020-12-01",
+    "evictionPolicy": "2020-12-01",
+    "isHostCompatibilityLayerVm": "2020-06-01",
+    "securityProfile": "2020-06-01",
+    "userData": "2021-01-01",
     "virtualMachineScaleSet": "2021-03-01",
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """A whole simulator, from start to stop: engine, listeners, control API and the ticker."""
+
 from __future__ import annotations
 
 import asyncio
@@ -13,12 +14,12 @@ from typing import AsyncIterator, Callable, Mapping
 
 from aiohttp import web
 
-from .server.clock import Clock, ManualClock, WallClock
 from .control.app import control_app
-from .server.engine import Engine
 from .scenario.groups import Address
-from .server.listeners import Listeners, bind, bound
 from .scenario.plans import Scenario
+from .server.clock import Clock, ManualClock, WallClock
+from .server.engine import Engine
+from .server.listeners import Listeners, bind, bound
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,14 @@ async def _control(engine: Engine, listeners: Listeners, sock: socket.socket) ->
 
 def with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
     """``scenario`` with VMs told apart by source address instead of by their own listening address."""
-    groups = tuple(dataclasses.replace(group, vms=tuple(
-        dataclasses.replace(vm, source=sources[vm.name], listen=None) if vm.name in sources else vm
-        for vm in group.vms)) for group in scenario.groups)
+    groups = tuple(
+        dataclasses.replace(
+            group,
+            vms=tuple(
+                dataclasses.replace(vm, source=sources[vm.name], listen=None) if vm.name in sources else vm
+                for vm in group.vms
+            ),
+        )
+        for group in scenario.groups
+    )
     return dataclasses.replace(scenario, groups=groups)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Guessing what somebody meant to write."""
+
 from __future__ import annotations
 
 import difflib

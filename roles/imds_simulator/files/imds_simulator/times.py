@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Durations as scenarios write them (90, "30s", "15m", "2h", "5d", "1h30m"), and points in time as text."""
+
 from __future__ import annotations
 
 import re
@@ -31,8 +32,11 @@ def parse_duration(value: Union[int, float, str]) -> float:
         text = value.strip().lower()
         if not _WHOLE.fullmatch(text):
             raise ValueError("%r is not a duration (write seconds, or 30s, 15m, 2h, 5d)" % value)
-        seconds = float(text) if text[-1].isdigit() else sum(
-            float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+        seconds = (
+            float(text)
+            if text[-1].isdigit()
+            else sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+        )
     else:
         seconds = float(value)
     if not 0 <= seconds <= _LONGEST:

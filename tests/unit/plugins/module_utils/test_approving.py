@@ -7,18 +7,32 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approving import Grounds, plan_approvals
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import EventDocument, ScheduledEvent
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import OwnNameUnknown
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approving import (
+    Grounds,
+    plan_approvals,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EventDocument,
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+    OwnNameUnknown,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import Receipts
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import Selection
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
+    Receipts,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
+    Selection,
+)
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
 def event(event_id, **values):
-    usual = ScheduledEvent(event_id, "Reboot", "Scheduled", ("vm1",), "VirtualMachine", NOW + timedelta(minutes=9), "", "User", None)
+    usual = ScheduledEvent(
+        event_id, "Reboot", "Scheduled", ("vm1",), "VirtualMachine", NOW + timedelta(minutes=9), "", "User", None
+    )
     return usual._replace(**values)
 
 
@@ -31,7 +45,10 @@ def plan(tmp_path):
             receipts.write(event_id, "2026-11-21T11:59:00Z")
         grounds = {name: words.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in words}
         found = plan_approvals(
-            EventDocument(1, events, server_time=NOW), Grounds(Selection.of(**words), own_name, **grounds), receipts, "2020-07-01"
+            EventDocument(1, events, server_time=NOW),
+            Grounds(Selection.of(**words), own_name, **grounds),
+            receipts,
+            "2020-07-01",
         )
         return [(item.event_id, item.outcome) for item in found]
 
@@ -43,7 +60,11 @@ def test_selected_events_are_to_be_approved(plan):
 
 
 def test_an_id_that_is_not_listed_does_not_block_the_others(plan):
-    assert plan(event("A"), event("B"), event_ids=["x", "b", "a"]) == [("x", "not_found"), ("A", "approve"), ("B", "approve")]
+    assert plan(event("A"), event("B"), event_ids=["x", "b", "a"]) == [
+        ("x", "not_found"),
+        ("A", "approve"),
+        ("B", "approve"),
+    ]
 
 
 def test_a_started_event_is_left_alone(plan):
@@ -59,7 +80,9 @@ def test_an_event_of_unknown_type_needs_its_id_or_type(plan):
     assert plan(strange, sources=["User"]) == [("A", "not_due")]
     assert plan(strange, types=["Hibernate"]) == [("A", "approve")]
     assert plan(strange, event_ids=["A"]) == [("A", "approve")]
-    assert plan(strange, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "do": "approve"}])) == [("A", "not_due")]
+    assert plan(strange, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "do": "approve"}])) == [
+        ("A", "not_due")
+    ]
 
 
 def test_releasing_others_needs_an_explicit_word(plan):

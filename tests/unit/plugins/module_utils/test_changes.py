@@ -6,14 +6,22 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import carried_over, changes
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import EventDocument, ScheduledEvent
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
+    carried_over,
+    changes,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EventDocument,
+    ScheduledEvent,
+)
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
 def event(event_id="A", **values):
-    usual = ScheduledEvent(event_id, "Reboot", "Scheduled", ("vm1", "vm2"), "VirtualMachine", NOON, "", "Platform", None)
+    usual = ScheduledEvent(
+        event_id, "Reboot", "Scheduled", ("vm1", "vm2"), "VirtualMachine", NOON, "", "Platform", None
+    )
     return usual._replace(**values)
 
 

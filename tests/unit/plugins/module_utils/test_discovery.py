@@ -7,7 +7,10 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.discovery import discover_endpoint, lease_addresses
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.discovery import (
+    discover_endpoint,
+    lease_addresses,
+)
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 USUAL = "http://169.254.169.254"
@@ -44,7 +47,9 @@ def test_the_newest_lease_of_a_file_comes_first(tmp_path):
     assert found(tmp_path, DHCLIENT.replace("2026/11/20", "2026/11/23")) == ["168.63.129.16", "168.63.129.15"]
 
 
-@pytest.mark.parametrize("expiry, alive", [("never", True), ("epoch 1795348800", True), ("epoch 1", False), ("4 2026/99/99 08:00:00", False)])
+@pytest.mark.parametrize(
+    "expiry, alive", [("never", True), ("epoch 1795348800", True), ("epoch 1", False), ("4 2026/99/99 08:00:00", False)]
+)
 def test_ways_in_which_dhclient_writes_the_end_of_a_lease(tmp_path, expiry, alive):
     text = "lease {\n  option unknown-245 a8:3f:81:10;\n  expire %s;\n}\n" % expiry
     assert found(tmp_path, text) == (["168.63.129.16"] if alive else [])
@@ -55,7 +60,18 @@ def test_networkd_writes_keys(tmp_path, value):
     assert found(tmp_path, "ADDRESS=10.0.0.4\nOPTION_245=%s\nLIFETIME=4294967295\n" % value) == ["168.63.129.16"]
 
 
-@pytest.mark.parametrize("text", ["", "OPTION_245=\n", "OPTION_245=a83f81\n", "OPTION_245=zz:zz:zz:zz\n", "OPTION_245=999.1.1.1\n", "lease {", "\x00\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "OPTION_245=\n",
+        "OPTION_245=a83f81\n",
+        "OPTION_245=zz:zz:zz:zz\n",
+        "OPTION_245=999.1.1.1\n",
+        "lease {",
+        "\x00\xff",
+    ],
+)
 def test_a_file_without_a_usable_option_names_nothing(tmp_path, text):
     assert found(tmp_path, text) == []
 

@@ -8,8 +8,12 @@ import json
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import parse_document
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsUnreadable
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    parse_document,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+    ImdsUnreadable,
+)
 
 
 def event(**changes):
@@ -121,13 +125,25 @@ def test_members_that_old_versions_do_not_have_are_none_without_warning(missing,
 
 def test_unknown_words_are_kept_and_reported():
     found, warnings = only(EventType="Hibernate", EventStatus="Paused", EventSource="Robot", ResourceType="Disk")
-    assert (found.event_type, found.status, found.source, found.resource_type) == ("Hibernate", "Paused", "Robot", "Disk")
+    assert (found.event_type, found.status, found.source, found.resource_type) == (
+        "Hibernate",
+        "Paused",
+        "Robot",
+        "Disk",
+    )
     assert len(warnings) == 4 and all("unknown" in text for text in warnings)
 
 
 def test_letter_case_of_known_words_does_not_matter():
-    found, warnings = only(EventType="FREEZE", EventStatus="started", EventSource="user", ResourceType="virtualmachine", NotBefore="")
-    assert (found.event_type, found.status, found.source, found.resource_type) == ("Freeze", "Started", "User", "VirtualMachine")
+    found, warnings = only(
+        EventType="FREEZE", EventStatus="started", EventSource="user", ResourceType="virtualmachine", NotBefore=""
+    )
+    assert (found.event_type, found.status, found.source, found.resource_type) == (
+        "Freeze",
+        "Started",
+        "User",
+        "VirtualMachine",
+    )
     assert warnings == ()
 
 
@@ -138,7 +154,9 @@ def test_foreign_members_and_any_order_are_tolerated():
     assert parsed.warnings == ()
 
 
-@pytest.mark.parametrize("bad", [None, 5, "text", [], {}, event(EventId=...), event(EventId=""), event(EventId=5), event(EventId=" ")])
+@pytest.mark.parametrize(
+    "bad", [None, 5, "text", [], {}, event(EventId=...), event(EventId=""), event(EventId=5), event(EventId=" ")]
+)
 def test_an_entry_that_cannot_be_told_is_left_out_and_makes_the_document_incomplete(bad):
     parsed = parse_document(document(event(EventId="A"), bad, event(EventId="B")))
     assert [found.event_id for found in parsed.events] == ["A", "B"]
@@ -191,7 +209,9 @@ def test_numbers_that_json_does_not_have_are_unknown(number):
     assert parsed.events[0].duration is None and parsed.warnings
 
 
-@pytest.mark.parametrize("value, number, odd", [("12", 12, True), (None, None, True), ("x", None, True), (True, None, True), (0, 0, False)])
+@pytest.mark.parametrize(
+    "value, number, odd", [("12", 12, True), (None, None, True), ("x", None, True), (True, None, True), (0, 0, False)]
+)
 def test_incarnation_is_a_number_or_none(value, number, odd):
     parsed = parse_document(document(DocumentIncarnation=value))
     assert parsed.incarnation == number
@@ -248,7 +268,12 @@ def test_entries_of_one_id_that_contradict_each_other_match_no_rule_that_approve
         )
     )
     (found,) = parsed.events
-    assert (found.event_type, found.status, found.source, found.duration) == ("Freeze/Redeploy", "Scheduled/Paused", "User/Platform", None)
+    assert (found.event_type, found.status, found.source, found.duration) == (
+        "Freeze/Redeploy",
+        "Scheduled/Paused",
+        "User/Platform",
+        None,
+    )
 
 
 def test_half_characters_are_escaped_where_they_are_shown_and_kept_where_they_are_sent():
@@ -299,4 +324,6 @@ def test_an_event_whose_vms_can_be_read_is_not_doubtful(resources):
 
 
 def test_an_event_listed_twice_is_doubtful_once_if_either_entry_is():
-    assert parse_document(document(event(EventId="A"), event(EventId="a", Resources=None), event(EventId="A", Resources=7))).doubtful == ("a",)
+    assert parse_document(
+        document(event(EventId="A"), event(EventId="a", Resources=None), event(EventId="A", Resources=7))
+    ).doubtful == ("a",)

@@ -5,8 +5,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import ScheduledEvent
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import OwnNameUnknown
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+    OwnNameUnknown,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     concerns,
     concerns_only,
@@ -25,7 +29,10 @@ def test_own_name_is_compute_name_and_not_the_computer_name():
     assert own_name(instance) == "web_13"
 
 
-@pytest.mark.parametrize("instance", [{}, {"compute": None}, {"compute": {}}, {"compute": {"name": ""}}, {"compute": {"name": 3}}, {"compute": []}])
+@pytest.mark.parametrize(
+    "instance",
+    [{}, {"compute": None}, {"compute": {}}, {"compute": {"name": ""}}, {"compute": {"name": 3}}, {"compute": []}],
+)
 def test_a_missing_name_is_none(instance):
     assert own_name(instance) is None
 

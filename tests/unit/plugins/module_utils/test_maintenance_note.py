@@ -12,7 +12,11 @@ import signal
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import NoteFile, NoteHeld, run_of
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
+    NoteFile,
+    NoteHeld,
+    run_of,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 MINE, OTHER = {"id": "here-1"}, {"id": "there-2"}
@@ -107,7 +111,14 @@ def test_nothing_is_written_without_write(folder):
     assert not os.path.exists(folder)
 
 
-DAMAGED = ["", "{", "[]", '{"run": {}}', '{"run": {"id": ""}, "earlier_runs": [], "written": "", "updated": "", "held": true, "events": []}', "\xff"]
+DAMAGED = [
+    "",
+    "{",
+    "[]",
+    '{"run": {}}',
+    '{"run": {"id": ""}, "earlier_runs": [], "written": "", "updated": "", "held": true, "events": []}',
+    "\xff",
+]
 
 
 @pytest.mark.parametrize("content", DAMAGED)

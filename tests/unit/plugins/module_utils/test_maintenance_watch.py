@@ -17,8 +17,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     is_due,
     processes_of,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import parse_document
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import Selection
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    parse_document,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
+    Selection,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
@@ -74,7 +78,9 @@ def test_a_due_event_that_comes_is_held_and_added_to_the_note():
     assert seen["b"]["started"] and seen["b"]["over"] and not seen["A"]["started"] and seen["A"]["over"]
 
 
-@pytest.mark.parametrize("other", [event("B", minutes=31), event("B", resources=["vm2"]), event("B", event_type="Terminate")])
+@pytest.mark.parametrize(
+    "other", [event("B", minutes=31), event("B", resources=["vm2"]), event("B", event_type="Terminate")]
+)
 def test_other_events_keep_nothing_back(other):
     held = Held(types=["Reboot"])
     assert [held.ended(other), held.ended(other)] == [False, True] and held.added == []
@@ -109,7 +115,9 @@ def test_an_obstacle_names_the_events():
     assert held.watch.confirms() and "confirmed" in held.watch.obstacle()
 
 
-@pytest.mark.parametrize("made, due", [(event("A", minutes=30), True), (event("A", minutes=31), False), (event("A", "Started"), True)])
+@pytest.mark.parametrize(
+    "made, due", [(event("A", minutes=30), True), (event("A", minutes=31), False), (event("A", "Started"), True)]
+)
 def test_an_event_is_due_by_the_clock_of_the_server(made, due):
     shown = document(made)
     assert is_due(shown.events[0], shown, 1800) is due
@@ -123,7 +131,12 @@ def test_processes_of_a_run_are_found_by_their_environment():
         process.stdout.readline()
         found = processes_of(["run-1", "run-4711"], "prepare")
         assert len(found) == 1 and found[0].startswith("%d (" % process.pid)
-        assert processes_of(["run-471"], "prepare") == processes_of([], "prepare") == processes_of(["run-4711"], "recover") == []
+        assert (
+            processes_of(["run-471"], "prepare")
+            == processes_of([], "prepare")
+            == processes_of(["run-4711"], "recover")
+            == []
+        )
         process.stdin.close()
     assert processes_of(["run-4711"], "prepare") == []
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.named_tuple import NamedTuple
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.named_tuple import (
+    NamedTuple,
+)
 
 
 class Point(NamedTuple):
@@ -34,7 +36,12 @@ def test_fields_and_defaults_are_those_of_the_annotations() -> None:
 
 def test_methods_docstring_and_names_are_those_of_the_class() -> None:
     assert Point(1).sum == 3.0 and Point.diagonal(4) == (4, 4)
-    assert (Point.__doc__, Point.__name__, Point.__qualname__, Point.__module__) == ("A point.", "Point", "Point", __name__)
+    assert (Point.__doc__, Point.__name__, Point.__qualname__, Point.__module__) == (
+        "A point.",
+        "Point",
+        "Point",
+        __name__,
+    )
     assert Point(1)._replace(x=5)._asdict() == {"x": 5, "y": 2.0}
 
 

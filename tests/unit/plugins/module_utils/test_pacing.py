@@ -57,7 +57,10 @@ def test_while_all_is_well_the_interval_counts(pacer):
     assert pacer.delay() == 1.0 and not pacer.is_outage()
 
 
-PASSING = [refused(status) for status in (404, 408, 429, 500, 502, 503, 504)] + [ImdsUnreachable("x"), ImdsUnreadable("x")]
+PASSING = [refused(status) for status in (404, 408, 429, 500, 502, 503, 504)] + [
+    ImdsUnreachable("x"),
+    ImdsUnreadable("x"),
+]
 
 
 @pytest.mark.parametrize("error", PASSING)

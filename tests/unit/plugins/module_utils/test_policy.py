@@ -7,10 +7,20 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import ScheduledEvent
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import OwnNameUnknown
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy, PolicyError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import Situation, parse_seconds
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+    OwnNameUnknown,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
+    Policy,
+    PolicyError,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (
+    Situation,
+    parse_seconds,
+)
 
 # a Saturday
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
@@ -18,7 +28,15 @@ NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 def event(**values):
     usual = ScheduledEvent(
-        "A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOON + timedelta(minutes=15), "Host", "Platform", timedelta(seconds=9)
+        "A",
+        "Freeze",
+        "Scheduled",
+        ("vm1",),
+        "VirtualMachine",
+        NOON + timedelta(minutes=15),
+        "Host",
+        "Platform",
+        timedelta(seconds=9),
     )
     return usual._replace(**values)
 
@@ -85,7 +103,9 @@ def test_an_unknown_word_never_matches_a_rule_that_approves(values, strange):
 
 
 def test_an_unknown_word_still_reaches_a_rule_that_does_not_approve():
-    policy = Policy.from_rules([{"name": "all", "when": {}, "do": "approve"}, {"name": "rest", "when": {}, "do": ["notify", "prepare"]}])
+    policy = Policy.from_rules(
+        [{"name": "all", "when": {}, "do": "approve"}, {"name": "rest", "when": {}, "do": ["notify", "prepare"]}]
+    )
     decision = policy.decide(event(event_type="Hibernate"), situation())
     assert (decision.rule, decision.actions, decision.due) == ("rest", ("notify", "prepare"), False)
 
@@ -109,7 +129,9 @@ def test_where_no_rule_matches_nothing_is_approved():
 
 
 def test_the_first_rule_that_matches_decides():
-    policy = Policy.from_rules([{"name": "1", "when": {"type": "Freeze"}, "do": "hold"}, {"name": "2", "when": {}, "do": "approve"}])
+    policy = Policy.from_rules(
+        [{"name": "1", "when": {"type": "Freeze"}, "do": "hold"}, {"name": "2", "when": {}, "do": "approve"}]
+    )
     assert policy.decide(event(), situation()).rule == "1"
     assert policy.decide(event(event_type="Reboot"), situation()).rule == "2"
 
@@ -307,7 +329,10 @@ def test_a_policy_may_name_a_preset_or_hold_rules():
     assert Policy.from_mapping({"name": "mine", "rules": [{"when": None, "do": "log"}]}).name == "mine"
 
 
-@pytest.mark.parametrize("value, seconds", [(5, 5), (0.5, 0.5), ("5", 5), ("1.5s", 1.5), ("15m", 900), ("2h", 7200), ("5d", 432000), (" 3 m ", 180)])
+@pytest.mark.parametrize(
+    "value, seconds",
+    [(5, 5), (0.5, 0.5), ("5", 5), ("1.5s", 1.5), ("15m", 900), ("2h", 7200), ("5d", 432000), (" 3 m ", 180)],
+)
 def test_amounts_of_time(value, seconds):
     assert parse_seconds(value) == seconds
 

@@ -7,13 +7,24 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import ScheduledEvent
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import PolicyError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import load_policy, parse_policy
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import Situation
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
+    PolicyError,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
+    load_policy,
+    parse_policy,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (
+    Situation,
+)
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
-FREEZE = ScheduledEvent("A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOW, "", "Platform", timedelta(seconds=5))
+FREEZE = ScheduledEvent(
+    "A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOW, "", "Platform", timedelta(seconds=5)
+)
 
 # the sample of Microsoft's documentation as a policy
 SAMPLE = """
@@ -42,8 +53,14 @@ def test_a_file_is_read(tmp_path):
     [
         ("", "p.yml:1: the policy is empty"),
         ("# nothing\n", "p.yml:1: the policy is empty"),
-        ("rules:\n- when:\n    tipe: Freeze\n  do: log\n", r"p.yml:3: rules\[0\].when.tipe: unknown key 'tipe'; did you mean type\?"),
-        ("rules:\n- when:\n    type:\n    - Freeze\n    - Rebot\n  do: log\n", r"p.yml:3: rules\[0\].when.type: .*did you mean Reboot\?"),
+        (
+            "rules:\n- when:\n    tipe: Freeze\n  do: log\n",
+            r"p.yml:3: rules\[0\].when.tipe: unknown key 'tipe'; did you mean type\?",
+        ),
+        (
+            "rules:\n- when:\n    type:\n    - Freeze\n    - Rebot\n  do: log\n",
+            r"p.yml:3: rules\[0\].when.type: .*did you mean Reboot\?",
+        ),
         ("rules:\n- when: {}\n  do:\n  - log\n  - aprove\n", r"p.yml:5: rules\[0\].do\[1\]: .*did you mean approve\?"),
         ("rules:\n- when: {}\n  when: {}\n  do: log\n", "p.yml:3: the key 'when' stands twice"),
         ("rules: [\n", "p.yml:2: not YAML"),
@@ -54,7 +71,10 @@ def test_a_file_is_read(tmp_path):
         ("text: \x00", "p.yml"),
         ("rules: &a [*a]", "p.yml: nested too deeply"),
         ("rules: " + "[" * 3000 + "]" * 3000, "p.yml: nested too deeply"),
-        ("rules:\n- when: {api_version_min: 2020-13-45}\n  do: log\n", "p.yml:2: '2020-13-45' is not what it looks like"),
+        (
+            "rules:\n- when: {api_version_min: 2020-13-45}\n  do: log\n",
+            "p.yml:2: '2020-13-45' is not what it looks like",
+        ),
         ("rules:\n- when: {resource_count: !!int foo}\n  do: log\n", "p.yml:2: 'foo' is not what it looks like"),
     ],
 )

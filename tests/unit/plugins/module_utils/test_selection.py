@@ -5,9 +5,16 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import EventDocument, ScheduledEvent
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import OwnNameUnknown
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import Selection
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EventDocument,
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+    OwnNameUnknown,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
+    Selection,
+)
 
 
 def event(event_id, event_type="Freeze", status="Scheduled", resources=("vm1",), source="Platform"):
@@ -60,7 +67,10 @@ def test_another_own_name_selects_other_events():
     assert picked(own_name="vm3") == ""
 
 
-@pytest.mark.parametrize("affects, needed", [(None, True), ("self", True), (["SELF"], True), ("any", False), (["vm2"], False), (["vm2", "self"], True)])
+@pytest.mark.parametrize(
+    "affects, needed",
+    [(None, True), ("self", True), (["SELF"], True), ("any", False), (["vm2"], False), (["vm2", "self"], True)],
+)
 def test_whether_the_own_name_is_needed(affects, needed):
     assert Selection.of(affects=affects).needs_own_name is needed
 

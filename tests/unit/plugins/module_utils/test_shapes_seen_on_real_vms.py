@@ -7,8 +7,13 @@ from __future__ import annotations
 import json
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import changes
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import parse_document
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import concerns, own_name
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    parse_document,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
+    concerns,
+    own_name,
+)
 
 SHARED = {"ResourceType": "VirtualMachine", "EventSource": "Platform"}
 
@@ -91,7 +96,10 @@ SCALE_SET_VM = {
     },
     "network": {"interface": []},
 }
-STANDALONE_VM = {"compute": {"name": "build-vm7", "vmScaleSetName": "", "zone": "", "tags": ""}, "network": {"interface": []}}
+STANDALONE_VM = {
+    "compute": {"name": "build-vm7", "vmScaleSetName": "", "zone": "", "tags": ""},
+    "network": {"interface": []},
+}
 
 
 def read(document):

@@ -9,7 +9,10 @@ import time
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import as_utc_text, parse_time
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
+    as_utc_text,
+    parse_time,
+)
 
 MOMENT = datetime(2016, 9, 19, 18, 29, 47, tzinfo=timezone.utc)
 

@@ -9,7 +9,11 @@ import os
 import time
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import has_ended, is_orphan, this_run
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import (
+    has_ended,
+    is_orphan,
+    this_run,
+)
 
 FORK = multiprocessing.get_context("fork")
 
@@ -74,7 +78,9 @@ def test_process_that_has_the_same_number_is_another_run():
     assert has_ended(dict(this_run(), start="another time"))
 
 
-@pytest.mark.parametrize("change", [{"host": "elsewhere"}, {"pid_namespace": "pid:[1]"}, {"pid": None}, {"pid": "4711"}, {"start": ""}])
+@pytest.mark.parametrize(
+    "change", [{"host": "elsewhere"}, {"pid_namespace": "pid:[1]"}, {"pid": None}, {"pid": "4711"}, {"start": ""}]
+)
 def test_of_a_run_elsewhere_nothing_is_known(change):
     assert not has_ended(dict(run_that_has_ended(), **change))
 

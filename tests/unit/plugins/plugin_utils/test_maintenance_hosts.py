@@ -7,7 +7,10 @@ from __future__ import annotations
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_approvals import decide_approvals
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_report import compose_report, table_of
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_report import (
+    compose_report,
+    table_of,
+)
 
 EVENT = {
     "event_id": "Ab-1",
@@ -36,7 +39,10 @@ def prepared(vm, *events, **changes):
 
 def recovered(vm, *events, **changes):
     """The variables of a host that has come through its maintenance."""
-    over = [dict(event, status="Started", not_before=None, listed=False, started=AT, over=AT) for event in events or (EVENT,)]
+    over = [
+        dict(event, status="Started", not_before=None, listed=False, started=AT, over=AT)
+        for event in events or (EVENT,)
+    ]
     return prepared(vm, *events, **{"wait": {"outcome": "over", "events": over}, "recovered": {"at": AT}, **changes})
 
 
@@ -70,7 +76,9 @@ NOT_READY = {
     "the host was lost during the preparation": {"prepared": {}},
     "it has no preparation": {"prepared": {}, "check": {"prepare": {"tasks": "", "role": ""}}},
     "no luck": {"note": FAILED, "prepared": {}},
-    "the host does not list this event": {"info": {"available": True, "resource_name": "vm2", "events": [], "note": None}},
+    "the host does not list this event": {
+        "info": {"available": True, "resource_name": "vm2", "events": [], "note": None}
+    },
 }
 
 
@@ -80,7 +88,9 @@ def test_event_is_not_approved_if_a_vm_is_not_ready(reason):
     assert not decision["approve"] and decision["why_not"].startswith("vm2: ") and reason in decision["why_not"]
 
 
-@pytest.mark.parametrize("other", [{}, {"maintenance__info": FAILED}, {"maintenance__info": {"available": False, "reason": "no IMDS"}}])
+@pytest.mark.parametrize(
+    "other", [{}, {"maintenance__info": FAILED}, {"maintenance__info": {"available": False, "reason": "no IMDS"}}]
+)
 def test_event_is_not_approved_if_a_vm_is_no_host_that_could_be_read(other):
     (decision,) = decisions(a=prepared("vm1"), b=other)
     assert not decision["approve"] and decision["why_not"].startswith("vm2: no host of this play")
@@ -96,7 +106,16 @@ def test_event_that_has_started_needs_no_decision():
 
 
 def test_event_of_an_earlier_note_that_is_not_listed_needs_no_decision():
-    assert decisions(a=prepared("vm1", note={"note": {"events": [dict(EVENT, event_id="old")]}}, info={"resource_name": "vm1", "events": []})) == []
+    assert (
+        decisions(
+            a=prepared(
+                "vm1",
+                note={"note": {"events": [dict(EVENT, event_id="old")]}},
+                info={"resource_name": "vm1", "events": []},
+            )
+        )
+        == []
+    )
 
 
 def test_host_that_came_through_has_no_problem_and_all_times():
@@ -137,7 +156,10 @@ def test_host_that_could_not_be_asked_has_a_row_without_an_event():
 
 
 def test_host_without_events_has_no_row():
-    nothing = {"maintenance__info": {"available": True, "events": [dict(EVENT, due=False)], "note": None}, "maintenance__note": {"skipped": True}}
+    nothing = {
+        "maintenance__info": {"available": True, "events": [dict(EVENT, due=False)], "note": None},
+        "maintenance__note": {"skipped": True},
+    }
     assert report(a=nothing) == {} and problem(a=nothing) == ""
     assert table_of([]) == ["no host has an event to prepare for"]
 

@@ -8,7 +8,10 @@ import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._misspelt import is_one_mistake_away, misspelt
 
 
-@pytest.mark.parametrize("given", ["prepar", "repare", "preppare", "xprepare", "preparex", "prapare", "prepaer", "rpepare", "prepraer"[:6] + "e"])
+@pytest.mark.parametrize(
+    "given",
+    ["prepar", "repare", "preppare", "xprepare", "preparex", "prapare", "prepaer", "rpepare", "prepraer"[:6] + "e"],
+)
 def test_one_mistake_is_noticed(given):
     assert is_one_mistake_away(given, "prepare")
 

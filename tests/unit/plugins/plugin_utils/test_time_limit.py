@@ -9,7 +9,11 @@ import signal
 import subprocess
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import TimeLimitExceeded, kill_children, time_limit
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
+    TimeLimitExceeded,
+    kill_children,
+    time_limit,
+)
 
 
 def test_call_that_hangs_is_interrupted():
@@ -33,7 +37,9 @@ def test_limit_is_gone_afterwards():
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0) and signal.getsignal(signal.SIGALRM) == before
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/task/%d/children" % os.getpid()), reason="only Linux lists the children of a process")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/task/%d/children" % os.getpid()), reason="only Linux lists the children of a process"
+)
 def test_children_are_killed():
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
         kill_children()

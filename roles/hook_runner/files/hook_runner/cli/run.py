@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Optional, Union
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.yaml_lines import Reader, locate
-
 from hook_runner.cli.output import GOOD
 from hook_runner.config.settings import DEFAULT_PATH, ConfigError, Settings, load_settings
 
@@ -34,10 +33,10 @@ def settings_of(path: str, owners: Optional[frozenset[int]] = None, read: Reader
 
 def run_service(options: Union[RunOptions, argparse.Namespace]) -> int:
     from hook_runner.config.yaml_subprocess import locate_apart
-    from hook_runner.reporting.in_force import InForce
     from hook_runner.log import Log
-    from hook_runner.service.daemon import Service
     from hook_runner.permissions import trusted_owners
+    from hook_runner.reporting.in_force import InForce
+    from hook_runner.service.daemon import Service
 
     owners = trusted_owners()
     in_force = InForce(options.config, lambda read: settings_of(options.config, owners, read), locate_apart)

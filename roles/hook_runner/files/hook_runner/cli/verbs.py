@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.predicates import parse_seconds
-
 from hook_runner import __version__
 from hook_runner.cli.output import GOOD, NO_SUCH_EVENT, NOT_RUNNING, WRONG, complain, fail, show
 from hook_runner.cli.run import run_service, settings_of
@@ -25,14 +24,18 @@ if TYPE_CHECKING:
 
 def parser() -> argparse.ArgumentParser:
     """All verbs and options."""
-    made = argparse.ArgumentParser(prog="azure-scheduled-events", description="Prepare this VM for Azure Scheduled Events, and recover from them.")
+    made = argparse.ArgumentParser(
+        prog="azure-scheduled-events", description="Prepare this VM for Azure Scheduled Events, and recover from them."
+    )
     made.add_argument("--version", action="version", version="%%(prog)s %s" % __version__)
     verbs = made.add_subparsers(metavar="VERB", required=True)
 
     def verb(name: str, function: Any, about: str, prints_data: bool = True) -> argparse.ArgumentParser:
         added = verbs.add_parser(name, help=about, description=about)
         added.set_defaults(verb=function)
-        added.add_argument("--config", default=DEFAULT_PATH, metavar="FILE", help="configuration (default: %(default)s)")
+        added.add_argument(
+            "--config", default=DEFAULT_PATH, metavar="FILE", help="configuration (default: %(default)s)"
+        )
         if prints_data:
             added.add_argument("--json", action="store_true", help="print JSON")
         return added
@@ -42,34 +45,62 @@ def parser() -> argparse.ArgumentParser:
 
     verb("status", show_status, "what is known now, and what is being done about it")
 
-    history = verb("history", show_history, "a line for each event so far, newest last; with an event, all that happened to it")
-    history.add_argument("event_id", nargs="?", type=some_id, metavar="EVENT", help="only this event: its id, or the beginning of it")
+    history = verb(
+        "history", show_history, "a line for each event so far, newest last; with an event, all that happened to it"
+    )
+    history.add_argument(
+        "event_id", nargs="?", type=some_id, metavar="EVENT", help="only this event: its id, or the beginning of it"
+    )
     amount = history.add_mutually_exclusive_group()
-    amount.add_argument("--limit", type=positive, default=20, metavar="N", help="how many events at most (default: %(default)s)")
+    amount.add_argument(
+        "--limit", type=positive, default=20, metavar="N", help="how many events at most (default: %(default)s)"
+    )
     amount.add_argument("--all", action="store_true", help="all events that the journal has")
 
     approve = verb("approve", approve_event, "approve an event by hand, as soon as this VM is prepared for it")
     approve.add_argument("event_id", type=some_id, metavar="EVENT", help="which event: its id, or the beginning of it")
     approve.add_argument("--force", action="store_true", help="now, even if the preparation failed or goes on")
-    approve.add_argument("--release-others", action="store_true", help="even if the event hits other VMs too, which the approval releases as well")
+    approve.add_argument(
+        "--release-others",
+        action="store_true",
+        help="even if the event hits other VMs too, which the approval releases as well",
+    )
 
     recover = verb("recover", recover_event, "try again now to recover from an event that is over, or give it up")
     recover.add_argument("event_id", help="which event")
-    recover.add_argument("--give-up", action="store_true", help="run its recover hooks no more; what was prepared may still hold")
-    pause = verb("pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on")
+    recover.add_argument(
+        "--give-up", action="store_true", help="run its recover hooks no more; what was prepared may still hold"
+    )
+    pause = verb(
+        "pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on"
+    )
     times = "end by itself: 30m, 2h, 18:00 or 2026-11-21T18:00:00Z (UTC)"
     pause.add_argument("--until", type=until, default={}, metavar="TIME", help=times)
     pause.add_argument("--reason", default="", metavar="TEXT", help="why, for those who look at the status")
     verb("resume", resume_service, "end a pause")
-    attempt = verb("try", try_hook, "really run one hook by hand, with a made-up event of which neither the journal nor Azure learns")
+    attempt = verb(
+        "try",
+        try_hook,
+        "really run one hook by hand, with a made-up event of which neither the journal nor Azure learns",
+    )
     attempt.add_argument("hook", metavar="[STAGE/]NAME", help="which hook; of stage prepare where no stage is given")
-    attempt.add_argument("--type", default="Reboot", choices=EVENT_TYPES, help="type of the event (default: %(default)s)")
-    attempt.add_argument("--notice", type=duration, default=900.0, metavar="SECONDS", help="time until the event may start (default: 15m)")
+    attempt.add_argument(
+        "--type", default="Reboot", choices=EVENT_TYPES, help="type of the event (default: %(default)s)"
+    )
+    attempt.add_argument(
+        "--notice",
+        type=duration,
+        default=900.0,
+        metavar="SECONDS",
+        help="time until the event may start (default: 15m)",
+    )
 
     check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
     check.add_argument("--offline", action="store_true", help="do not ask IMDS")
     check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
-    check.add_argument("--imds-users", type=positive, default=0, metavar="SECONDS", help="watch so long which users but root ask IMDS")
+    check.add_argument(
+        "--imds-users", type=positive, default=0, metavar="SECONDS", help="watch so long which users but root ask IMDS"
+    )
     return made
 
 
@@ -117,9 +148,9 @@ def show_status(options: argparse.Namespace) -> int:
 
 def show_history(options: argparse.Namespace) -> int:
     from hook_runner import event_ids
-    from hook_runner.service import history_source
-    from hook_runner.reporting import history_table
     from hook_runner.journal.journal import JournalUnreadable
+    from hook_runner.reporting import history_table
+    from hook_runner.service import history_source
 
     settings = settings_of(options.config)
     limit = history_source.ALL if options.all else options.limit
@@ -136,7 +167,11 @@ def show_history(options: argparse.Namespace) -> int:
         return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=found.candidates)
     if options.event_id and not found.events:
         return fail(NO_SUCH_EVENT, "the journal has no event %s" % options.event_id, options.json, found=False)
-    show(found.events, "\n\n".join(found.texts) if options.event_id else history_table.as_text(found.events), options.json)
+    show(
+        found.events,
+        "\n\n".join(found.texts) if options.event_id else history_table.as_text(found.events),
+        options.json,
+    )
     return GOOD
 
 
@@ -157,7 +192,12 @@ def history_of(settings: Settings, event_id: Optional[str], limit: int) -> Histo
 
 
 def approve_event(options: argparse.Namespace) -> int:
-    question = {"ask": "approve", "event_id": options.event_id, "force": options.force, "release_others": options.release_others}
+    question = {
+        "ask": "approve",
+        "event_id": options.event_id,
+        "force": options.force,
+        "release_others": options.release_others,
+    }
     return ask_about_event(options, question, "it is the one that approves", "now")
 
 
@@ -208,8 +248,8 @@ def change_pause(options: argparse.Namespace, question: dict[str, Any]) -> int:
 
 
 def try_hook(options: argparse.Namespace) -> int:
-    from hook_runner.preflight import trial
     from hook_runner.permissions import trusted_owners
+    from hook_runner.preflight import trial
 
     owners = trusted_owners()
     settings = settings_of(options.config, owners)

@@ -16,10 +16,9 @@ from azure_scheduled_events.policy import Places, Policy, PolicyError
 from azure_scheduled_events.policy_file import load_policy
 from azure_scheduled_events.predicates import nearest
 from azure_scheduled_events.yaml_lines import Reader, YamlError, locate, read_text
-
 from hook_runner.config import values
-from hook_runner.records import PREPARE
 from hook_runner.permissions import untrusted
+from hook_runner.records import PREPARE
 
 # what a policy that approves nothing costs the users of a VM
 WAITING_RESTARTS = (
@@ -168,7 +167,9 @@ def load_settings(path: str, owners: Optional[frozenset[int]] = None, read: Read
     return _settings(located.data, places, os.path.dirname(os.path.abspath(path)), owners, read)
 
 
-def _settings(data: dict[str, Any], places: Places, folder: str, owners: Optional[frozenset[int]], reader: Reader) -> Settings:
+def _settings(
+    data: dict[str, Any], places: Places, folder: str, owners: Optional[frozenset[int]], reader: Reader
+) -> Settings:
     read = {key: _read(_READERS[key], value, (key,), places) for key, value in data.items() if key in _READERS}
     if "hooks" in data:
         read["hooks"] = _hooks(data["hooks"], ("hooks",), places)
@@ -213,8 +214,13 @@ def _hooks(data: Any, path: tuple[object, ...], places: Places) -> dict[str, dic
         name = _read(values.hook_key, key, here, places)
         _check_keys(settings, tuple(_HOOK_READERS), here, places)
         if "needs" in settings and "/" in name and not name.startswith(PREPARE + "/"):
-            raise ConfigError("%s: only hooks of stage prepare have a deadline that they could need time before" % places.of(here + ("needs",)))
-        found[name] = {each: _read(_HOOK_READERS[each], value, here + (each,), places) for each, value in settings.items()}
+            raise ConfigError(
+                "%s: only hooks of stage prepare have a deadline that they could need time before"
+                % places.of(here + ("needs",))
+            )
+        found[name] = {
+            each: _read(_HOOK_READERS[each], value, here + (each,), places) for each, value in settings.items()
+        }
     return found
 
 
@@ -234,7 +240,11 @@ def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], pla
 
 
 def _check_trust(path: str, kind: str, owners: Optional[frozenset[int]]) -> None:
-    reason = None if owners is None or not os.path.lexists(path) else untrusted(path, os.path.dirname(os.path.abspath(path)), owners)
+    reason = (
+        None
+        if owners is None or not os.path.lexists(path)
+        else untrusted(path, os.path.dirname(os.path.abspath(path)), owners)
+    )
     if reason is not None:
         raise ConfigError("%s %s is refused: %s" % (kind, path, reason))
 

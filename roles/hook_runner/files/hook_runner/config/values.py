@@ -11,10 +11,9 @@ import re
 from typing import Any, Callable
 
 from azure_scheduled_events.document import EVENT_TYPES
-from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.endpoint import AUTO, checked_endpoint
+from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.predicates import one_of, parse_seconds
-
 from hook_runner.records import STAGES
 
 Reader = Callable[[Any], Any]
@@ -91,7 +90,9 @@ def api_versions(value: Any) -> tuple[str, ...]:
     """One api-version, or several for fall-back in that order."""
     listed = value if isinstance(value, list) else [value]
     # without quotes YAML takes a version for a date
-    dates = (item for item in listed if isinstance(item, (str, datetime.date)) and not isinstance(item, datetime.datetime))
+    dates = (
+        item for item in listed if isinstance(item, (str, datetime.date)) and not isinstance(item, datetime.datetime)
+    )
     texts = tuple(map(str, dates))
     if not listed or len(texts) != len(listed) or not all(map(_API_VERSION.fullmatch, texts)):
         raise ValueError("expected an api-version such as 2020-07-01, or a list of some, not %r" % (value,))
@@ -142,5 +143,8 @@ def _mapping(value: Any) -> dict[Any, Any]:
 def _between(number: float, least: float, most: float, unit: str) -> float:
     if not least <= number <= most:
         # not %g: it writes a million as 1e+06
-        raise ValueError("expected %s to %s%s, not %s" % (*(("%.3f" % end).rstrip("0").rstrip(".") for end in (least, most)), unit, number))
+        raise ValueError(
+            "expected %s to %s%s, not %s"
+            % (*(("%.3f" % end).rstrip("0").rstrip(".") for end in (least, most)), unit, number)
+        )
     return number

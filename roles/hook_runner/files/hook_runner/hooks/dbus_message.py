@@ -33,7 +33,9 @@ class Reply(NamedTuple):
     text: str
 
 
-def call(serial: int, path: str, interface: str, member: str, signature: str, arguments: Sequence[Any], descriptors: int = 0) -> bytes:
+def call(
+    serial: int, path: str, interface: str, member: str, signature: str, arguments: Sequence[Any], descriptors: int = 0
+) -> bytes:
     """Return a method call.
 
     Args:
@@ -86,7 +88,9 @@ def reply(message: bytes) -> Optional[Reply]:
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ValueError("a message of D-Bus cannot be read: %s" % error) from None
     serial = found.get(_REPLY_SERIAL)
-    return Reply(serial if isinstance(serial, int) else 0, str(found.get(_ERROR_NAME, "error")) if kind == ERROR else "", text)
+    return Reply(
+        serial if isinstance(serial, int) else 0, str(found.get(_ERROR_NAME, "error")) if kind == ERROR else "", text
+    )
 
 
 def split(signature: str) -> list[str]:

@@ -11,14 +11,25 @@ from enum import Enum
 from typing import Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
-
 from hook_runner.config.settings import HookSettings, Settings
-from hook_runner.records import STAGES
-from hook_runner.permissions import shown, untrusted
 from hook_runner.config.values import HOOK_NAME
+from hook_runner.permissions import shown, untrusted
+from hook_runner.records import STAGES
 
 # what editors and package managers leave behind, and what is there for people
-_LEFTOVERS = ("~", ".bak", ".orig", ".swp", ".disabled", ".rpmnew", ".rpmsave", ".rpmorig", ".ucf-dist", ".ucf-new", ".ucf-old")
+_LEFTOVERS = (
+    "~",
+    ".bak",
+    ".orig",
+    ".swp",
+    ".disabled",
+    ".rpmnew",
+    ".rpmsave",
+    ".rpmorig",
+    ".ucf-dist",
+    ".ucf-new",
+    ".ucf-old",
+)
 _DPKG = (".dpkg-",)
 
 # stands for all hooks of a folder that is refused
@@ -73,7 +84,9 @@ def find_hooks(
     return {stage: tuple(_of_stage(directory, stage, settings, owners, skipped)) for stage in STAGES}, tuple(skipped)
 
 
-def _of_stage(directory: str, stage: str, settings: Settings, owners: frozenset[int], skipped: list[Skipped]) -> list[Hook]:
+def _of_stage(
+    directory: str, stage: str, settings: Settings, owners: frozenset[int], skipped: list[Skipped]
+) -> list[Hook]:
     folder = os.path.join(directory, stage)
     if not os.path.lexists(folder):
         return []

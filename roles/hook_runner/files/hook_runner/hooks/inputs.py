@@ -11,7 +11,6 @@ from typing import Optional
 
 from azure_scheduled_events.document import displayable
 from azure_scheduled_events.timestamps import as_utc_text
-
 from hook_runner.log import harmless
 from hook_runner.records import ACCEPTED, Record
 

@@ -52,7 +52,11 @@ def keeper_without_folder(folder: str) -> Optional[int]:
         try:
             with open("/proc/%s/cmdline" % name, "rb") as file:
                 words = file.read().split(b"\0")
-            if os.path.basename(words[3]) in KEEPERS and words[4] == os.fsencode(folder) and os.stat("/proc/" + name).st_uid == os.geteuid():
+            if (
+                os.path.basename(words[3]) in KEEPERS
+                and words[4] == os.fsencode(folder)
+                and os.stat("/proc/" + name).st_uid == os.geteuid()
+            ):
                 return int(name)
         except (OSError, IndexError):
             continue

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Optional, Sequence
 
 from azure_scheduled_events.named_tuple import NamedTuple
-
 from hook_runner.records import RECOVER, STAGES
 
 FILE = "about"
@@ -44,7 +43,13 @@ def read_identity(folder: str) -> Optional[RunIdentity]:
     try:
         with open(os.path.join(folder, FILE), encoding="ascii") as file:
             data = json.load(file)
-        found = RunIdentity(str(data["key"]), int(data["life"]), data["stage"], str(data["hook"]), datetime.fromisoformat(data["started_at"]))
+        found = RunIdentity(
+            str(data["key"]),
+            int(data["life"]),
+            data["stage"],
+            str(data["hook"]),
+            datetime.fromisoformat(data["started_at"]),
+        )
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return found if found.stage in STAGES and found.started_at.tzinfo is not None else None

@@ -21,10 +21,7 @@ from collections.abc import Mapping
 from typing import Callable, Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
-
-from hook_runner.hooks import run_identity
-
-from hook_runner.hooks import processes
+from hook_runner.hooks import processes, run_identity
 from hook_runner.hooks.run_identity import RunIdentity
 from hook_runner.hooks.spawning import HostEnds, spawn_keeper
 from hook_runner.records import Cause
@@ -157,7 +154,13 @@ class Runs:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         os.mkdir(folder, 0o700)
         try:
-            order = (os.fsencode(path), self._environment(variables), float(limit), float(self.kill_after), int(self.tail))
+            order = (
+                os.fsencode(path),
+                self._environment(variables),
+                float(limit),
+                float(self.kill_after),
+                int(self.tail),
+            )
             _write(os.path.join(folder, "order"), marshal.dumps(order, 4))  # as every Python since 3.4 reads it
             _write(os.path.join(folder, "input"), input)
             _write(os.path.join(folder, "result.new"), bytes(RESERVED))
@@ -176,7 +179,11 @@ class Runs:
     def adopt(self, step_id: int) -> bool:
         """Whether a run of an earlier daemon lives or has left its result, so that `poll` will tell of it."""
         folder = self._path(step_id)
-        found = processes.is_locked(folder) or os.path.exists(os.path.join(folder, "result")) or processes.keeper_of(folder) is not None
+        found = (
+            processes.is_locked(folder)
+            or os.path.exists(os.path.join(folder, "result"))
+            or processes.keeper_of(folder) is not None
+        )
         if found and step_id not in self._active:
             self._watch(step_id, _Run())
         return found
@@ -278,7 +285,9 @@ class Runs:
             time.sleep(0.01)
         self.forget(step_id)
 
-    def _launch(self, folder: str, step_id: int, path: str, event_id: str, limit: float, limits: Mapping[str, int]) -> None:
+    def _launch(
+        self, folder: str, step_id: int, path: str, event_id: str, limit: float, limits: Mapping[str, int]
+    ) -> None:
         """Start the keeper. Raises OSError."""
         if not self._in_units:
             self._children.add(spawn_keeper(folder, 2 if self._log is None else self._log))
@@ -369,7 +378,9 @@ class Runs:
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            return Result(None, "", 0.0, Cause.SUPERVISOR_LOST, "its keeper left a result that cannot be read: %s" % error)
+            return Result(
+                None, "", 0.0, Cause.SUPERVISOR_LOST, "its keeper left a result that cannot be read: %s" % error
+            )
         if lives and (run.end_by is None or self._clock() < run.end_by):
             return None
         if lives and not run.stray and self._is_written_soon(folder, run):
@@ -381,7 +392,11 @@ class Runs:
 
     def _is_written_soon(self, folder: str, run: _Run) -> bool:
         """Return True if the hook has ended, and its keeper may still find room for the result."""
-        return run.end_by is not None and self._clock() < run.end_by + WRITING_MAY_TAKE and processes.hook_has_ended(folder)
+        return (
+            run.end_by is not None
+            and self._clock() < run.end_by + WRITING_MAY_TAKE
+            and processes.hook_has_ended(folder)
+        )
 
     def _reap(self) -> None:
         for child in list(self._children):
@@ -396,7 +411,11 @@ def _as_result(data: object) -> Result:
     if not isinstance(data, dict):
         raise ValueError("it is no object")
     status, output, seconds, error = (data.get(name) for name in ("exit_status", "output", "seconds", "error"))
-    if not isinstance(status, (int, type(None))) or not isinstance(seconds, (int, float)) or (status is None and not error):
+    if (
+        not isinstance(status, (int, type(None)))
+        or not isinstance(seconds, (int, float))
+        or (status is None and not error)
+    ):
         raise ValueError("it lacks what a result has")
     cause = Cause(data["cause"]) if "cause" in data else _cause_of_0_1_0(str(error))
     return Result(status, str(output), float(seconds), cause, str(error))
@@ -406,7 +425,11 @@ def _cause_of_0_1_0(error: str) -> Cause:
     """The cause of a result that a supervisor of 0.1.0 left, which wrote none: a run may last through an upgrade."""
     if not error:
         return Cause.NONE
-    texts = {"it could not be started": Cause.NOT_STARTED, "its time limit": Cause.TIME_LIMIT, "the host's services": Cause.HOST_SHUTDOWN}
+    texts = {
+        "it could not be started": Cause.NOT_STARTED,
+        "its time limit": Cause.TIME_LIMIT,
+        "the host's services": Cause.HOST_SHUTDOWN,
+    }
     return next((cause for text, cause in texts.items() if error.startswith(text)), Cause.ENDED_EARLY)
 
 

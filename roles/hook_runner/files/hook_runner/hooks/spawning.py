@@ -61,7 +61,9 @@ def spawn_keeper(folder: str, log: int = 2) -> int:
         has_log = _is_open(log)
         given = [(os.POSIX_SPAWN_DUP2, log, 2)] if has_log else []
         given += [(os.POSIX_SPAWN_DUP2, lock, 3), (os.POSIX_SPAWN_DUP2, requests, 4)]
-        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in ((0, 1) if has_log else (0, 1, 2))]
+        nowhere = [
+            (os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in ((0, 1) if has_log else (0, 1, 2))
+        ]
         command = [sys.executable, "-I", "-S", KEEPER, folder]
         return os.posix_spawn(
             sys.executable, command, {"LANG": "C.UTF-8"}, file_actions=[*given, *nowhere], setsigmask=(signal.SIGTERM,)

@@ -122,7 +122,11 @@ def start(path: bytes, environment: dict[bytes, bytes], home: int) -> tuple[int,
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     try:
-        descriptors = [(os.POSIX_SPAWN_DUP2, given, 0), (os.POSIX_SPAWN_DUP2, writer, 1), (os.POSIX_SPAWN_DUP2, writer, 2)]
+        descriptors = [
+            (os.POSIX_SPAWN_DUP2, given, 0),
+            (os.POSIX_SPAWN_DUP2, writer, 1),
+            (os.POSIX_SPAWN_DUP2, writer, 2),
+        ]
         hook = os.posix_spawn(
             path, [path], environment, file_actions=descriptors, setpgroup=0, setsigmask=(), setsigdef=ORDINARY_SIGNALS
         )
@@ -150,7 +154,9 @@ def why(path: bytes, problem: Exception) -> str:
 class Watch:
     """Waits for the end of a hook, and ends it when it is told to or its time is up."""
 
-    def __init__(self, hook: int, output: Output, began: float, limit: float, kill_after: float, cgroup: str = "") -> None:
+    def __init__(
+        self, hook: int, output: Output, began: float, limit: float, kill_after: float, cgroup: str = ""
+    ) -> None:
         self.hook = hook
         self.cgroup = cgroup
         self.output = output
@@ -194,7 +200,9 @@ class Watch:
 
     def pause(self) -> float:
         """Seconds until something has to be done even if nothing happens."""
-        return min(3600.0, max(0.0, (self.term_at if self.kill_at is None else self.kill_at) - time.monotonic()) + 0.001)
+        return min(
+            3600.0, max(0.0, (self.term_at if self.kill_at is None else self.kill_at) - time.monotonic()) + 0.001
+        )
 
     def keep_time(self) -> None:
         now = time.monotonic()
@@ -380,7 +388,9 @@ def clean(text: str) -> str:
     return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
 
 
-def keep_result(folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str) -> None:
+def keep_result(
+    folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str
+) -> None:
     """Leave the result; where the file system does not take it, keep it and try again until it does."""
     import signal
 
@@ -396,7 +406,9 @@ def keep_result(folder: str, home: int, status: int | None, output: str, seconds
             pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def leave_result(folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str) -> None:
+def leave_result(
+    folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str
+) -> None:
     """Write the result into the run's folder, which is made anew where something removed it."""
     try:
         was_removed = not os.path.samestat(os.stat(folder), os.fstat(home))

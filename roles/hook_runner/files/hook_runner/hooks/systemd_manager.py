@@ -15,7 +15,6 @@ import time
 from typing import Any, Sequence
 
 from azure_scheduled_events.named_tuple import NamedTuple
-
 from hook_runner.hooks import dbus_message
 from hook_runner.hooks.spawning import SYSTEMD, HostEnds
 
@@ -61,9 +60,14 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
     """
     variants = [(each.name, (each.kind, each.value)) for each in properties]
     message = dbus_message.call(
-        1, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartTransientUnit",
-        "ssa(sv)a(sa(sv))", (name, "fail", variants, []), len(descriptors),
-    )  # fmt: skip
+        1,
+        "/org/freedesktop/systemd1",
+        "org.freedesktop.systemd1.Manager",
+        "StartTransientUnit",
+        "ssa(sv)a(sa(sv))",
+        (name, "fail", variants, []),
+        len(descriptors),
+    )
     for attempt in range(1, ATTEMPTS + 1):
         try:
             reply = _ask(message, descriptors)
@@ -76,7 +80,9 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
             continue
         if reply.error in ENDING:
             raise HostEnds("the host is going down")
-        if reply.error and not (reply.error == EXISTS and attempt > 1):  # a call before this one may have had its effect
+        if reply.error and not (
+            reply.error == EXISTS and attempt > 1
+        ):  # a call before this one may have had its effect
             raise Refused("systemd does not start the unit %s: %s" % (name, reply.text or reply.error))
         return
 
@@ -87,7 +93,9 @@ def _ask(message: bytes, descriptors: Sequence[int]) -> dbus_message.Reply:
         channel.settimeout(ANSWER_MAY_TAKE)
         channel.connect(SYSTEMD)
         _authenticate(channel)
-        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors).tobytes())] if descriptors else []
+        ancillary = (
+            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors).tobytes())] if descriptors else []
+        )
         sent = channel.sendmsg([message], ancillary)
         channel.sendall(message[sent:])
         until = time.monotonic() + ANSWER_MAY_TAKE

@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from typing import Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
-
-from hook_runner.hooks import systemd_manager
 from hook_runner.config.hook_limits import LIMITS
+from hook_runner.hooks import systemd_manager
 from hook_runner.hooks.processes import UNITS
 from hook_runner.hooks.spawning import KEEPER, opened
 from hook_runner.hooks.systemd_manager import Property
@@ -63,7 +62,9 @@ def start_unit(folder: str, wanted: Wanted) -> None:
     with opened(folder) as (lock, requests):
         descriptors = (lock, requests) if wanted.log is None else (lock, requests, wanted.log)
         try:
-            systemd_manager.start_transient(unit_name(wanted.stage, wanted.hook, wanted.step_id), properties(folder, wanted), descriptors)
+            systemd_manager.start_transient(
+                unit_name(wanted.stage, wanted.hook, wanted.step_id), properties(folder, wanted), descriptors
+            )
         except systemd_manager.NoAnswer:
             pass  # it may begin yet: the lock shows whether it does
 
@@ -74,14 +75,18 @@ def properties(folder: str, wanted: Wanted) -> list[Property]:
     command = [word.replace("$", "$$") for word in (sys.executable, "-I", "-S", KEEPER, folder, "unit")]
     stop = wanted.kill_after + KEEPER_MAY_TAKE
     found = [
-        Property("Description", "s", "Hook %s/%s for event %s" % (wanted.stage, wanted.hook, wanted.event_id[:_LONGEST_NAME])),
+        Property(
+            "Description", "s", "Hook %s/%s for event %s" % (wanted.stage, wanted.hook, wanted.event_id[:_LONGEST_NAME])
+        ),
         Property("Type", "s", "simple"),
         Property("ExecStart", "a(sasb)", [(sys.executable, command, False)]),
         Property("StandardInputFileDescriptor", "h", 0),
         Property("StandardOutputFileDescriptor", "h", 1),
         # where both lead to the journal, systemd makes standard error a copy of standard output, which is the pipe here
         Property("StandardOutput", "s", "null"),
-        Property("StandardError", "s", "journal") if wanted.log is None else Property("StandardErrorFileDescriptor", "h", 2),
+        Property("StandardError", "s", "journal")
+        if wanted.log is None
+        else Property("StandardErrorFileDescriptor", "h", 2),
         # for what the keeper itself says; it hands over the hook's lines with fields of their own: systemd 247 to 257 leave a file behind
         # in /run for each unit that has LogExtraFields
         Property("SyslogIdentifier", "s", IDENTIFIER),

@@ -13,10 +13,7 @@ import time
 from typing import Callable, Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
-
-from hook_runner.journal import rows
-
-from hook_runner.journal import schema
+from hook_runner.journal import rows, schema
 from hook_runner.journal.schema import Unusable, examine, is_corruption, migrate, version_of
 from hook_runner.permissions import make_folder, trusted_owners
 
@@ -40,7 +37,9 @@ _KEPT_NAME = re.compile(r"-\d{8}T\d{6}Z(-\d+)?$")
 Commit = Callable[[sqlite3.Connection], None]
 
 
-def open_for_writing(path: str, say: Callable[[str], None], commit: Commit, now: float, patience: float) -> sqlite3.Connection:
+def open_for_writing(
+    path: str, say: Callable[[str], None], commit: Commit, now: float, patience: float
+) -> sqlite3.Connection:
     """Open the journal, or begin a new one where there is none or none that can be used.
 
     Args:
@@ -63,7 +62,10 @@ def replace(path: str, reason: Unusable, say: Callable[[str], None], now: float)
     """Keep the file aside, and say why; nothing happens where there is none. Raises OSError."""
     if os.path.lexists(path):
         aside = keep_aside(path, reason.label, now)
-        say("the journal %s cannot be used: %s; it is kept as %s, and a new one begins with no more than this service still knows" % (path, reason, aside))
+        say(
+            "the journal %s cannot be used: %s; it is kept as %s, and a new one begins with no more than this service still knows"
+            % (path, reason, aside)
+        )
 
 
 def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
@@ -131,7 +133,9 @@ def fingerprint(path: str) -> Fingerprint:
         except OSError:
             found.append(None)
     identities = tuple(None if each is None else (each.st_dev, each.st_ino) for each in found)
-    return Fingerprint(identities, tuple(None if each is None else (each.st_size, each.st_mtime_ns) for each in found[:2]))
+    return Fingerprint(
+        identities, tuple(None if each is None else (each.st_size, each.st_mtime_ns) for each in found[:2])
+    )
 
 
 def keep_aside(path: str, label: str, now: float) -> str:
@@ -151,7 +155,11 @@ def keep_aside(path: str, label: str, now: float) -> str:
 
 def _forget_oldest(path: str) -> None:
     folder, name = os.path.split(os.path.abspath(path))
-    kept = [entry for entry in os.listdir(folder) if entry.startswith(name + ".") and _KEPT_NAME.search(entry) and not entry.endswith(BESIDE)]
+    kept = [
+        entry
+        for entry in os.listdir(folder)
+        if entry.startswith(name + ".") and _KEPT_NAME.search(entry) and not entry.endswith(BESIDE)
+    ]
     kept.sort(key=lambda entry: os.lstat(os.path.join(folder, entry)).st_mtime)
     for entry in kept[:-KEPT_ASIDE]:
         for suffix in ("", *BESIDE):
@@ -172,10 +180,15 @@ def _examined(uri: str, patience: float) -> sqlite3.Connection:
         examine(connection)
         version = version_of(connection)
         if version < len(schema.MIGRATIONS):
-            older = "it has version %d, and the service has to bring it to version %d first" % (version, len(schema.MIGRATIONS))
+            older = "it has version %d, and the service has to bring it to version %d first" % (
+                version,
+                len(schema.MIGRATIONS),
+            )
             raise Unusable("version-%d" % version, older if version else "nothing has been written into it")
         if not schema.is_current(connection):
-            raise Unusable("version-%d" % version, "an older version wrote it, and the service has to add to its tables first")
+            raise Unusable(
+                "version-%d" % version, "an older version wrote it, and the service has to add to its tables first"
+            )
     except BaseException:
         connection.close()
         raise
@@ -206,7 +219,9 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
             raise IsADirectoryError("a folder that is not empty has its name")
         raise Unusable("corrupt", "it is an empty folder")
     if not os.path.getsize(path) and _has_log(path):
-        raise Unusable("corrupt", "it is missing or empty, and the log beside it is not")  # SQLite would throw the log away
+        raise Unusable(
+            "corrupt", "it is missing or empty, and the log beside it is not"
+        )  # SQLite would throw the log away
     connection = _connect(path, patience)
     try:
         examine(connection)

@@ -11,12 +11,10 @@ import time
 from datetime import datetime, timezone
 from typing import Callable, Iterator, Optional
 
-from hook_runner.journal import database
-
-from hook_runner.journal import rows
+from hook_runner.journal import database, rows
 from hook_runner.journal.record_index import RecordIndex
-from hook_runner.records import INTERRUPTED, RUNNING, Cause, Entry, Record
 from hook_runner.journal.schema import Unusable, is_corruption
+from hook_runner.records import INTERRUPTED, RUNNING, Cause, Entry, Record
 
 # seconds between two attempts to open, or to write, a file that could not be opened or written
 PAUSE = 5.0
@@ -53,7 +51,9 @@ class Journal:
             means nothing before that.
     """
 
-    def __init__(self, path: str, say: Callable[[str], None], clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    def __init__(
+        self, path: str, say: Callable[[str], None], clock: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
         self.degraded: Optional[str] = None
         self.degraded_since: Optional[float] = None
         self.files_opened = 0
@@ -260,7 +260,15 @@ class Journal:
             text: why, for the log: the end of the sentence "the journal PATH cannot be used: ...".
         """
         self._detach()
-        for memory in (self._open, self._pending, self._recent, self._own_keys, self._notes, self._notes_pending, self._late):
+        for memory in (
+            self._open,
+            self._pending,
+            self._recent,
+            self._own_keys,
+            self._notes,
+            self._notes_pending,
+            self._late,
+        ):
             memory.clear()
         self._unwanted = Unusable(label, text)
         self._write_pending(at_once=True)
@@ -277,7 +285,11 @@ class Journal:
         before: only smaller numbers, to go on where an earlier answer ended.
         """
         key = None if event_id is None else event_id.casefold()
-        found = {record.id for record in self._pending if key in (None, record.key) and (before is None or record.id < before)}
+        found = {
+            record.id
+            for record in self._pending
+            if key in (None, record.key) and (before is None or record.id < before)
+        }
         try:
             if self._connection is not None:
                 found.update(rows.newest_ids(self._connection, limit, key, before))
@@ -556,7 +568,13 @@ class Journal:
                 step.state, step.cause, step.ended_at = INTERRUPTED, Cause.JOURNAL_LOST, now
                 step.reason = "the journal could not be read, so that nobody knows how it ended"
         record.closed_at = now
-        record.timeline.append(Entry(now, "superseded", "the journal could not be read for a while, and the service began another record of this event"))
+        record.timeline.append(
+            Entry(
+                now,
+                "superseded",
+                "the journal could not be read for a while, and the service began another record of this event",
+            )
+        )
         self._pending.add(record)
 
     def _detach(self) -> None:
@@ -571,7 +589,10 @@ class Journal:
                 pass  # what was committed is in the log, whatever became of it
 
     def _degrade(self, reason: object) -> None:
-        text = "the journal %s cannot be written, so that a restart would forget what happens: %s" % (self._path, reason)
+        text = "the journal %s cannot be written, so that a restart would forget what happens: %s" % (
+            self._path,
+            reason,
+        )
         if text != self.degraded:
             self._say(text)
         self.degraded = text

@@ -14,21 +14,56 @@ from datetime import datetime, timedelta
 from typing import Any, Optional, Union
 
 from azure_scheduled_events.document import ScheduledEvent
-
 from hook_runner.records import Cause, Entry, Record, Step
 
 _RECORD_COLUMNS = (
-    "id", "key", "life", "first_seen", "first_type", "first_status", "concerned", "seen_started", "gone_at", "outcome",
-    "approval", "approval_reason", "approval_attempts", "approval_asked_by", "approval_forced", "closed_at", "event", "approval_error",
-)  # fmt: skip
-_STEP_COLUMNS = ("id", "record", "stage", "hook", "attempt", "state", "reason", "started_at", "ended_at", "exit_status", "output", "boot", "void", "cause")
+    "id",
+    "key",
+    "life",
+    "first_seen",
+    "first_type",
+    "first_status",
+    "concerned",
+    "seen_started",
+    "gone_at",
+    "outcome",
+    "approval",
+    "approval_reason",
+    "approval_attempts",
+    "approval_asked_by",
+    "approval_forced",
+    "closed_at",
+    "event",
+    "approval_error",
+)
+_STEP_COLUMNS = (
+    "id",
+    "record",
+    "stage",
+    "hook",
+    "attempt",
+    "state",
+    "reason",
+    "started_at",
+    "ended_at",
+    "exit_status",
+    "output",
+    "boot",
+    "void",
+    "cause",
+)
 
 
 def _upsert(table: str, columns: tuple[str, ...]) -> str:
     # not INSERT OR REPLACE: that deletes the old row, and with it whatever refers to it
     changes = ", ".join("%s = excluded.%s" % (name, name) for name in columns[1:])
     places = ", ".join("?" * len(columns))
-    return "INSERT INTO %s (%s) VALUES (%s) ON CONFLICT (id) DO UPDATE SET %s" % (table, ", ".join(columns), places, changes)
+    return "INSERT INTO %s (%s) VALUES (%s) ON CONFLICT (id) DO UPDATE SET %s" % (
+        table,
+        ", ".join(columns),
+        places,
+        changes,
+    )
 
 
 _SAVE_RECORD = _upsert("records", _RECORD_COLUMNS)
@@ -42,22 +77,46 @@ def save_record(connection: sqlite3.Connection, record: Record) -> None:
     connection.execute(
         _SAVE_RECORD,
         (
-            record.id, _text(record.key), record.life, _time(record.first_seen), _text(record.first_type),
-            _text(record.first_status), int(record.concerned), int(record.seen_started), _time(record.gone_at), _text(record.outcome),
-            _text(record.approval), _text(record.approval_reason), record.approval_attempts, _text(record.approval_asked_by),
+            record.id,
+            _text(record.key),
+            record.life,
+            _time(record.first_seen),
+            _text(record.first_type),
+            _text(record.first_status),
+            int(record.concerned),
+            int(record.seen_started),
+            _time(record.gone_at),
+            _text(record.outcome),
+            _text(record.approval),
+            _text(record.approval_reason),
+            record.approval_attempts,
+            _text(record.approval_asked_by),
             int(record.approval_forced),
-            _time(record.closed_at), _event_text(record.event), _text(record.approval_error),
+            _time(record.closed_at),
+            _event_text(record.event),
+            _text(record.approval_error),
         ),
-    )  # fmt: skip
+    )
 
 
 def step_row(record: Record, step: Step) -> tuple[Value, ...]:
     """The row of a step, also to tell whether it has changed."""
     return (
-        step.id, record.id, _text(step.stage), _text(step.hook), step.attempt, _text(step.state), _text(step.reason),
-        _time(step.started_at), _time(step.ended_at), step.exit_status, _text(step.output), step.boot, _text(step.void),
+        step.id,
+        record.id,
+        _text(step.stage),
+        _text(step.hook),
+        step.attempt,
+        _text(step.state),
+        _text(step.reason),
+        _time(step.started_at),
+        _time(step.ended_at),
+        step.exit_status,
+        _text(step.output),
+        step.boot,
+        _text(step.void),
         step.cause.value,
-    )  # fmt: skip
+    )
 
 
 def save_step(connection: sqlite3.Connection, row: tuple[Value, ...]) -> None:
@@ -72,13 +131,20 @@ def entries_of(connection: sqlite3.Connection, record_id: int) -> int:
 
 def save_entries(connection: sqlite3.Connection, record: Record, known: int) -> None:
     """Write the lines of the timeline behind the first `known`."""
-    rows = [(record.id, position, _time(at), _text(what), _text(detail)) for position, (at, what, detail) in enumerate(record.timeline[known:], known)]
-    connection.executemany("INSERT OR REPLACE INTO timeline (record, position, at, what, detail) VALUES (?, ?, ?, ?, ?)", rows)
+    rows = [
+        (record.id, position, _time(at), _text(what), _text(detail))
+        for position, (at, what, detail) in enumerate(record.timeline[known:], known)
+    ]
+    connection.executemany(
+        "INSERT OR REPLACE INTO timeline (record, position, at, what, detail) VALUES (?, ?, ?, ?, ?)", rows
+    )
 
 
 def last_life(connection: sqlite3.Connection, key: str) -> int:
     """The highest life of an event by its key; 0 where there is none."""
-    return int(connection.execute("SELECT coalesce(max(life), 0) FROM records WHERE key = ?", (_text(key),)).fetchone()[0])
+    return int(
+        connection.execute("SELECT coalesce(max(life), 0) FROM records WHERE key = ?", (_text(key),)).fetchone()[0]
+    )
 
 
 def last_id(connection: sqlite3.Connection) -> int:
@@ -99,10 +165,14 @@ def notes(connection: sqlite3.Connection) -> dict[str, str]:
 
 def open_ids(connection: sqlite3.Connection) -> list[int]:
     """The records that are not closed, oldest first."""
-    return [row[0] for row in connection.execute("SELECT id FROM records WHERE closed_at IS NULL ORDER BY id").fetchall()]
+    return [
+        row[0] for row in connection.execute("SELECT id FROM records WHERE closed_at IS NULL ORDER BY id").fetchall()
+    ]
 
 
-def newest_ids(connection: sqlite3.Connection, limit: int, key: Optional[str], before: Optional[int] = None) -> list[int]:
+def newest_ids(
+    connection: sqlite3.Connection, limit: int, key: Optional[str], before: Optional[int] = None
+) -> list[int]:
     """The newest records, of one event or of all, newest first; with `before` of those with a smaller number."""
     # no "? IS NULL OR key = ?": SQLite would look at the records of all events
     conditions = ["id < ?"]
@@ -128,18 +198,32 @@ def prune(connection: sqlite3.Connection, keep: int) -> None:
 
 def load(connection: sqlite3.Connection, record_id: int) -> Record:
     """One record with its steps and its timeline. Raises ValueError where its content makes no sense."""
-    columns = connection.execute("SELECT %s FROM records WHERE id = ?" % ", ".join(_RECORD_COLUMNS), (record_id,)).fetchone()
+    columns = connection.execute(
+        "SELECT %s FROM records WHERE id = ?" % ", ".join(_RECORD_COLUMNS), (record_id,)
+    ).fetchone()
     try:
         row = dict(zip(_RECORD_COLUMNS, columns))
         record = Record(row["id"], int(row["life"]), _event(row["event"]), _known_time(row["first_seen"]))
-        for name in ("first_type", "first_status", "outcome", "approval", "approval_reason", "approval_asked_by", "approval_error"):
+        for name in (
+            "first_type",
+            "first_status",
+            "outcome",
+            "approval",
+            "approval_reason",
+            "approval_asked_by",
+            "approval_error",
+        ):
             setattr(record, name, _restored(row[name]))
         record.concerned, record.seen_started = bool(row["concerned"]), bool(row["seen_started"])
         record.gone_at, record.closed_at = _restored_time(row["gone_at"]), _restored_time(row["closed_at"])
         record.approval_attempts, record.approval_forced = int(row["approval_attempts"]), bool(row["approval_forced"])
-        steps = connection.execute("SELECT %s FROM steps WHERE record = ? ORDER BY id" % ", ".join(_STEP_COLUMNS), (record_id,)).fetchall()
+        steps = connection.execute(
+            "SELECT %s FROM steps WHERE record = ? ORDER BY id" % ", ".join(_STEP_COLUMNS), (record_id,)
+        ).fetchall()
         record.steps.extend(_step(dict(zip(_STEP_COLUMNS, columns))) for columns in steps)
-        lines = connection.execute("SELECT at, what, detail FROM timeline WHERE record = ? ORDER BY position", (record_id,)).fetchall()
+        lines = connection.execute(
+            "SELECT at, what, detail FROM timeline WHERE record = ? ORDER BY position", (record_id,)
+        ).fetchall()
         record.timeline.extend(Entry(_known_time(at), _restored(what), _restored(detail)) for at, what, detail in lines)
     except (TypeError, KeyError, OverflowError, ValueError) as error:
         raise ValueError("record %d cannot be read: %s" % (record_id, error)) from None
@@ -147,7 +231,14 @@ def load(connection: sqlite3.Connection, record_id: int) -> Record:
 
 
 def _step(row: dict[str, Any]) -> Step:
-    step = Step(row["id"], _restored(row["stage"]), _restored(row["hook"]), int(row["attempt"]), _restored(row["state"]), _restored_time(row["started_at"]))
+    step = Step(
+        row["id"],
+        _restored(row["stage"]),
+        _restored(row["hook"]),
+        int(row["attempt"]),
+        _restored(row["state"]),
+        _restored_time(row["started_at"]),
+    )
     step.reason, step.output = _restored(row["reason"]), _restored(row["output"])
     step.ended_at, step.exit_status = _restored_time(row["ended_at"]), row["exit_status"]
     step.boot, step.void, step.cause = _restored(row["boot"]), _restored(row["void"]), Cause(row["cause"])

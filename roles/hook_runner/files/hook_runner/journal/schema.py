@@ -135,7 +135,11 @@ def examine(connection: sqlite3.Connection) -> None:
 
 def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
     """Bring the tables to today's version in one transaction: afterwards all is new, or, where it raises, all is as it was."""
-    missing = [table for table, _column, _declaration in ADDED_COLUMNS if version_of(connection) and not _columns(connection, table)]
+    missing = [
+        table
+        for table, _column, _declaration in ADDED_COLUMNS
+        if version_of(connection) and not _columns(connection, table)
+    ]
     if missing:
         raise Unusable("corrupt", "no such table: %s" % missing[0])
     if version_of(connection) < len(MIGRATIONS) or not is_current(connection):
@@ -150,7 +154,9 @@ def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
             for statement in ADDITIONS:
                 connection.execute(statement)
             for values in CAUSES_OF_0_1_0:
-                connection.execute("UPDATE steps SET cause = ? WHERE cause = '' AND state = ? AND reason LIKE ? || '%'", values)
+                connection.execute(
+                    "UPDATE steps SET cause = ? WHERE cause = '' AND state = ? AND reason LIKE ? || '%'", values
+                )
             connection.execute("PRAGMA user_version = %d" % len(MIGRATIONS))
             commit()
         except BaseException:
@@ -171,7 +177,9 @@ def is_current(connection: sqlite3.Connection) -> bool:
     if any(column not in _columns(connection, table) for table, column, _declaration in ADDED_COLUMNS):
         return False
     for _cause, *values in CAUSES_OF_0_1_0:
-        if connection.execute("SELECT 1 FROM steps WHERE cause = '' AND state = ? AND reason LIKE ? || '%' LIMIT 1", values).fetchone():
+        if connection.execute(
+            "SELECT 1 FROM steps WHERE cause = '' AND state = ? AND reason LIKE ? || '%' LIMIT 1", values
+        ).fetchone():
             return False
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master").fetchall()}
     return {"notes", "records_by_key"} <= names

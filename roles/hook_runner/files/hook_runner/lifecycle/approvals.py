@@ -13,14 +13,13 @@ from azure_scheduled_events.identity import concerns_only
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
 from azure_scheduled_events.predicates import Situation
-
-from hook_runner.lifecycle import leader
+from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.gates import gates_open
+from hook_runner.lifecycle import leader
 from hook_runner.lifecycle.pause import Pausing
-from hook_runner.records import ACCEPTED, REFUSED, SENT, Record
-from hook_runner.clock import ServerClock
 from hook_runner.permissions import trusted_owners
+from hook_runner.records import ACCEPTED, REFUSED, SENT, Record
 
 # what the policy judges by: when one of these changes, an earlier word of a person does not hold any more
 JUDGED_BY = ("event_type", "resources", "resource_type", "source", "duration")
@@ -120,7 +119,12 @@ class Approvals:
         due, reason = self._wish(record, decision, prepared)
         obstacle = self._obstacle(record, own_name) if due else None
         self.explained[record.id] = "; but not now: ".join(filter(None, (reason, obstacle)))
-        if not due or obstacle is not None or record.id in self._in_flight or self._clock.monotonic() < self._not_before.get(record.id, 0.0):
+        if (
+            not due
+            or obstacle is not None
+            or record.id in self._in_flight
+            or self._clock.monotonic() < self._not_before.get(record.id, 0.0)
+        ):
             return
         if self.settings.dry_run:
             if not record.approval_reason:
@@ -137,7 +141,9 @@ class Approvals:
         """The request was not sent, because the event was not any more what it had been when it was judged."""
         self._in_flight.discard(record.id)
         record.approval = ""
-        self._keep(record, "approval-held", "the event changed before the request was sent, and is judged anew", "notice")
+        self._keep(
+            record, "approval-held", "the event changed before the request was sent, and is judged anew", "notice"
+        )
 
     def answered(self, record: Record, error: Optional[ImdsError]) -> None:
         """IMDS took the approval, or gave this error instead."""
@@ -151,12 +157,21 @@ class Approvals:
         count = self._errors_in_a_row[record.id] = self._errors_in_a_row.get(record.id, 0) + 1
         record.approval = SENT if error.retryable else REFUSED
         record.approval_error = str(error)
-        pause = min(2.0 ** min(count - 1, 10), _LONGEST_PAUSE) if error.retryable else self._pause_after_refusal(record, count)
+        pause = (
+            min(2.0 ** min(count - 1, 10), _LONGEST_PAUSE)
+            if error.retryable
+            else self._pause_after_refusal(record, count)
+        )
         if error.retryable and error.retry_after is not None:
             pause = max(1.0, min(error.retry_after, _LONGEST_PAUSE))
         self._not_before[record.id] = self._clock.monotonic() + pause
         level = "warning" if error.retryable else "error"
-        self._keep(record, "approval-failed", "%s; the events are read again, and it is sent again if the event is still Scheduled" % error, level)
+        self._keep(
+            record,
+            "approval-failed",
+            "%s; the events are read again, and it is sent again if the event is still Scheduled" % error,
+            level,
+        )
 
     def _pause_after_refusal(self, record: Record, count: int) -> float:
         """Seconds before the next request. count: how many have failed in a row."""
@@ -165,7 +180,9 @@ class Approvals:
         left = record.event.seconds_left(self._clock.now())
         return _PAUSE_IN_SHORT_TIME if left < _SHORT_TIME else _PAUSE_AFTER_REFUSAL
 
-    def ask(self, record: Record, who: str, own_name: Optional[str], prepared: str, force: bool, release_others: bool) -> Asked:
+    def ask(
+        self, record: Record, who: str, own_name: Optional[str], prepared: str, force: bool, release_others: bool
+    ) -> Asked:
         """A person wants the event approved."""
         event = record.event
         if record.approval == ACCEPTED:
@@ -178,14 +195,20 @@ class Approvals:
             return Asked(False, "this is a dry run, in which nothing is approved")
         try:
             if not release_others and not concerns_only(event, own_name):
-                return Asked(False, "an approval would release other VMs too (%s), which needs --release-others" % ", ".join(event.resources))
+                return Asked(
+                    False,
+                    "an approval would release other VMs too (%s), which needs --release-others"
+                    % ", ".join(event.resources),
+                )
         except OwnNameUnknown as error:
             if not release_others:
                 return Asked(False, str(error))
         if prepared == "failed" and not force:
             return Asked(False, "its preparation failed, which needs --force")
         if not self._durable() and not force:
-            return Asked(False, "the journal cannot be written, so that the approval would be forgotten, which needs --force")
+            return Asked(
+                False, "the journal cannot be written, so that the approval would be forgotten, which needs --force"
+            )
         pause = self._pausing.current()
         if pause is not None and not force:
             return Asked(False, "%s, which needs --force" % pause.text())
@@ -198,7 +221,11 @@ class Approvals:
 
     def changed(self, record: Record, fields: tuple[str, ...]) -> None:
         """The event is not what it was when somebody judged it."""
-        if record.approval != ACCEPTED and (record.approval or record.approval_asked_by) and set(fields) & set(JUDGED_BY):
+        if (
+            record.approval != ACCEPTED
+            and (record.approval or record.approval_asked_by)
+            and set(fields) & set(JUDGED_BY)
+        ):
             record.approval = record.approval_asked_by = record.approval_reason = record.approval_error = ""
             record.approval_forced = False
             self.forget(record)
@@ -217,7 +244,10 @@ class Approvals:
         reason = "asked for by %s" % record.approval_asked_by
         if record.approval_forced or prepared == "ok":
             return True, reason
-        return False, "%s; but not now: its preparation %s" % (reason, "failed" if prepared == "failed" else "is not done")
+        return False, "%s; but not now: its preparation %s" % (
+            reason,
+            "failed" if prepared == "failed" else "is not done",
+        )
 
     def _obstacle(self, record: Record, own_name: Optional[str]) -> Optional[str]:
         event = record.event

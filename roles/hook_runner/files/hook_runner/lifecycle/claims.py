@@ -9,10 +9,9 @@ from datetime import datetime, timedelta
 from typing import Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
-
 from hook_runner.hooks.discovery import Hook
-from hook_runner.records import Record
 from hook_runner.lifecycle.stage_plan import Times, is_late, prepare_budget
+from hook_runner.records import Record
 
 
 class Claim(NamedTuple):
@@ -57,7 +56,9 @@ class Claims:
             claims.pop(record.id, None)
 
 
-def end_of_claim(record: Record, hook: Hook, times: Times, now: datetime, inherits: bool, before: Optional[Claim]) -> datetime:
+def end_of_claim(
+    record: Record, hook: Hook, times: Times, now: datetime, inherits: bool, before: Optional[Claim]
+) -> datetime:
     """When a hook that runs has to have ended, so that `hook` of a more urgent event has its time.
 
     A hook whose success counts for that event may use all of its time. Any other gets half of it, and `hook` the other half.

@@ -18,32 +18,17 @@ from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import concerns
 from azure_scheduled_events.policy import NEVER, Decision
 from azure_scheduled_events.timestamps import as_utc_text
-
-from hook_runner.lifecycle.approvals import Approvals, Asked
-from hook_runner.config.settings import Settings
-from hook_runner.lifecycle.identification import Identification
-from hook_runner.journal.journal import Journal
-from hook_runner.log import Log
-from hook_runner.lifecycle.pause import Pausing
-from hook_runner.records import (
-    ACCEPTED,
-    CANCELLED_OR_MISSED,
-    COMPLETED,
-    EMERGENCY,
-    OK,
-    PREPARE,
-    RECOVER,
-    SKIPPED,
-    STARTED,
-    Entry,
-    Cause,
-    Record,
-    Step,
-)
-from hook_runner.hooks.runs import Runs
 from hook_runner.clock import ServerClock
+from hook_runner.config.settings import Settings
+from hook_runner.hooks.runs import Runs
+from hook_runner.journal.journal import Journal
+from hook_runner.lifecycle.approvals import Approvals, Asked
+from hook_runner.lifecycle.identification import Identification
+from hook_runner.lifecycle.pause import Pausing
 from hook_runner.lifecycle.stage_plan import (
     NEVER as NEVER_AGAIN,
+)
+from hook_runner.lifecycle.stage_plan import (
     SEVERITY,
     Hooks,
     applicable,
@@ -58,6 +43,22 @@ from hook_runner.lifecycle.stage_plan import (
     will_prepare,
 )
 from hook_runner.lifecycle.stage_runner import Work
+from hook_runner.log import Log
+from hook_runner.records import (
+    ACCEPTED,
+    CANCELLED_OR_MISSED,
+    COMPLETED,
+    EMERGENCY,
+    OK,
+    PREPARE,
+    RECOVER,
+    SKIPPED,
+    STARTED,
+    Cause,
+    Entry,
+    Record,
+    Step,
+)
 
 # an event that changed every second would fill the disk otherwise; the log still has it all
 LONGEST_TIMELINE = 1000
@@ -139,7 +140,11 @@ class Engine:
         """Go on by other settings and hooks; what runs, runs on."""
         self.settings = self.work.settings = self.approvals.settings = settings
         self.work.hooks = hooks
-        self._runs.environment, self._runs.tail, self._runs.kill_after = settings.environment, settings.output_tail, settings.kill_after
+        self._runs.environment, self._runs.tail, self._runs.kill_after = (
+            settings.environment,
+            settings.output_tail,
+            settings.kill_after,
+        )
 
     def identified(self, name: str, vm_id: str = "") -> None:
         """IMDS gave this VM's resource name and id. Where the journal is another VM's, it is set aside, and no hook runs for its events."""
@@ -150,7 +155,9 @@ class Engine:
             self._forget(record)
         self.records.clear()
         self._by_key.clear()
-        self._journal.set_aside("other-vm", "it is the journal of the VM %s, and this VM is %s" % (displayable(other), displayable(name)))
+        self._journal.set_aside(
+            "other-vm", "it is the journal of the VM %s, and this VM is %s" % (displayable(other), displayable(name))
+        )
         self._runs.clean(set())
         self.identification.confirm(name, vm_id)  # for the new journal
 
@@ -159,7 +166,11 @@ class Engine:
         name = self.identification.fall_back()
         if name is not None:
             self._is_behind = True
-            self._log.say("warning", "IMDS does not give this VM's resource name; %s holds, which an earlier run of this service has noted" % name)
+            self._log.say(
+                "warning",
+                "IMDS does not give this VM's resource name; %s holds, which an earlier run of this service has noted"
+                % name,
+            )
 
     def observe(self, document: EventDocument) -> None:
         """A good document came: note what has changed since the records were made, and act."""
@@ -226,13 +237,23 @@ class Engine:
 
     def _due_of(self, record: Record, now: datetime) -> Optional[float]:
         if record.gone_at is not None:
-            times = [retry_at(hook, record.latest(RECOVER, hook.name)) for hook in applicable(self.work.hooks, record, RECOVER)]
+            times = [
+                retry_at(hook, record.latest(RECOVER, hook.name))
+                for hook in applicable(self.work.hooks, record, RECOVER)
+            ]
             seconds = [(at - now).total_seconds() for at in times if at is not None and at != NEVER_AGAIN]
-            return max(WHILE_UNDECIDED, min(seconds)) if seconds else None  # one that is due may have to wait for another event
+            return (
+                max(WHILE_UNDECIDED, min(seconds)) if seconds else None
+            )  # one that is due may have to wait for another event
         if record.seen_started or record.approval == ACCEPTED:
             return None
         # what the policy says depends on the time, and on files
-        if self.settings.policy.may_approve() or record.approval_asked_by or record.came_back_at is not None or record.on_hold:
+        if (
+            self.settings.policy.may_approve()
+            or record.approval_asked_by
+            or record.came_back_at is not None
+            or record.on_hold
+        ):
             return WHILE_UNDECIDED
         return record.event.seconds_left(now) or None
 
@@ -254,7 +275,9 @@ class Engine:
 
     def approve_by_hand(self, event_id: str, who: str, force: bool, release_others: bool) -> Optional[Asked]:
         """A person wants an event approved; None where there is no such event."""
-        record = next((record for record in self.records if record.key == event_id.casefold() and record.gone_at is None), None)
+        record = next(
+            (record for record in self.records if record.key == event_id.casefold() and record.gone_at is None), None
+        )
         if record is None:
             return None
         prepared = self.prepared(record) if record.concerned else "ok"
@@ -293,7 +316,10 @@ class Engine:
             step.void = "%s asked for another attempt" % displayable(who)
         self._keep(record, "recovery-asked", "by %s" % who, "notice")
         self.tick()
-        return Asked(True, "the recovery is tried again now" if failed else self.work.waiting.get(record.id, "the recovery goes on"))
+        return Asked(
+            True,
+            "the recovery is tried again now" if failed else self.work.waiting.get(record.id, "the recovery goes on"),
+        )
 
     def _add(self, record: Record) -> None:
         self.records.append(record)
@@ -303,7 +329,9 @@ class Engine:
         """The document, with the VMs of an event as they were known last where it does not give them in a readable form."""
         for record in present.values():
             record.resources_unknown = False
-        unknown = {event.key for event in document.events if not event.resources}.union(document.doubtful).intersection(present)
+        unknown = {event.key for event in document.events if not event.resources}.union(document.doubtful).intersection(
+            present
+        )
         if not unknown:
             return document
         events = list(document.events)
@@ -318,7 +346,11 @@ class Engine:
             return  # nothing can be said about it before the name is known; it appears again with the next document
         earlier = self._by_key.get(event.key) or self._journal.last_of(event.key)
         now = self._clock.now()
-        if earlier is not None and earlier.gone_at is not None and (now - earlier.gone_at).total_seconds() <= self.settings.reappear_within:
+        if (
+            earlier is not None
+            and earlier.gone_at is not None
+            and (now - earlier.gone_at).total_seconds() <= self.settings.reappear_within
+        ):
             self._came_back(earlier, event, now)
             return
         life = 1 if earlier is None else earlier.life + 1
@@ -336,7 +368,12 @@ class Engine:
             self._add(record)
         record.gone_at, record.closed_at, record.outcome = None, None, ""
         record.came_back_at, record.absences = now, 0
-        self._keep(record, "came-back", "it is listed again after %.0f s, and goes on as the same occurrence" % away, "warning" if record.concerned else "info")
+        self._keep(
+            record,
+            "came-back",
+            "it is listed again after %.0f s, and goes on as the same occurrence" % away,
+            "warning" if record.concerned else "info",
+        )
         for change in changes(EventDocument(None, (record.event,)), EventDocument(None, (event,))):
             self._changed(record, change)
 
@@ -346,16 +383,28 @@ class Engine:
             record.seen_started = True
             self._keep(record, "started", self._described(record), "notice")
         else:
-            text = ", ".join("%s: %s -> %s" % (name, _shown(before, name), _shown(change.event, name)) for name in change.fields)
+            text = ", ".join(
+                "%s: %s -> %s" % (name, _shown(before, name), _shown(change.event, name)) for name in change.fields
+            )
             self._keep(record, "changed", text, "notice" if record.concerned else "info")
         if before.status == "Started" and change.event.status != "Started":
-            self._keep(record, "anomaly", "it was Started and is %s again, which Azure rules out; nothing is done twice" % change.event.status, "warning")
+            self._keep(
+                record,
+                "anomaly",
+                "it was Started and is %s again, which Azure rules out; nothing is done twice" % change.event.status,
+                "warning",
+            )
         if SEVERITY.get(change.event.event_type, -1) > SEVERITY.get(before.event_type, -1):
             self._keep(record, "worse", "hooks for %s that have not run will run" % change.event.event_type, "warning")
         self.approvals.changed(record, change.fields)
         if "not_before" in change.fields and not record.seen_started:
             self.work.rescheduled(record, before)
-        if "resources" in change.fields and not record.concerned and self.own_name is not None and concerns(record.event, self.own_name):
+        if (
+            "resources" in change.fields
+            and not record.concerned
+            and self.own_name is not None
+            and concerns(record.event, self.own_name)
+        ):
             record.concerned = True
             self._keep(record, "concerns-us", "this VM has come to the event", "notice")
 
@@ -379,12 +428,20 @@ class Engine:
         last_recover = max((step.id for step in record.of_stage(RECOVER)), default=0)
         if any(step.id > last_recover > 0 and step.stage != RECOVER and step.state != SKIPPED for step in record.steps):
             self.work.void(record, (RECOVER,), "other hooks ran after it")
-        text = how if record.seen_started else how + ", and was never seen Started: it was cancelled, or its start was missed"
+        text = (
+            how
+            if record.seen_started
+            else how + ", and was never seen Started: it was cancelled, or its start was missed"
+        )
         self._keep(record, "gone", text, "notice" if record.concerned else "info")
 
     def _holds(self, record: Record) -> bool:
         """Return True if this VM is, or is going to be, prepared for the event, so that a recovery may have to wait."""
-        return record.gone_at is None and record.concerned and (has_prepared(record) or will_prepare(self.work.hooks, record))
+        return (
+            record.gone_at is None
+            and record.concerned
+            and (has_prepared(record) or will_prepare(self.work.hooks, record))
+        )
 
     def _advance(self, record: Record, holders: list[Record]) -> None:
         if record.gone_at is not None:
@@ -409,7 +466,9 @@ class Engine:
             self._said[record.id] = judged
             self._log.say("notice" if "notify" in decision.actions else "info", decision.reason, **self._fields(record))
         pause = self.pausing.current()
-        record.on_hold = prepared == "none" and (pause is not None or ("hold" in decision.actions and not record.approval_asked_by))
+        record.on_hold = prepared == "none" and (
+            pause is not None or ("hold" in decision.actions and not record.approval_asked_by)
+        )
         if pause is not None:
             self.work.put_off(record, pause.text())
             prepared = self.prepared(record)
@@ -437,7 +496,10 @@ class Engine:
         now, window = self._clock.now(), timedelta(seconds=self.settings.reappear_within)
         end = prepare_ends(record, self.settings.margin)
         if now < record.came_back_at + window and (end is None or end - now > window):
-            self.work.waiting[record.id] = "a stale document may list it; it is prepared again when it has been listed for %.0f s" % window.total_seconds()
+            self.work.waiting[record.id] = (
+                "a stale document may list it; it is prepared again when it has been listed for %.0f s"
+                % window.total_seconds()
+            )
             return False
         self.work.void(record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it")
         return True
@@ -481,7 +543,9 @@ class Engine:
             text = "recovered" if not failed else "recovered, but for %s" % ", ".join(failed)
             if any(entry.what == GIVEN_UP for entry in record.timeline):
                 text, failed = "not recovered, as an operator gave it up", ["all"]
-            self._keep(record, "closed", "%s; outcome: %s" % (text, record.outcome), "notice" if not failed else "error")
+            self._keep(
+                record, "closed", "%s; outcome: %s" % (text, record.outcome), "notice" if not failed else "error"
+            )
             self._journal.prune(self.settings.history_events)
 
     def _forget(self, record: Record) -> None:
@@ -493,7 +557,9 @@ class Engine:
     def _forget_ended(self) -> None:
         """Drop the closed records of events that have been gone for too long to come back."""
         limit = self._clock.now() - timedelta(seconds=self.settings.reappear_within)
-        for record in [record for record in self._by_key.values() if record.closed_at is not None and record.closed_at < limit]:
+        for record in [
+            record for record in self._by_key.values() if record.closed_at is not None and record.closed_at < limit
+        ]:
             del self._by_key[record.key]
 
     def _keep(self, record: Record, what: str, detail: str, level: str) -> bool:
@@ -513,7 +579,13 @@ class Engine:
         when = "it has started" if event.status == "Started" else "its start is not known"
         if event.not_before is not None:
             when = "not before %s, in %.0f s" % (as_utc_text(event.not_before), event.seconds_left(self._clock.now()))
-        return "%s by %s hits %s (%s); %s" % (event.event_type, event.source or "somebody", who, ", ".join(event.resources), when)
+        return "%s by %s hits %s (%s); %s" % (
+            event.event_type,
+            event.source or "somebody",
+            who,
+            ", ".join(event.resources),
+            when,
+        )
 
     def _fields(self, record: Record) -> dict[str, object]:
         return {

@@ -16,7 +16,9 @@ EXTERNAL = "external"
 STRATEGIES = (SELF_ONLY, FIRST, EXTERNAL)
 
 
-def obstacle(event: ScheduledEvent, own_name: Optional[str], strategy: str, takeover_after: float, age: float) -> Optional[str]:
+def obstacle(
+    event: ScheduledEvent, own_name: Optional[str], strategy: str, takeover_after: float, age: float
+) -> Optional[str]:
     """What keeps this VM from approving the event, as half a sentence; None where it may.
 
     takeover_after: seconds after which the next VM in Resources leads, where the strategy is "first".

@@ -14,10 +14,9 @@ from azure_scheduled_events.document import displayable
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.predicates import parse_seconds
 from azure_scheduled_events.timestamps import as_utc_text, parse_time
-
+from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
 from hook_runner.log import Log
-from hook_runner.clock import ServerClock
 
 # its name among the notes of the journal
 NOTE = "paused"
@@ -88,7 +87,9 @@ class Pausing:
         was = self.current()
         if was is not None:
             self._journal.note(NOTE, "")
-            self._log.say("notice", "the pause since %s is over: %s resumed" % (as_utc_text(was.since), displayable(by)))
+            self._log.say(
+                "notice", "the pause since %s is over: %s resumed" % (as_utc_text(was.since), displayable(by))
+            )
         return was is not None
 
     def expire(self) -> None:

@@ -10,9 +10,20 @@ from typing import Container, Iterator, Mapping, Optional, Sequence
 
 from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.named_tuple import NamedTuple
-
 from hook_runner.hooks.discovery import WHOLE_FOLDER, Hook
-from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Record, Step
+from hook_runner.records import (
+    FAILED,
+    INTERRUPTED,
+    OK,
+    PREPARE,
+    RECOVER,
+    RUNNING,
+    SKIPPED,
+    STOPPED,
+    TIMEOUT,
+    Record,
+    Step,
+)
 
 Hooks = Mapping[str, Sequence[Hook]]
 
@@ -44,7 +55,11 @@ class Times(NamedTuple):
 
 def applicable(hooks: Hooks, record: Record, stage: str) -> list[Hook]:
     """The hooks of a stage that are meant for this type of event, in the order in which they run."""
-    return [hook for hook in hooks.get(stage, ()) if not hook.settings.types or record.event.event_type in hook.settings.types]
+    return [
+        hook
+        for hook in hooks.get(stage, ())
+        if not hook.settings.types or record.event.event_type in hook.settings.types
+    ]
 
 
 def is_done(hook: Hook, step: Optional[Step]) -> bool:
@@ -209,7 +224,13 @@ def held_back_by(hook: Hook, record: Record, hooks: Hooks, others: Sequence[Reco
 def companions(record: Record, step: Step, hooks: Hooks, others: Sequence[Record]) -> Iterator[Record]:
     """The other events that were over when a recover hook began, and want the same one: one run serves them all."""
     for other in others:
-        if other is record or other.gone_at is None or not other.concerned or step.started_at is None or other.gone_at > step.started_at:
+        if (
+            other is record
+            or other.gone_at is None
+            or not other.concerned
+            or step.started_at is None
+            or other.gone_at > step.started_at
+        ):
             continue
         for hook in applicable(hooks, other, RECOVER):
             if hook.name == step.hook and not is_done(hook, other.latest(RECOVER, hook.name)):

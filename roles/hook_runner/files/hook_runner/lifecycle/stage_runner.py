@@ -10,16 +10,15 @@ from datetime import datetime, timedelta
 from typing import Callable, Optional, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
-
-from hook_runner.lifecycle.claims import Claim, Claims, end_of_claim
+from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
-from hook_runner.lifecycle.deadlines import hook_ends
 from hook_runner.hooks.discovery import Hook
-from hook_runner.records import FAILED, INTERRUPTED, OK, PREPARE, RECOVER, RUNNING, SKIPPED, STOPPED, TIMEOUT, Cause, Record, Step
+from hook_runner.hooks.inputs import hook_input, hook_variables
 from hook_runner.hooks.run_identity import RunIdentity, usable
 from hook_runner.hooks.runs import Result, Runs
-from hook_runner.clock import ServerClock
 from hook_runner.hooks.spawning import HostEnds
+from hook_runner.lifecycle.claims import Claim, Claims, end_of_claim
+from hook_runner.lifecycle.deadlines import hook_ends
 from hook_runner.lifecycle.stage_plan import (
     Hooks,
     Times,
@@ -36,7 +35,20 @@ from hook_runner.lifecycle.stage_plan import (
     urgency,
 )
 from hook_runner.permissions import trusted_owners, untrusted
-from hook_runner.hooks.inputs import hook_input, hook_variables
+from hook_runner.records import (
+    FAILED,
+    INTERRUPTED,
+    OK,
+    PREPARE,
+    RECOVER,
+    RUNNING,
+    SKIPPED,
+    STOPPED,
+    TIMEOUT,
+    Cause,
+    Record,
+    Step,
+)
 
 # the keeper's own limit counts only where no daemon lives to keep the time
 BACKSTOP = 5.0
@@ -100,7 +112,9 @@ class Work:
     def recovers(self) -> bool:
         """Whether a recover hook runs that may undo any preparation: those with a namesake undo that one only."""
         partners = {hook.name for hook in self.hooks.get(PREPARE, ())}
-        return any(step.stage == RECOVER and step.hook not in partners for _owner, step, _limit in self._active.values())
+        return any(
+            step.stage == RECOVER and step.hook not in partners for _owner, step, _limit in self._active.values()
+        )
 
     def is_being_undone(self, record: Record) -> bool:
         """Return True if a recover hook runs that undoes what was prepared for this event, which has come back since it began."""
@@ -118,9 +132,20 @@ class Work:
                 if self._runs.adopt(step.id):
                     # how long it has run is known when the server's time is; the host's own clock may be wrong
                     self._active[step.id] = (record, step, None)
-                    self._keep(record, "hook-adopted", "%s/%s runs on from before the daemon's start" % (step.stage, step.hook), "notice")
+                    self._keep(
+                        record,
+                        "hook-adopted",
+                        "%s/%s runs on from before the daemon's start" % (step.stage, step.hook),
+                        "notice",
+                    )
                 else:
-                    self._close(record, step, INTERRUPTED, Cause.HOST_SHUTDOWN, "the host went down while it ran, or it had not begun")
+                    self._close(
+                        record,
+                        step,
+                        INTERRUPTED,
+                        Cause.HOST_SHUTDOWN,
+                        "the host went down while it ran, or it had not begun",
+                    )
         if record.gone_at is None and not record.seen_started:
             self._void_after_reboot(record)
 
@@ -129,11 +154,18 @@ class Work:
         for step_id, found in usable(self._runs.lost(record.key), record.life, record.gone_at is not None):
             if record.concerned and self._runs.claim(step_id):
                 latest = record.latest(found.stage, found.hook)
-                step = Step(step_id, found.stage, found.hook, latest.attempt + 1 if latest else 1, RUNNING, found.started_at)
+                step = Step(
+                    step_id, found.stage, found.hook, latest.attempt + 1 if latest else 1, RUNNING, found.started_at
+                )
                 step.boot = self._boot
                 record.steps.append(step)
                 self._active[step_id] = (record, step, None)
-                self._keep(record, "hook-adopted", "%s/%s ran before the daemon's start; the journal had lost it" % (step.stage, step.hook), "warning")
+                self._keep(
+                    record,
+                    "hook-adopted",
+                    "%s/%s ran before the daemon's start; the journal had lost it" % (step.stage, step.hook),
+                    "warning",
+                )
 
     def next_deadline(self) -> Optional[float]:
         """Return the monotonic seconds at which `keep_time` or `collect` has something to do though nothing happens; None for never."""
@@ -198,7 +230,12 @@ class Work:
         for step in steps:
             step.void = reason
         if steps:
-            self._keep(record, "void", "%s: %s" % (", ".join(dict.fromkeys("%s/%s" % (step.stage, step.hook) for step in steps)), reason), "notice")
+            self._keep(
+                record,
+                "void",
+                "%s: %s" % (", ".join(dict.fromkeys("%s/%s" % (step.stage, step.hook) for step in steps)), reason),
+                "notice",
+            )
 
     def give_up(self, record: Record, who: str) -> None:
         """Let the recover hooks that have not succeeded count as left out."""
@@ -211,8 +248,18 @@ class Work:
         not_before = record.event.not_before
         for hook in self.hooks.get(PREPARE, ()):
             step = record.latest(PREPARE, hook.name)
-            too_early = step is not None and step.started_at is not None and not_before is not None and step.started_at < not_before
-            if step is not None and too_early and step.state == SKIPPED and hook.settings.needs <= self.settings.minimum_budget:
+            too_early = (
+                step is not None
+                and step.started_at is not None
+                and not_before is not None
+                and step.started_at < not_before
+            )
+            if (
+                step is not None
+                and too_early
+                and step.state == SKIPPED
+                and hook.settings.needs <= self.settings.minimum_budget
+            ):
                 step.void = "NotBefore has passed and the event has not started; the hook runs after all"
 
     def put_off(self, record: Record, reason: str) -> None:
@@ -235,14 +282,27 @@ class Work:
         if later > earlier:
             for step in record.of_stage(PREPARE):
                 _state, stopped_for, why = self._stopping.get(step.id, ("", Cause.NONE, ""))
-                if step.cause in (Cause.NO_TIME, Cause.DEADLINE) and step.state != STOPPED and step is record.latest(PREPARE, step.hook):
+                if (
+                    step.cause in (Cause.NO_TIME, Cause.DEADLINE)
+                    and step.state != STOPPED
+                    and step is record.latest(PREPARE, step.hook)
+                ):
                     step.state, step.reason = STOPPED, step.reason + AGAIN
                 elif stopped_for is Cause.DEADLINE:
                     self._stopping[step.id] = (STOPPED, stopped_for, why + AGAIN)
         elif self.runs_for(record, PREPARE):
             for owner, step, limit in list(self._active.values()):
-                if owner is record and limit is not None and step.started_at is not None and is_late(record, step.started_at):
-                    self._active[step.id] = (owner, step, min(limit, self._clock.monotonic() + self.settings.minimum_budget))
+                if (
+                    owner is record
+                    and limit is not None
+                    and step.started_at is not None
+                    and is_late(record, step.started_at)
+                ):
+                    self._active[step.id] = (
+                        owner,
+                        step,
+                        min(limit, self._clock.monotonic() + self.settings.minimum_budget),
+                    )
             left = record.event.seconds_left(self._clock.now())
             self._keep(record, "shortened", "NotBefore has come nearer: %.0f s are left" % left, "warning")
 
@@ -279,14 +339,20 @@ class Work:
         if same or self._runs.is_lost(hook.name):
             return "the hook of the same name that runs for another event"
         if hook.stage == PREPARE and self.recovers():
-            self._claim(record, hook, [(owner, step) for owner, step, _limit in self._active.values() if step.stage == RECOVER])
+            self._claim(
+                record, hook, [(owner, step) for owner, step, _limit in self._active.values() if step.stage == RECOVER]
+            )
             return "the end of what recovers from another event"
         if hook.stage != RECOVER:
             return None
         if any(step.stage != RECOVER and owner.gone_at is not None for owner, step, _limit in self._active.values()):
             return "the hooks of another event that is over, which are being ended"
         holder = held_back_by(hook, record, self.hooks, others)
-        return None if holder is None else "the end of event %s, for which this VM is prepared as well" % holder.event.event_id
+        return (
+            None
+            if holder is None
+            else "the end of event %s, for which this VM is prepared as well" % holder.event.event_id
+        )
 
     def _claim(self, record: Record, hook: Hook, running: Sequence[tuple[Record, Step]]) -> None:
         """Limit hooks that run for less urgent events, or for ones that are over, to what this event leaves them."""
@@ -303,7 +369,12 @@ class Work:
             if before is None and end < own_end:
                 who = "event %s (%s), which is more urgent," % (record.event.event_id, record.event.event_type)
                 left = max(0.0, (end - now).total_seconds())
-                self._keep(owner, "shortened", "%s waits for %s/%s: %.0f s are left for it" % (who, step.stage, step.hook, left), "warning")
+                self._keep(
+                    owner,
+                    "shortened",
+                    "%s waits for %s/%s: %.0f s are left for it" % (who, step.stage, step.hook, left),
+                    "warning",
+                )
 
     def _end_of(self, owner: Record, step: Step) -> datetime:
         """When a hook that runs has to have ended for its own event."""
@@ -331,7 +402,9 @@ class Work:
         lost = [
             step
             for step in record.of_stage(PREPARE)
-            if step.state == OK and step.boot not in ("", self._boot) and not self.settings.hook(PREPARE, step.hook).persists
+            if step.state == OK
+            and step.boot not in ("", self._boot)
+            and not self.settings.hook(PREPARE, step.hook).persists
         ]
         for step in lost:
             step.void = "the host was started anew after it ran"
@@ -347,7 +420,15 @@ class Work:
         told = (record, hook.stage, self.own_name, now, limit)
         try:
             identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
-            self._runs.start(step.id, hook.path, hook_input(*told), hook_variables(*told), hook.settings.timeout + BACKSTOP, identity, hook.settings.unit)
+            self._runs.start(
+                step.id,
+                hook.path,
+                hook_input(*told),
+                hook_variables(*told),
+                hook.settings.timeout + BACKSTOP,
+                identity,
+                hook.settings.unit,
+            )
         except HostEnds as error:
             step.attempt -= 1  # it has not run, and may after the boot
             self._close(record, step, STOPPED, Cause.HOST_SHUTDOWN, str(error))
@@ -376,16 +457,27 @@ class Work:
                 limit = self._clock.monotonic() + max(0.0, timeout - max(0.0, passed))
                 self._active[step.id] = (owner, step, limit)
             if self._clock.monotonic() >= limit:
-                self._stop(step, TIMEOUT, Cause.TIME_LIMIT, "it took longer than its %g s" % timeout, self.settings.kill_after)
+                self._stop(
+                    step, TIMEOUT, Cause.TIME_LIMIT, "it took longer than its %g s" % timeout, self.settings.kill_after
+                )
             now = self._clock.now()
             end = self._own_end(record, step)
             if end is not None and now >= end:
                 left = record.event.seconds_left(now)
-                self._stop(step, TIMEOUT, Cause.DEADLINE, "the event may start in %.0f s" % left, min(self.settings.kill_after, left / 2))
+                self._stop(
+                    step,
+                    TIMEOUT,
+                    Cause.DEADLINE,
+                    "the event may start in %.0f s" % left,
+                    min(self.settings.kill_after, left / 2),
+                )
             claim = min(self._claims.of(step.id), key=lambda claim: claim.end, default=None)
             if claim is not None and now >= claim.end:
                 left = claim.record.event.seconds_left(now)
-                why = "event %s (%s) needs the time that is left" % (claim.record.event.event_id, claim.record.event.event_type)
+                why = "event %s (%s) needs the time that is left" % (
+                    claim.record.event.event_id,
+                    claim.record.event.event_type,
+                )
                 self._stop(step, STOPPED, Cause.MORE_URGENT, why, min(self.settings.kill_after, left / 2))
 
     def _stop(self, step: Step, state: str, cause: Cause, reason: str, kill_after: float) -> None:
@@ -440,4 +532,8 @@ def _judged(result: Result) -> tuple[str, Cause, str]:
     if result.cause is not Cause.NONE:
         return STATE_OF[result.cause], result.cause, result.error
     status = result.exit_status or 0
-    return (FAILED, Cause.SIGNAL, "signal %d ended it" % -status) if status < 0 else (FAILED, Cause.EXIT, "exit status %d" % status)
+    return (
+        (FAILED, Cause.SIGNAL, "signal %d ended it" % -status)
+        if status < 0
+        else (FAILED, Cause.EXIT, "exit status %d" % status)
+    )

@@ -12,15 +12,14 @@ from azure_scheduled_events.errors import ImdsError, ImdsUnreachable
 from azure_scheduled_events.identity import own_name
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.policy import AFTER_PREPARE, NOW
-
+from hook_runner.config.settings import DEFAULT_PATH, WAITING_RESTARTS, ConfigError, Settings, load_settings
+from hook_runner.hooks.discovery import Hook
+from hook_runner.permissions import trusted_owners
 from hook_runner.preflight.hooks import check_hooks
 from hook_runner.preflight.host import check_host
-from hook_runner.config.settings import DEFAULT_PATH, WAITING_RESTARTS, ConfigError, Settings, load_settings
-from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
-from hook_runner.hooks.discovery import Hook
 from hook_runner.preflight.other_handlers import check_other_handlers
+from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE
-from hook_runner.permissions import trusted_owners
 
 # an answer that takes longer says that the service is being switched on, which may take two minutes: nobody waits for that here
 IMDS_MAY_TAKE = 10.0
@@ -84,7 +83,12 @@ def _check_policy(settings: Settings, hooks: dict[str, tuple[Hook, ...]], report
         text = "the policy has `approve: now` and there are prepare hooks: the approval does not wait for them; use `approve: after_prepare`"
         report.add(WARNING, "policy", name, text)
     if AFTER_PREPARE in settings.policy.approval_times() and not settings.policy.is_preset and not hooks[PREPARE]:
-        report.add(WARNING, "policy", name, "the policy approves after preparation, but there is no prepare hook: it approves at once")
+        report.add(
+            WARNING,
+            "policy",
+            name,
+            "the policy approves after preparation, but there is no prepare hook: it approves at once",
+        )
 
 
 def _check_imds(settings: Settings, report: Report) -> None:
@@ -92,13 +96,26 @@ def _check_imds(settings: Settings, report: Report) -> None:
     try:
         name = own_name(imds.instance())
         if name is None and not settings.resource_name:
-            report.add(ERROR, "imds", imds.endpoint, "it does not tell this VM's name (compute.name), and resource_name is not set")
+            report.add(
+                ERROR,
+                "imds",
+                imds.endpoint,
+                "it does not tell this VM's name (compute.name), and resource_name is not set",
+            )
         elif name is not None and settings.resource_name not in ("", name):
-            report.add(WARNING, "imds", imds.endpoint, "it calls this VM %s, and resource_name says %s" % (name, settings.resource_name))
+            report.add(
+                WARNING,
+                "imds",
+                imds.endpoint,
+                "it calls this VM %s, and resource_name says %s" % (name, settings.resource_name),
+            )
         document = imds.events()
     except ImdsUnreachable as error:
         if error.connected:
-            text = "no answer in time: events are unknown, and the service may just be switching on, which takes up to two minutes (%s)" % error
+            text = (
+                "no answer in time: events are unknown, and the service may just be switching on, which takes up to two minutes (%s)"
+                % error
+            )
             report.add(WARNING, "imds", imds.endpoint, text)
         else:
             report.add(ERROR, "imds", imds.endpoint, str(error))

@@ -9,18 +9,19 @@ import os
 from typing import Optional
 
 from azure_scheduled_events.predicates import nearest, suggestion
-
 from hook_runner.config.settings import Settings
-from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.hooks.discovery import Hook, SkipReason, find_hooks
-from hook_runner.records import PREPARE, RECOVER, STAGES
 from hook_runner.hooks.runs import PATH
+from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
+from hook_runner.records import PREPARE, RECOVER, STAGES
 
 # what the kernel reads of a first line
 _FIRST_LINE = 256
 
 
-def check_hooks(directory: str, settings: Settings, owners: frozenset[int], report: Report) -> dict[str, tuple[Hook, ...]]:
+def check_hooks(
+    directory: str, settings: Settings, owners: frozenset[int], report: Report
+) -> dict[str, tuple[Hook, ...]]:
     """Look at all hooks, and return them by stage."""
     hooks, skipped = find_hooks(directory, settings, owners)
     everywhere = [hook for stage in STAGES for hook in hooks[stage]]
@@ -81,7 +82,9 @@ def _cannot_start(path: str, settings: Settings) -> Optional[str]:
     except OSError as error:
         return "it cannot be read: %s" % error.strerror
     if not start.startswith(b"#!"):
-        return None if start.startswith(b"\x7fELF") else "it does not begin with #! and an interpreter, and is no program"
+        return (
+            None if start.startswith(b"\x7fELF") else "it does not begin with #! and an interpreter, and is no program"
+        )
     line = start[2:].split(b"\n")[0]
     if line.endswith(b"\r"):
         return "its lines end in carriage returns, which the kernel takes for a part of the interpreter's name"

@@ -10,11 +10,11 @@ import importlib.util
 import os
 import sys
 
-from hook_runner.config.settings import Settings
-from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.config.directories import metrics_obstacle
+from hook_runner.config.settings import Settings
 from hook_runner.gates import distrusted
 from hook_runner.permissions import nearest_existing, untrusted, untrusted_place
+from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 
 # bytes: less than this is too little for journal or runs; less than the second will not do for long
 TOO_LITTLE, LITTLE = 1 << 20, 16 << 20
@@ -36,7 +36,9 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
     for name, path in settings.gates.items():
         reason = distrusted(path, owners)
         if reason is not None:
-            report.add(ERROR, "gates", path, "the gate %s stays closed, since others could open it: %s" % (name, reason))
+            report.add(
+                ERROR, "gates", path, "the gate %s stays closed, since others could open it: %s" % (name, reason)
+            )
     if settings.metrics_file:
         _check_metrics(settings.metrics_file, owners, report)
     versions = ["Python " + sys.version.split()[0], _version("requests", "requests"), _version("PyYAML", "yaml")]
@@ -50,7 +52,9 @@ def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report
         report.add(ERROR, what, folder, reason)
     if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
         root = os.geteuid() == 0
-        report.add(ERROR if root else WARNING, what, there, "it cannot be written%s" % ("" if root else " by this user"))
+        report.add(
+            ERROR if root else WARNING, what, there, "it cannot be written%s" % ("" if root else " by this user")
+        )
         return
     room = os.statvfs(there)
     free = room.f_bavail * room.f_frsize
@@ -75,7 +79,9 @@ def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
         elif reason is not None:
             report.add(WARNING, "metrics", folder, "others can write the metrics, or replace them: %s" % reason)
     if importlib.util.find_spec("prometheus_client") is None:
-        report.add(ERROR, "metrics", path, "metrics_file is set, but the Python library prometheus_client is not installed")
+        report.add(
+            ERROR, "metrics", path, "metrics_file is set, but the Python library prometheus_client is not installed"
+        )
 
 
 def _version(library: str, module: str) -> str:

@@ -11,7 +11,6 @@ import re
 import time
 
 from azure_scheduled_events.receipts import DEFAULT_FOLDER
-
 from hook_runner.preflight.report import WARNING, Report
 
 SALT_CONFIGURATION = ("/etc/salt/minion", "/etc/salt/minion.d/*.conf")
@@ -19,7 +18,7 @@ SALT_CONFIGURATION = ("/etc/salt/minion", "/etc/salt/minion.d/*.conf")
 _BEACON = re.compile(r"^\s+(?:-\s+)?azure_events\s*:", re.MULTILINE)
 # seconds; an approval of that age was not given once, by hand, during the installation
 RECENT = 7 * 86400.0
-_ADVICE = "one component has to own a host, see \"One owner for each host\" in docs/hook-runner.md"
+_ADVICE = 'one component has to own a host, see "One owner for each host" in docs/hook-runner.md'
 
 
 def check_other_handlers(endpoint: str, report: Report, root: str = "/") -> None:
@@ -33,13 +32,19 @@ def check_other_handlers(endpoint: str, report: Report, root: str = "/") -> None
     for pattern in SALT_CONFIGURATION:
         for path in sorted(glob.glob(os.path.join(root, pattern.lstrip("/")))):
             if _BEACON.search(_text(path)):
-                text = "Salt's beacon azure_events is configured here, and its reactions may prepare or approve as well; %s" % _ADVICE
+                text = (
+                    "Salt's beacon azure_events is configured here, and its reactions may prepare or approve as well; %s"
+                    % _ADVICE
+                )
                 report.add(WARNING, "other handlers", path, text)
     folder = os.path.join(root, DEFAULT_FOLDER.lstrip("/"))
     recent = [path for path in glob.glob(os.path.join(folder, "*.json")) if time.time() - _changed_at(path) < RECENT]
     receipts = [path for path in recent if '"%s"' % endpoint in _text(path)]
     if receipts:
-        text = "%d approvals of event_approve or of Salt were given on this host within a week; %s" % (len(receipts), _ADVICE)
+        text = "%d approvals of event_approve or of Salt were given on this host within a week; %s" % (
+            len(receipts),
+            _ADVICE,
+        )
         report.add(WARNING, "other handlers", folder, text)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from azure_scheduled_events.named_tuple import NamedTuple
-
 from hook_runner.log import harmless
 
 ERROR = "error"
@@ -55,7 +54,16 @@ class Report:
     def as_text(self) -> str:
         """A line for each finding, the worst last, and a summary."""
         found = sorted(self.findings, key=lambda finding: -SEVERITIES.index(finding.severity))
-        lines = ["%-8s %s: %s" % (each.severity, each.what, each.text if each.where in each.text else "%s: %s" % (each.where, each.text)) for each in found]
+        lines = [
+            "%-8s %s: %s"
+            % (each.severity, each.what, each.text if each.where in each.text else "%s: %s" % (each.where, each.text))
+            for each in found
+        ]
         counts = [sum(each.severity == severity for each in found) for severity in (ERROR, WARNING)]
-        summary = "%d error%s, %d warning%s" % (counts[0], "" if counts[0] == 1 else "s", counts[1], "" if counts[1] == 1 else "s")
+        summary = "%d error%s, %d warning%s" % (
+            counts[0],
+            "" if counts[0] == 1 else "s",
+            counts[1],
+            "" if counts[1] == 1 else "s",
+        )
         return "\n".join([*lines, "all is well" if counts == [0, 0] else summary])

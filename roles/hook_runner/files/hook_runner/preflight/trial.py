@@ -18,14 +18,13 @@ from typing import Optional
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.named_tuple import NamedTuple
-
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import WHOLE_FOLDER, Hook, find_hooks
-from hook_runner.records import COMPLETED, PREPARE, RECOVER, STAGES, Record
+from hook_runner.hooks.inputs import hook_input, hook_variables
 from hook_runner.hooks.runs import Result, Runs
 from hook_runner.hooks.spawning import has_units
 from hook_runner.lifecycle.stage_plan import prepare_ends
-from hook_runner.hooks.inputs import hook_input, hook_variables
+from hook_runner.records import COMPLETED, PREPARE, RECOVER, STAGES, Record
 
 # seconds between two looks while nothing announces an end
 LOOK = 1.0
@@ -60,7 +59,9 @@ def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
         if hook.name in (name, WHOLE_FOLDER):
             return hook
     known = ", ".join("%s/%s" % (each, hook.name) for each in STAGES for hook in hooks[each])
-    raise NoSuchHook("there is no hook %s/%s in %s; there are: %s" % (stage, name, settings.hooks_directory, known or "none"))
+    raise NoSuchHook(
+        "there is no hook %s/%s in %s; there are: %s" % (stage, name, settings.hooks_directory, known or "none")
+    )
 
 
 def made_up(stage: str, kind: str, notice: float, now: datetime) -> Record:
@@ -68,9 +69,16 @@ def made_up(stage: str, kind: str, notice: float, now: datetime) -> Record:
     scheduled = stage == PREPARE
     name = socket.gethostname()
     event = ScheduledEvent(
-        str(uuid.uuid4()).upper(), kind, "Scheduled" if scheduled else "Started", (name,), "VirtualMachine",
-        now + timedelta(seconds=notice) if scheduled else None, "Made up by azure-scheduled-events try.", "Platform", None,
-    )  # fmt: skip
+        str(uuid.uuid4()).upper(),
+        kind,
+        "Scheduled" if scheduled else "Started",
+        (name,),
+        "VirtualMachine",
+        now + timedelta(seconds=notice) if scheduled else None,
+        "Made up by azure-scheduled-events try.",
+        "Platform",
+        None,
+    )
     record = Record(0, 1, event, now)
     record.concerned = True
     if stage == RECOVER:

@@ -12,7 +12,6 @@ from datetime import datetime, timezone
 from typing import Any, Optional, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent, displayable
-
 from hook_runner.log import harmless
 from hook_runner.records import ACCEPTED, REFUSED, SENT, STAGES, Record, Step
 
@@ -73,7 +72,10 @@ def _record_data(record: Record) -> dict[str, Any]:
             "error": displayable(record.approval_error) or None,
         },
         "stages": {stage: [_step_data(step) for step in record.steps if step.stage == stage] for stage in STAGES},
-        "timeline": [{"at": _iso(at), "what": displayable(what), "detail": displayable(detail)} for at, what, detail in record.timeline],
+        "timeline": [
+            {"at": _iso(at), "what": displayable(what), "detail": displayable(detail)}
+            for at, what, detail in record.timeline
+        ],
     }
 
 
@@ -114,7 +116,14 @@ def _record_lines(record: Record) -> list[str]:
 
 
 def _what(event: ScheduledEvent) -> str:
-    parts = ["%s by %s, %s" % (_short(event.event_type) or "unknown type", _short(event.source or "") or "somebody", _short(event.status) or "no status")]
+    parts = [
+        "%s by %s, %s"
+        % (
+            _short(event.event_type) or "unknown type",
+            _short(event.source or "") or "somebody",
+            _short(event.status) or "no status",
+        )
+    ]
     if event.not_before is not None:
         parts.append("not before %s UTC" % _clock(event.not_before)[:19])
     if event.duration is not None:
@@ -129,7 +138,11 @@ def _names(names: tuple[str, ...]) -> str:
 
 def _approval(record: Record) -> str:
     times = "%d request%s" % (record.approval_attempts, "" if record.approval_attempts == 1 else "s")
-    states = {ACCEPTED: "accepted after %s", SENT: "sent, not known to have arrived, after %s", REFUSED: "refused, after %s"}
+    states = {
+        ACCEPTED: "accepted after %s",
+        SENT: "sent, not known to have arrived, after %s",
+        REFUSED: "refused, after %s",
+    }
     state = states[record.approval] % times if record.approval in states else "none"
     if record.approval_error:
         state += " (%s)" % _short(record.approval_error)
@@ -149,7 +162,10 @@ def _outcome(record: Record) -> str:
 
 def _timeline_lines(record: Record) -> list[str]:
     width = max((len(_short(entry.what)) for entry in record.timeline), default=0)
-    return [("    %s  %-*s  %s" % (_clock(at), width, _short(what), _short(detail))).rstrip() for at, what, detail in record.timeline]
+    return [
+        ("    %s  %-*s  %s" % (_clock(at), width, _short(what), _short(detail))).rstrip()
+        for at, what, detail in record.timeline
+    ]
 
 
 def _step_lines(step: Step) -> list[str]:
@@ -193,4 +209,8 @@ def _clock(time: datetime) -> str:
 
 
 def _iso(time: Optional[datetime]) -> Optional[str]:
-    return None if time is None else time.astimezone(timezone.utc).replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"
+    return (
+        None
+        if time is None
+        else time.astimezone(timezone.utc).replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"
+    )

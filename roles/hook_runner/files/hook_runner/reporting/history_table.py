@@ -35,7 +35,12 @@ def _cells(event: Mapping[str, Any]) -> tuple[str, ...]:
     if event["gone_at"] is not None and event["closed_at"] is None and event["concerned"]:
         results[1] += ", not done"
     first_seen = event["first_seen"][:19].replace("T", " ")
-    cells = [about["event_type"] or "?", first_seen, event["outcome"] or "not over", event["approval"]["state"] or "none"]
+    cells = [
+        about["event_type"] or "?",
+        first_seen,
+        event["outcome"] or "not over",
+        event["approval"]["state"] or "none",
+    ]
     return (_cut(about["event_id"], LONGEST_ID) + life, *(_cut(cell, WIDEST) for cell in cells + results))
 
 

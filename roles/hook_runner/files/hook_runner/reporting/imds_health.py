@@ -12,9 +12,8 @@ from typing import Any, Optional
 from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.timestamps import as_utc_text
-
-from hook_runner.log import Log
 from hook_runner.clock import ServerClock
+from hook_runner.log import Log
 
 
 class Health:
@@ -62,7 +61,9 @@ class Health:
             self.incomplete_since = None
         elif self.incomplete_since is None:
             self.incomplete_since = now
-            self._log.say("error", "the document has entries that cannot be read: as long as it does, no event is taken for over")
+            self._log.say(
+                "error", "the document has entries that cannot be read: as long as it does, no event is taken for over"
+            )
 
     def _compare_numbers(self, document: EventDocument) -> None:
         """Warn once if other events come under the DocumentIncarnation of the document before; they count all the same."""
@@ -83,11 +84,15 @@ class Health:
             self.failing_since = now
         if kind != self._kind:
             self._kind = kind
-            self._log.say("warning", "IMDS gives no good answer, so that nothing is concluded: %s" % error, azure_imds_error=kind)
+            self._log.say(
+                "warning", "IMDS gives no good answer, so that nothing is concluded: %s" % error, azure_imds_error=kind
+            )
         if outage and not self._alarmed and (now - self.failing_since).total_seconds() >= 60:
             self._alarmed = True
             since = as_utc_text(self.failing_since)
-            self._log.say("error", "what is known of events is stale since %s: %s" % (since, error), azure_imds_error=kind)
+            self._log.say(
+                "error", "what is known of events is stale since %s: %s" % (since, error), azure_imds_error=kind
+            )
 
     def seen(self, clock: ServerClock, at: float) -> None:
         """A good document that brought nothing new came at this monotonic time."""

@@ -13,7 +13,6 @@ from typing import Any, Callable, Optional, Sequence
 
 from azure_scheduled_events.timestamps import as_utc_text
 from azure_scheduled_events.yaml_lines import Located, Reader
-
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import find_hooks
 from hook_runner.lifecycle.stage_plan import Hooks
@@ -102,11 +101,15 @@ class InForce:
 def as_lines(data: dict[str, Any]) -> list[str]:
     """What `as_data` returns, for people."""
     lines = [
-        "config     %s, sha256 %s, read %s" % (data["path"], (data["sha256"] or "none: no such file")[:19], data["loaded_at"]),
-        "hooks      %s, sha256 %s, read %s" % (data["hooks_directory"], data["hooks_sha256"][:19], data["hooks_loaded_at"]),
+        "config     %s, sha256 %s, read %s"
+        % (data["path"], (data["sha256"] or "none: no such file")[:19], data["loaded_at"]),
+        "hooks      %s, sha256 %s, read %s"
+        % (data["hooks_directory"], data["hooks_sha256"][:19], data["hooks_loaded_at"]),
     ]
     if data["changed"]:
-        lines.append("           the disk differs from what is in force: %s; reload the service" % ", ".join(data["changed"]))
+        lines.append(
+            "           the disk differs from what is in force: %s; reload the service" % ", ".join(data["changed"])
+        )
     if data["refusal"]:
         lines.append("           the latest reload was refused: %s" % data["refusal"])
     if data["restart_needed"]:
@@ -119,7 +122,9 @@ def hooks_sha256(hooks: Hooks) -> str:
     whole = hashlib.sha256()
     for stage, of_stage in hooks.items():
         for hook in of_stage:
-            whole.update(repr((stage, hook.name, hook.refusal, _content(hook.path))).encode("utf-8", "backslashreplace"))
+            whole.update(
+                repr((stage, hook.name, hook.refusal, _content(hook.path))).encode("utf-8", "backslashreplace")
+            )
     return whole.hexdigest()
 
 

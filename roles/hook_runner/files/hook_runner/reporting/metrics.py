@@ -11,13 +11,12 @@ from datetime import datetime
 from typing import Any, Optional
 
 from azure_scheduled_events.errors import ImdsError
-
+from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
-from hook_runner.reporting.imds_health import Health, kind_of
+from hook_runner.lifecycle.stage_plan import not_recovered
 from hook_runner.log import harmless
 from hook_runner.records import PREPARE, Record, Step
-from hook_runner.clock import ServerClock
-from hook_runner.lifecycle.stage_plan import not_recovered
+from hook_runner.reporting.imds_health import Health, kind_of
 from hook_runner.reporting.status import stage_of
 
 PREFIX = "azure_scheduled_events_"
@@ -37,27 +36,51 @@ class Metrics:
         self._path = path
         self._client: Any = prometheus_client
         registry = self._registry = prometheus_client.CollectorRegistry()
-        self._events = prometheus_client.Gauge(PREFIX + "events", "Events known now", ["type", "stage"], registry=registry)
+        self._events = prometheus_client.Gauge(
+            PREFIX + "events", "Events known now", ["type", "stage"], registry=registry
+        )
         self._last_good = prometheus_client.Gauge(
-            PREFIX + "last_good_poll_timestamp_seconds", "When IMDS gave its last good answer, in Unix time", registry=registry
+            PREFIX + "last_good_poll_timestamp_seconds",
+            "When IMDS gave its last good answer, in Unix time",
+            registry=registry,
         )
-        self._imds_ok = prometheus_client.Gauge(PREFIX + "imds_ok", "1 while the latest poll brought a good answer", registry=registry)
-        self._errors = prometheus_client.Counter(PREFIX + "imds_errors", "Polls without a good answer", ["kind"], registry=registry)
+        self._imds_ok = prometheus_client.Gauge(
+            PREFIX + "imds_ok", "1 while the latest poll brought a good answer", registry=registry
+        )
+        self._errors = prometheus_client.Counter(
+            PREFIX + "imds_errors", "Polls without a good answer", ["kind"], registry=registry
+        )
         self._durations = prometheus_client.Histogram(
-            PREFIX + "hook_duration_seconds", "How long hooks ran", ["stage", "hook"], buckets=BUCKETS, registry=registry
+            PREFIX + "hook_duration_seconds",
+            "How long hooks ran",
+            ["stage", "hook"],
+            buckets=BUCKETS,
+            registry=registry,
         )
-        self._results = prometheus_client.Counter(PREFIX + "hook_runs", "Hook runs by result", ["stage", "hook", "result"], registry=registry)
+        self._results = prometheus_client.Counter(
+            PREFIX + "hook_runs", "Hook runs by result", ["stage", "hook", "result"], registry=registry
+        )
         self._left = prometheus_client.Gauge(
-            PREFIX + "prepare_end_seconds_left", "Seconds that were left when the latest preparation ended", registry=registry
+            PREFIX + "prepare_end_seconds_left",
+            "Seconds that were left when the latest preparation ended",
+            registry=registry,
         )
-        self._degraded = prometheus_client.Gauge(PREFIX + "journal_degraded", "1 while the journal cannot be written", registry=registry)
-        self._approvals = prometheus_client.Counter(PREFIX + "approval_answers", "Answers of IMDS to approvals", ["result"], registry=registry)
+        self._degraded = prometheus_client.Gauge(
+            PREFIX + "journal_degraded", "1 while the journal cannot be written", registry=registry
+        )
+        self._approvals = prometheus_client.Counter(
+            PREFIX + "approval_answers", "Answers of IMDS to approvals", ["result"], registry=registry
+        )
         self._not_recovered = prometheus_client.Gauge(
             PREFIX + "not_recovered", "Events that are over, whose recover hooks have not succeeded", registry=registry
         )
-        self._paused = prometheus_client.Gauge(PREFIX + "paused", "1 while an operator has paused the daemon", registry=registry)
+        self._paused = prometheus_client.Gauge(
+            PREFIX + "paused", "1 while an operator has paused the daemon", registry=registry
+        )
         self._degraded_since = prometheus_client.Gauge(
-            PREFIX + "journal_degraded_since_timestamp_seconds", "Since when the journal cannot be written, in Unix time; 0 while it can", registry=registry
+            PREFIX + "journal_degraded_since_timestamp_seconds",
+            "Since when the journal cannot be written, in Unix time; 0 while it can",
+            registry=registry,
         )
         self._told: collections.Counter[str] = collections.Counter()
 
@@ -65,7 +88,9 @@ class Metrics:
         """A hook run has ended."""
         self._results.labels(step.stage, harmless(step.hook), step.state).inc()
         if step.started_at is not None and step.ended_at is not None:
-            self._durations.labels(step.stage, harmless(step.hook)).observe(max(0.0, (step.ended_at - step.started_at).total_seconds()))
+            self._durations.labels(step.stage, harmless(step.hook)).observe(
+                max(0.0, (step.ended_at - step.started_at).total_seconds())
+            )
         if step.stage == PREPARE:
             self._left.set(record.event.seconds_left(clock.now()))
 
@@ -77,7 +102,9 @@ class Metrics:
         """Write the file, whole or not at all. Raises OSError."""
         self._events.clear()
         # what IMDS or a file name says may be nothing that UTF-8 has
-        for (kind, stage), count in collections.Counter((harmless(record.event.event_type), stage_of(engine, record)) for record in engine.records).items():
+        for (kind, stage), count in collections.Counter(
+            (harmless(record.event.event_type), stage_of(engine, record)) for record in engine.records
+        ).items():
             self._events.labels(kind, stage).set(count)
         self._imds_ok.set(int(health.last_good is not None and not health.error))
         if health.last_good is not None:

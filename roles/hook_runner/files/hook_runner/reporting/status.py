@@ -10,19 +10,22 @@ from typing import Any, Optional
 
 from azure_scheduled_events.document import displayable
 from azure_scheduled_events.timestamps import as_utc_text
-
+from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
+from hook_runner.lifecycle.pause import described
+from hook_runner.lifecycle.stage_plan import NEVER, applicable, not_recovered, retry_at
+from hook_runner.log import harmless
+from hook_runner.records import RECOVER, STAGES, Record, Step
 from hook_runner.reporting.imds_health import Health
 from hook_runner.reporting.in_force import as_lines
-from hook_runner.log import harmless
-from hook_runner.lifecycle.pause import described
-from hook_runner.records import RECOVER, STAGES, Record, Step
-from hook_runner.clock import ServerClock
-from hook_runner.lifecycle.stage_plan import NEVER, applicable, not_recovered, retry_at
 
 
 def as_data(
-    engine: Engine, health: Health, clock: ServerClock, degraded: Optional[str], degraded_since: Optional[datetime] = None
+    engine: Engine,
+    health: Health,
+    clock: ServerClock,
+    degraded: Optional[str],
+    degraded_since: Optional[datetime] = None,
 ) -> dict[str, Any]:
     """The state of the daemon as plain JSON values.
 
@@ -39,7 +42,11 @@ def as_data(
         "leader": engine.settings.leader,
         "dry_run": engine.settings.dry_run,
         "imds": health.as_data(),
-        "journal": {"ok": degraded is None, "error": degraded, "since": None if degraded_since is None else as_utc_text(degraded_since)},
+        "journal": {
+            "ok": degraded is None,
+            "error": degraded,
+            "since": None if degraded_since is None else as_utc_text(degraded_since),
+        },
         "events": [_event(engine, record, clock) for record in engine.records],
     }
 
@@ -88,7 +95,13 @@ def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]
         "outcome": record.outcome or None,
         "waiting": displayable(engine.work.waiting.get(record.id, "")) or None,
         "hooks": [
-            {"stage": stage, "name": name, "state": step.state, "attempt": step.attempt, "reason": displayable(step.reason) or None}
+            {
+                "stage": stage,
+                "name": name,
+                "state": step.state,
+                "attempt": step.attempt,
+                "reason": displayable(step.reason) or None,
+            }
             for (stage, name), step in sorted(latest.items(), key=lambda item: (STAGES.index(item[0][0]), item[0][1]))
         ],
     }
@@ -97,7 +110,11 @@ def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]
 def _next_attempt(engine: Engine, record: Record, failed: list[Step], clock: ServerClock) -> Optional[int]:
     """Seconds until the next run of a recover hook that has not succeeded; None where no run is planned."""
     names = {step.hook: step for step in failed}
-    times = [retry_at(hook, names[hook.name]) for hook in applicable(engine.work.hooks, record, RECOVER) if hook.name in names]
+    times = [
+        retry_at(hook, names[hook.name])
+        for hook in applicable(engine.work.hooks, record, RECOVER)
+        if hook.name in names
+    ]
     seconds = [max(0.0, (at - clock.now()).total_seconds()) for at in times if at is not None and at != NEVER]
     return int(min(seconds)) if seconds else None
 
@@ -107,7 +124,8 @@ def as_text(data: dict[str, Any]) -> str:
     imds = data["imds"]
     lines = [
         "this VM    %s" % (data["resource_name"] or "not known yet: IMDS has not told its name"),
-        "policy     %s, leader %s%s" % (data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""),
+        "policy     %s, leader %s%s"
+        % (data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""),
         "IMDS       %s" % ("good, last answer %s" % imds["last_good_poll"] if imds["ok"] else _trouble(imds)),
     ]
     if data.get("paused"):
@@ -115,7 +133,10 @@ def as_text(data: dict[str, Any]) -> str:
     if "configuration" in data:
         lines[-1:-1] = as_lines(data["configuration"])
     if imds["incomplete_since"]:
-        lines.append("           some entries cannot be read since %s, so that no event is taken for over" % imds["incomplete_since"])
+        lines.append(
+            "           some entries cannot be read since %s, so that no event is taken for over"
+            % imds["incomplete_since"]
+        )
     if not data["journal"]["ok"]:
         lines.append("journal    %s; since %s" % (data["journal"]["error"], data["journal"]["since"]))
     for event in data["events"]:
@@ -132,16 +153,27 @@ def _trouble(imds: dict[str, Any]) -> str:
 
 
 def _lines(event: dict[str, Any]) -> list[str]:
-    about = "%s %s, %s" % (event["event_type"], event["status"], "hits this VM" if event["concerns_me"] else "hits others")
+    about = "%s %s, %s" % (
+        event["event_type"],
+        event["status"],
+        "hits this VM" if event["concerns_me"] else "hits others",
+    )
     lines = ["event      %s" % event["event_id"], "           %s (%s)" % (about, ", ".join(event["resources"]))]
     if event["status"] == "Scheduled" and event["not_before"]:
         lines.append("           not before %s, in %d s" % (event["not_before"], event["seconds_left"]))
     if event["concerns_me"]:
-        lines.append("           stage %s, prepared: %s, approval: %s" % (event["stage"], event["prepared"], event["approval"] or "none"))
+        lines.append(
+            "           stage %s, prepared: %s, approval: %s"
+            % (event["stage"], event["prepared"], event["approval"] or "none")
+        )
     if event.get("approval_error"):
         lines.append("           the approval failed: %s" % event["approval_error"])
     if event.get("not_recovered"):
-        again = "next attempt in %d s" % event["next_attempt"] if event["next_attempt"] is not None else "no further attempt"
+        again = (
+            "next attempt in %d s" % event["next_attempt"]
+            if event["next_attempt"] is not None
+            else "no further attempt"
+        )
         failed = ", ".join("recover/" + name for name in event["not_recovered"])
         lines.append("           NOT RECOVERED: %s; %s; see `azure-scheduled-events recover`" % (failed, again))
     lines += ["           " + event[word] for word in ("reason", "waiting") if event[word]]
@@ -160,12 +192,21 @@ def one_line(engine: Engine, health: Health) -> str:
 
 def _one_line(engine: Engine, health: Health) -> str:
     if health.last_good is None:
-        return "waiting for the first answer of IMDS" if not health.error else "no answer of IMDS yet: " + harmless(health.error)
+        return (
+            "waiting for the first answer of IMDS"
+            if not health.error
+            else "no answer of IMDS yet: " + harmless(health.error)
+        )
     if health.error:
         return "IMDS gives no good answer: " + harmless(health.error)
     if not engine.records:
         return "watching as %s: no events" % harmless(engine.own_name or "?")
-    stages = {record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else stage_of(engine, record) for record in engine.records[:3]}
-    told = ["%s %s, %s" % (record.event.event_type, record.event.status, stages[record.id]) for record in engine.records[:3]]
+    stages = {
+        record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else stage_of(engine, record)
+        for record in engine.records[:3]
+    }
+    told = [
+        "%s %s, %s" % (record.event.event_type, record.event.status, stages[record.id]) for record in engine.records[:3]
+    ]
     more = ", and %d more" % (len(engine.records) - 3) if len(engine.records) > 3 else ""
     return "watching as %s: %s%s" % (harmless(engine.own_name or "?"), harmless("; ".join(told)), more)

@@ -16,30 +16,26 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
-
-from hook_runner import __version__
-
-from hook_runner import event_ids
-
-from hook_runner.reporting import status
-from hook_runner.config.settings import DEFAULTS, WAITING_RESTARTS, ConfigError, Settings
-from hook_runner.service.control_socket import STATUS_NAME, Control, remove_stale
-from hook_runner.lifecycle.engine import Engine
-from hook_runner.config.directories import metrics_obstacle, refuse_foreign
-from hook_runner.reporting.imds_health import Health
-from hook_runner.hooks.discovery import find_hooks
-from hook_runner.reporting.in_force import InForce
-from hook_runner.service.instance import claim, is_held
-from hook_runner.journal.journal import Journal
-from hook_runner.log import Log
-from hook_runner.service.systemd import Notifier
-from hook_runner.service.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
-from hook_runner.records import Record, Step
-from hook_runner.hooks.runs import Runs
+from hook_runner import __version__, event_ids
 from hook_runner.clock import ServerClock, boot_id
+from hook_runner.config.directories import metrics_obstacle, refuse_foreign
+from hook_runner.config.settings import DEFAULTS, WAITING_RESTARTS, ConfigError, Settings
+from hook_runner.hooks.discovery import find_hooks
+from hook_runner.hooks.runs import Runs
 from hook_runner.hooks.spawning import has_units
+from hook_runner.journal.journal import Journal
+from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_plan import Hooks
+from hook_runner.log import Log
 from hook_runner.permissions import make_folder
+from hook_runner.records import Record, Step
+from hook_runner.reporting import status
+from hook_runner.reporting.imds_health import Health
+from hook_runner.reporting.in_force import InForce
+from hook_runner.service.control_socket import STATUS_NAME, Control, remove_stale
+from hook_runner.service.instance import claim, is_held
+from hook_runner.service.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
+from hook_runner.service.systemd import Notifier
 
 if TYPE_CHECKING:
     from hook_runner.reporting.metrics import Metrics
@@ -58,10 +54,18 @@ JOURNAL_PAUSE = 1.0
 
 # settings that a reload cannot change
 FIXED = (
-    "endpoint", "api_version", "resource_name", "interval", "timeout", "first_timeout", "journal", "run_directory", "control_group", "status_group",
+    "endpoint",
+    "api_version",
+    "resource_name",
+    "interval",
+    "timeout",
+    "first_timeout",
+    "journal",
+    "run_directory",
+    "control_group",
+    "status_group",
     "metrics_file",
-)  # fmt: skip
-
+)
 
 
 class Service:
@@ -100,12 +104,23 @@ class Service:
         self._await_journal()
         self._run_directory_error = ""
         self._runs = runs = Runs(
-            self._settings.run_directory, self._settings.environment, self._settings.output_tail, self._settings.kill_after,
+            self._settings.run_directory,
+            self._settings.environment,
+            self._settings.output_tail,
+            self._settings.kill_after,
             # a process that systemd did not start as a service is a test, or in a container
             in_units="INVOCATION_ID" in os.environ and has_units(),
-        )  # fmt: skip
+        )
         self._engine = Engine(
-            self._settings, self._hooks(), self._journal, runs, self._clock, self._send_approval, log, self._step_ended, boot_id().decode("ascii")
+            self._settings,
+            self._hooks(),
+            self._journal,
+            runs,
+            self._clock,
+            self._send_approval,
+            log,
+            self._step_ended,
+            boot_id().decode("ascii"),
         )
         self._controls = self._make_controls()
         self._poller = self._make_poller()
@@ -146,17 +161,28 @@ class Service:
             for control in self._controls:
                 control.close()
             self._journal.close()
-        self._log.say("info", "stopped%s" % ("; hooks that run go on, and are taken over at the next start" if self._engine.work.is_busy() else ""))
+        self._log.say(
+            "info",
+            "stopped%s"
+            % ("; hooks that run go on, and are taken over at the next start" if self._engine.work.is_busy() else ""),
+        )
 
     def _await_journal(self) -> None:
         """Wait a while for a journal that cannot be read. Nothing has begun yet, so that a signal may simply end the process."""
         until = time.monotonic() + JOURNAL_MAY_TAKE
         while not self._journal.is_known and time.monotonic() < until:
-            self._notifier.tell("EXTEND_TIMEOUT_USEC=%d" % (2 * WHILE_IDLE * 1e6), "STATUS=waiting for the journal, which cannot be read")
+            self._notifier.tell(
+                "EXTEND_TIMEOUT_USEC=%d" % (2 * WHILE_IDLE * 1e6),
+                "STATUS=waiting for the journal, which cannot be read",
+            )
             time.sleep(JOURNAL_PAUSE)
             self._journal.retry()
         if not self._journal.is_known:
-            self._log.say("error", "the journal %s cannot be read, so that hooks may run again for events that were known before" % self._settings.journal)
+            self._log.say(
+                "error",
+                "the journal %s cannot be read, so that hooks may run again for events that were known before"
+                % self._settings.journal,
+            )
 
     def _look_after_files(self) -> None:
         """Make anew what was removed under the running service: the journal, the lock, the control socket.
@@ -200,7 +226,9 @@ class Service:
     def _refuse_defaults(self, settings: Settings) -> None:
         """A file that somebody has just emptied is no decision to prepare and approve by the defaults. Raises ConfigError."""
         if settings is DEFAULTS and self._engine.records:
-            raise ConfigError("it is empty or missing, and an event is in progress; write it again, or restart the service to use the defaults")
+            raise ConfigError(
+                "it is empty or missing, and an event is in progress; write it again, or restart the service to use the defaults"
+            )
 
     def _hooks(self, restart_needed: Sequence[str] = ()) -> Hooks:
         found, skipped = find_hooks(self._settings.hooks_directory, self._settings, self._owners)
@@ -209,7 +237,10 @@ class Service:
         for hooks in found.values():
             for hook in hooks:
                 if hook.refusal is not None:
-                    self._log.say("error", "hook %s/%s will not be run, and counts as failed: %s" % (hook.stage, hook.name, hook.refusal))
+                    self._log.say(
+                        "error",
+                        "hook %s/%s will not be run, and counts as failed: %s" % (hook.stage, hook.name, hook.refusal),
+                    )
         self._in_force.use(self._settings, self._owners, found, restart_needed)
         return found
 
@@ -225,7 +256,10 @@ class Service:
         try:
             return Metrics(self._settings.metrics_file)
         except ImportError:
-            self._log.say("error", "metrics_file is set, but the Python library prometheus_client is not installed, so that nothing is written there")
+            self._log.say(
+                "error",
+                "metrics_file is set, but the Python library prometheus_client is not installed, so that nothing is written there",
+            )
             return None
 
     def _make_poller(self) -> Poller:
@@ -234,7 +268,15 @@ class Service:
         # a call may be repeated once, on a connection that the server had closed
         longest = 2 * (CONNECT_TIMEOUT + settings.timeout)
         longest_first = longest + 2 * settings.first_timeout
-        return Poller(imds, settings.interval, longest_first, longest, self._deliver, not settings.resource_name, self._clock.doubts)
+        return Poller(
+            imds,
+            settings.interval,
+            longest_first,
+            longest,
+            self._deliver,
+            not settings.resource_name,
+            self._clock.doubts,
+        )
 
     def _make_controls(self) -> list[Control]:
         """The socket for those who may do all, and if a group may only look, one for that."""
@@ -393,7 +435,9 @@ class Service:
         """A line from the control socket."""
         if question.get("ask") == "status":
             self._catch_up()
-            told = status.as_data(self._engine, self._health, self._clock, self._journal.degraded, self._degraded_since())
+            told = status.as_data(
+                self._engine, self._health, self._clock, self._journal.degraded, self._degraded_since()
+            )
             pause = self._engine.pausing.current()
             paused = None if pause is None else pause.as_data()
             return {**told, "version": __version__, "configuration": self._in_force.as_data(), "paused": paused}
@@ -424,7 +468,9 @@ class Service:
             if len(found) > 1:
                 return {"found": False, "candidates": found}
             asked = self._engine.recover_by_hand(found[0], who, question.get("give_up") is True) if found else None
-            return {"found": False} if asked is None else {"found": True, "accepted": asked.accepted, "text": asked.text}
+            return (
+                {"found": False} if asked is None else {"found": True, "accepted": asked.accepted, "text": asked.text}
+            )
         return {"error": "unknown question"}
 
     def _meant(self, event_id: object, is_over: bool = False) -> list[str]:
@@ -441,7 +487,9 @@ class Service:
         else:
             changed = [name for name in FIXED if getattr(settings, name) != getattr(self._settings, name)]
             if changed:
-                self._log.say("warning", "these settings take effect with the next restart only: %s" % ", ".join(changed))
+                self._log.say(
+                    "warning", "these settings take effect with the next restart only: %s" % ", ".join(changed)
+                )
             self._settings = settings._replace(**{name: getattr(self._settings, name) for name in FIXED})
             self._log.threshold = settings.log_level
             self._engine.reconfigure(self._settings, self._hooks(changed))
@@ -450,7 +498,9 @@ class Service:
 
     def _say_hello(self) -> None:
         settings = self._settings
-        self._log.say("info", "version %s watches %s, policy %s" % (__version__, settings.endpoint, settings.policy.name))
+        self._log.say(
+            "info", "version %s watches %s, policy %s" % (__version__, settings.endpoint, settings.policy.name)
+        )
         pause = self._engine.pausing.current()
         if pause is not None:
             self._log.say("warning", "%s; no prepare hook begins, and nothing is approved" % pause.text())

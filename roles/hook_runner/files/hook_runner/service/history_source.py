@@ -12,11 +12,10 @@ import json
 from typing import Any, Mapping, Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
-
-from hook_runner.reporting import history
-from hook_runner.service.control_socket import ask
 from hook_runner.event_ids import MOST_CANDIDATES, meant
 from hook_runner.journal.journal import Journal, JournalUnreadable
+from hook_runner.reporting import history
+from hook_runner.service.control_socket import ask
 
 # the daemon's loop does nothing else while it answers: so many records, or so many bytes of them
 PAGE_RECORDS = 20
@@ -53,7 +52,9 @@ def from_daemon(run_directory: str, event_id: Optional[str], limit: int) -> Opti
         count, before = count + len(page["events"]), page["next"]
         if before is None:
             break
-    events, texts, unreadable = ([each for page in pages for each in page[name]] for name in ("events", "texts", "unreadable"))
+    events, texts, unreadable = (
+        [each for page in pages for each in page[name]] for name in ("events", "texts", "unreadable")
+    )
     return Found(events[::-1], texts[::-1], unreadable, pages[0]["candidates"] if pages else [])
 
 
@@ -65,7 +66,9 @@ def from_file(path: str, event_id: Optional[str], limit: int) -> Found:
         if candidates:
             return Found([], [], [], candidates)
         records = journal.records(limit, key)[::-1]
-        return Found(history.as_data(records), [history.as_text([record]) for record in records], journal.unreadable, [])
+        return Found(
+            history.as_data(records), [history.as_text([record]) for record in records], journal.unreadable, []
+        )
     finally:
         journal.close()
 
@@ -93,7 +96,13 @@ def page(journal: Journal, question: Mapping[str, Any]) -> dict[str, Any]:
                 break
     except JournalUnreadable as error:
         return {"error": str(error)}
-    return {"events": events, "texts": texts, "unreadable": journal.unreadable, "candidates": candidates, "next": following}
+    return {
+        "events": events,
+        "texts": texts,
+        "unreadable": journal.unreadable,
+        "candidates": candidates,
+        "next": following,
+    }
 
 
 def _key(journal: Journal, event_id: Optional[str]) -> tuple[Optional[str], list[str]]:

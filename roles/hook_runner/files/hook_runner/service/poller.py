@@ -17,7 +17,6 @@ from azure_scheduled_events.identity import own_name, own_vm_id
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.pacing import WATCHING, Pacer
-
 from hook_runner.clock import ANSWERS_NEEDED
 
 # one request may take so long beyond its own limit before the loop counts as stuck

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Asking the control API of a running simulator."""
+
 from __future__ import annotations
 
 import json
@@ -23,8 +24,9 @@ class Call(NamedTuple):
 def request(control: str, call: Call) -> tuple[int, Any]:
     """(status, decoded answer or error text); status 0 when nobody answers."""
     data = None if call.body is None else json.dumps(call.body).encode()
-    wanted = urllib.request.Request(control + call.path, data=data, method=call.method,
-                                    headers={"Content-Type": "application/json"})
+    wanted = urllib.request.Request(
+        control + call.path, data=data, method=call.method, headers={"Content-Type": "application/json"}
+    )
     try:
         with _DIRECT.open(wanted, timeout=10) as answer:
             return answer.status, json.loads(answer.read())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Verbs that speak to the control API of a running simulator."""
+
 from __future__ import annotations
 
 import argparse
@@ -35,9 +36,12 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     for name, (add, call) in VERBS.items():
         verb = verbs.add_parser(name, help=call.__doc__, description=call.__doc__)
-        verb.add_argument("--control", metavar="HOST:PORT|URL",
-                          default=os.environ.get("IMDS_SIMULATOR_CONTROL", "http://%s" % (DEFAULT_CONTROL,)),
-                          help="the control API (default $IMDS_SIMULATOR_CONTROL, else http://%s)" % (DEFAULT_CONTROL,))
+        verb.add_argument(
+            "--control",
+            metavar="HOST:PORT|URL",
+            default=os.environ.get("IMDS_SIMULATOR_CONTROL", "http://%s" % (DEFAULT_CONTROL,)),
+            help="the control API (default $IMDS_SIMULATOR_CONTROL, else http://%s)" % (DEFAULT_CONTROL,),
+        )
         add(verb)
         verb.set_defaults(call=call)
     return parser
@@ -65,9 +69,12 @@ def _add_schedule(verb: argparse.ArgumentParser) -> None:
     _event_options(verb)
     for name in ("name", "at", "id", "started_for", "batch", "starts", "cancel_after"):
         verb.add_argument("--" + name.replace("_", "-"), metavar="VALUE")
-    verb.add_argument("--hold", action="store_true", default=None, help="other tenants hold it until released or NotBefore")
-    verb.add_argument("--json", metavar="JSON", type=_json_object, default={},
-                      help="further keys of the event, as a JSON object")
+    verb.add_argument(
+        "--hold", action="store_true", default=None, help="other tenants hold it until released or NotBefore"
+    )
+    verb.add_argument(
+        "--json", metavar="JSON", type=_json_object, default={}, help="further keys of the event, as a JSON object"
+    )
 
 
 def _json_object(text: str) -> Mapping[str, Any]:
@@ -76,14 +83,28 @@ def _json_object(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError("%r is not JSON: %s" % (text, error)) from None
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError("%r is not a JSON object such as {\"impact_for\": 3}" % text)
+        raise argparse.ArgumentTypeError('%r is not a JSON object such as {"impact_for": 3}' % text)
     return value
 
 
 def _schedule(options: argparse.Namespace) -> Call:
     """schedule an event"""
-    names = ("type", "resources", "notice", "duration", "source", "description", "name", "at", "id", "started_for", "batch",
-             "starts", "cancel_after", "hold")
+    names = (
+        "type",
+        "resources",
+        "notice",
+        "duration",
+        "source",
+        "description",
+        "name",
+        "at",
+        "id",
+        "started_for",
+        "batch",
+        "starts",
+        "cancel_after",
+        "hold",
+    )
     return Call("POST", "/events", {**options.json, **_given(options, names)})
 
 
@@ -93,8 +114,13 @@ def _event(verb: argparse.ArgumentParser) -> None:
 
 def _add_approve(verb: argparse.ArgumentParser) -> None:
     _event(verb)
-    verb.add_argument("--as", dest="who", metavar="WHO", default="control-plane",
-                      help="control-plane (default), other-tenants, or a VM of the group")
+    verb.add_argument(
+        "--as",
+        dest="who",
+        metavar="WHO",
+        default="control-plane",
+        help="control-plane (default), other-tenants, or a VM of the group",
+    )
 
 
 def _approve(options: argparse.Namespace) -> Call:
@@ -140,7 +166,9 @@ def _add_fault(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--vm", type=lambda text: text.split(","), metavar="VM,VM")
     for name in ("route", "method", "requests", "from", "to", "for"):
         verb.add_argument("--" + name, metavar="VALUE")
-    verb.add_argument("--set", metavar="OPTION=VALUE", action="append", default=[], help="an option of the kind, such as status=503")
+    verb.add_argument(
+        "--set", metavar="OPTION=VALUE", action="append", default=[], help="an option of the kind, such as status=503"
+    )
 
 
 def _fault(options: argparse.Namespace) -> Call:
@@ -174,7 +202,11 @@ def _add_knob(verb: argparse.ArgumentParser) -> None:
 
 def _knob(options: argparse.Namespace) -> Call:
     """show or set knobs"""
-    return Call("POST", "/knobs", dict(text.partition("=")[::2] for text in options.pairs)) if options.pairs else Call("GET", "/knobs")
+    return (
+        Call("POST", "/knobs", dict(text.partition("=")[::2] for text in options.pairs))
+        if options.pairs
+        else Call("GET", "/knobs")
+    )
 
 
 def _add_incarnation(verb: argparse.ArgumentParser) -> None:
@@ -200,8 +232,13 @@ def _advance(options: argparse.Namespace) -> Call:
 
 def _reader(path: str, doc: str) -> Callable[[argparse.Namespace], Call]:
     def call(options: argparse.Namespace) -> Call:
-        query = {name: value for name, value in vars(options).items() if name in ("vm", "what", "after") and value is not None}
+        query = {
+            name: value
+            for name, value in vars(options).items()
+            if name in ("vm", "what", "after") and value is not None
+        }
         return Call("GET", path + ("?" + urlencode(query) if query else ""))
+
     call.__doc__ = doc
     return call
 

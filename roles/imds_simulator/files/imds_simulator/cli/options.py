@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The command line."""
+
 from __future__ import annotations
 
 import argparse
@@ -24,24 +25,52 @@ Further verbs, each with --help of its own:
 def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
     """Options of ``serve`` (no verb) and ``exec``."""
     parser = argparse.ArgumentParser(
-        prog=prog, description="A local stand-in for Azure Scheduled Events (IMDS). Serves in the foreground until "
-        "SIGTERM, SIGINT or SIGHUP.", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+        prog=prog,
+        description="A local stand-in for Azure Scheduled Events (IMDS). Serves in the foreground until "
+        "SIGTERM, SIGINT or SIGHUP.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--scenario", metavar="FILE", help="scenario file, or the name of a shipped scenario")
-    parser.add_argument("--listen", metavar="HOST:PORT", type=_address, default=DEFAULT_LISTEN,
-                        help="address of the first VM, and of all VMs that are known by source address; further VMs "
-                        "without an address of their own take the ports that follow; port 0: any free port "
-                        "(default %s)" % (DEFAULT_LISTEN,))
-    parser.add_argument("--control", metavar="HOST:PORT", type=_address, default=DEFAULT_CONTROL,
-                        help="address of the control API (default %s)" % (DEFAULT_CONTROL,))
-    parser.add_argument("--control-anywhere", action="store_true",
-                        help="allow a --control address that is not loopback: whoever reaches it rules the simulator")
-    parser.add_argument("--speed", metavar="N", type=_speed, help="simulated seconds per second (default 1, or the scenario's)")
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=_address,
+        default=DEFAULT_LISTEN,
+        help="address of the first VM, and of all VMs that are known by source address; further VMs "
+        "without an address of their own take the ports that follow; port 0: any free port "
+        "(default %s)" % (DEFAULT_LISTEN,),
+    )
+    parser.add_argument(
+        "--control",
+        metavar="HOST:PORT",
+        type=_address,
+        default=DEFAULT_CONTROL,
+        help="address of the control API (default %s)" % (DEFAULT_CONTROL,),
+    )
+    parser.add_argument(
+        "--control-anywhere",
+        action="store_true",
+        help="allow a --control address that is not loopback: whoever reaches it rules the simulator",
+    )
+    parser.add_argument(
+        "--speed", metavar="N", type=_speed, help="simulated seconds per second (default 1, or the scenario's)"
+    )
     parser.add_argument("--vm", metavar="NAME", help="name of the only VM when there is no scenario (default vm1)")
-    parser.add_argument("--source", metavar="VM=ADDRESS", type=_source, action="append", default=[],
-                        help="know this VM of the scenario by its source address; repeatable")
-    parser.add_argument("--knob", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="set a knob; repeatable")
-    parser.add_argument("--clock", choices=("real", "manual"), default="real",
-                        help="manual: time stands still until 'advance' moves it")
+    parser.add_argument(
+        "--source",
+        metavar="VM=ADDRESS",
+        type=_source,
+        action="append",
+        default=[],
+        help="know this VM of the scenario by its source address; repeatable",
+    )
+    parser.add_argument(
+        "--knob", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="set a knob; repeatable"
+    )
+    parser.add_argument(
+        "--clock", choices=("real", "manual"), default="real", help="manual: time stands still until 'advance' moves it"
+    )
     parser.add_argument("--quiet", action="store_true", help="print the addresses only, not what happens")
     instead = parser.add_argument_group("instead of serving")
     instead.add_argument("--list-scenarios", action="store_true", help="list the shipped scenarios")
@@ -65,11 +94,13 @@ def is_loopback(address: Address) -> bool:
 
 def _complain(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """argparse shows the text of ArgumentTypeError only."""
+
     def convert(text: str) -> Any:
         try:
             return read(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
+
     return convert
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """What the command line can tell without serving: lists, the schema, a verdict on a file. Each returns an exit code."""
+
 from __future__ import annotations
 
 import json
@@ -8,8 +9,8 @@ import sys
 from typing import Sequence
 
 from ..scenario.fault_kinds import KINDS
-from ..scenario.knobs import Knobs, describe_knobs, knob_fields
 from ..scenario.files import ScenarioError, lesson, load, names
+from ..scenario.knobs import Knobs, describe_knobs, knob_fields
 from ..scenario.schema_check import schema
 
 
@@ -23,8 +24,9 @@ def faults() -> int:
 
 def knobs() -> int:
     values = describe_knobs(Knobs())
-    return _table([("%s=%s" % (name, json.dumps(values[name])), each.metadata["meaning"])
-                   for name, each in knob_fields().items()])
+    return _table(
+        [("%s=%s" % (name, json.dumps(values[name])), each.metadata["meaning"]) for name, each in knob_fields().items()]
+    )
 
 
 def scenario_schema() -> int:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Serving in the foreground, alone or beside a command."""
+
 from __future__ import annotations
 
 import argparse
@@ -17,13 +18,12 @@ import threading
 import time
 from typing import Callable, Mapping, Optional, Sequence, TextIO
 
-from ..scenario.knobs import KnobError, change_knobs
-from ..server.listeners import CannotListen
-from .options import is_loopback
-from ..scenario.plans import Scenario
-from ..simulator import Running, Setup, running, with_sources
 from ..scenario.files import ScenarioError, default_scenario, load
-
+from ..scenario.knobs import KnobError, change_knobs
+from ..scenario.plans import Scenario
+from ..server.listeners import CannotListen
+from ..simulator import Running, Setup, running, with_sources
+from .options import is_loopback
 
 # so long a command that got an interrupt itself has for its end, in real seconds
 _SECOND_INTERRUPT = 1.0
@@ -45,10 +45,16 @@ def setup_from(options: argparse.Namespace) -> Setup:
     except KnobError as error:
         raise Unusable(str(error)) from None
     if not is_loopback(options.control) and not options.control_anywhere:
-        raise Unusable("--control %s is not a loopback address: anybody who reaches it could rule the simulator; "
-                       "add --control-anywhere if that is meant" % (options.control,))
-    return Setup(dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed), options.listen,
-                 options.control, options.clock == "manual")
+        raise Unusable(
+            "--control %s is not a loopback address: anybody who reaches it could rule the simulator; "
+            "add --control-anywhere if that is meant" % (options.control,)
+        )
+    return Setup(
+        dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed),
+        options.listen,
+        options.control,
+        options.clock == "manual",
+    )
 
 
 def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
@@ -65,8 +71,10 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
     shared = {vm.name for group in moved.groups for vm in group.vms if vm.source}
     for fault in moved.faults:
         if fault.action == "refuse" and shared & set(fault.vms):
-            raise Unusable("the scenario refuses connections of %s, which --source puts on a shared address: that cannot be"
-                           % ", ".join(sorted(shared & set(fault.vms))))
+            raise Unusable(
+                "the scenario refuses connections of %s, which --source puts on a shared address: that cannot be"
+                % ", ".join(sorted(shared & set(fault.vms)))
+            )
     return moved
 
 
@@ -99,8 +107,12 @@ async def beside(setup: Setup, command: Sequence[str], quiet: bool) -> int:
         if not quiet:
             announce(simulator, setup, _murmur)
         endpoints = dict(simulator.endpoints)
-        environment = dict(os.environ, IMDS_SIMULATOR_ENDPOINT=next(iter(endpoints.values())),
-                           IMDS_SIMULATOR_ENDPOINTS=json.dumps(endpoints), IMDS_SIMULATOR_CONTROL=simulator.control)
+        environment = dict(
+            os.environ,
+            IMDS_SIMULATOR_ENDPOINT=next(iter(endpoints.values())),
+            IMDS_SIMULATOR_ENDPOINTS=json.dumps(endpoints),
+            IMDS_SIMULATOR_CONTROL=simulator.control,
+        )
         status = await _run(command, environment)
     # as a shell reports a command that a signal ended
     return 128 - status if status < 0 else status
@@ -126,6 +138,7 @@ async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     def send(number: int) -> None:
         if process is not None and process.returncode is None:
             process.send_signal(number)
+
     # before the command starts: a signal in that moment must reach it too
     _on_signals(pass_on)
     try:
@@ -220,7 +233,7 @@ def _write_lines() -> None:
         descriptor, line = _lines.get()
         while line:
             try:
-                line = line[os.write(descriptor, line):]
+                line = line[os.write(descriptor, line) :]
             except OSError:
                 break
         _lines.task_done()

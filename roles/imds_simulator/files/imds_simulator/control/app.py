@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The control API: JSON over HTTP on an address of its own."""
+
 from __future__ import annotations
 
 import json
@@ -9,16 +10,16 @@ from typing import Any, Awaitable, Callable, Mapping
 from aiohttp import web
 
 from ..model.operations import Impossible
+from ..model.transitions import step_incarnation
+from ..model.world import UnknownEvent
+from ..scenario.knobs import KnobError, change_knobs, describe_knobs
+from ..scenario.plans import IncarnationStep
+from ..server.engine import Engine
+from ..times import parse_duration
 from .events import EventDoors
 from .faults import FaultDoors
 from .request_body import BadInput, fields
-from ..times import parse_duration
-from ..server.engine import Engine
-from ..scenario.knobs import KnobError, change_knobs, describe_knobs
-from ..model.world import UnknownEvent
-from ..scenario.plans import IncarnationStep
 from .state import state
-from ..model.transitions import step_incarnation
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -44,6 +45,7 @@ def control_app(
 
     async def index(_request: web.Request) -> web.Response:
         return web.json_response({"endpoints": overview})
+
     app.router.add_get("/", index)
     return app
 
@@ -77,9 +79,14 @@ class _Doors:
 
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.get("/health", self.health), web.get("/state", self.state), web.get("/log", self.log),
-            web.get("/requests", self.requests), web.get("/knobs", self.knobs), web.post("/knobs", self.turn),
-            web.post("/advance", self.advance), web.post("/incarnation", self.incarnation),
+            web.get("/health", self.health),
+            web.get("/state", self.state),
+            web.get("/log", self.log),
+            web.get("/requests", self.requests),
+            web.get("/knobs", self.knobs),
+            web.post("/knobs", self.turn),
+            web.post("/advance", self.advance),
+            web.post("/incarnation", self.incarnation),
             web.post("/disable", self.disable),
         ]
 
@@ -98,7 +105,9 @@ class _Doors:
     async def requests(self, request: web.Request) -> web.Response:
         journal = self._engine.journal
         recent = journal.requests_after(_number(request.query.get("after", "0")), request.query.get("vm"))
-        return web.json_response({"requests": recent, "counts": journal.totals(), "dropped": journal.dropped()["requests"]})
+        return web.json_response(
+            {"requests": recent, "counts": journal.totals(), "dropped": journal.dropped()["requests"]}
+        )
 
     async def knobs(self, _request: web.Request) -> web.Response:
         return web.json_response(describe_knobs(self._engine.world.knobs))
@@ -128,7 +137,9 @@ class _Doors:
         engine, group = self._engine, await self._group(body)
         if not isinstance(body.get("to", 0), int) or not isinstance(body.get("add", 0), int) or body.get("to", 0) < 0:
             raise BadInput("to and add are whole numbers")
-        happened = step_incarnation(engine.world, IncarnationStep(0, group, body.get("to"), body.get("add", 0)), engine.settle())
+        happened = step_incarnation(
+            engine.world, IncarnationStep(0, group, body.get("to"), body.get("add", 0)), engine.settle()
+        )
         engine.report(happened)
         return web.json_response({"incarnation": happened[0].detail["incarnation"]})
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The control API's doors to events: schedule, approve, release, cancel, complete, change, fail."""
+
 from __future__ import annotations
 
 from typing import Any, Mapping
@@ -8,14 +9,14 @@ from typing import Any, Mapping
 from aiohttp import web
 
 from ..model import operations
-from ..scenario.build import change_from, event_from
-from .request_body import BadInput, fields, insist
-from ..scenario.cross_checks import change_problems, event_problems
-from ..server.engine import Engine
-from ..model.occurrence import Happening
 from ..model.events import CONTROL_PLANE, LiveEvent
+from ..model.occurrence import Happening
 from ..model.world import UnknownEvent
+from ..scenario.build import change_from, event_from
+from ..scenario.cross_checks import change_problems, event_problems
 from ..scenario.plans import Change
+from ..server.engine import Engine
+from .request_body import BadInput, fields, insist
 from .state import event_state
 
 OTHER_TENANTS = "other-tenants"
@@ -30,9 +31,13 @@ class EventDoors:
 
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.get("/events", self.show_all), web.post("/events", self.schedule), web.get("/events/{event}", self.show),
-            web.post("/events/{event}/approve", self.approve), web.post("/events/{event}/cancel", self.cancel),
-            web.post("/events/{event}/complete", self.complete), web.post("/events/{event}/change", self.change),
+            web.get("/events", self.show_all),
+            web.post("/events", self.schedule),
+            web.get("/events/{event}", self.show),
+            web.post("/events/{event}/approve", self.approve),
+            web.post("/events/{event}/cancel", self.cancel),
+            web.post("/events/{event}/complete", self.complete),
+            web.post("/events/{event}/change", self.change),
             web.post("/fail", self.fail),
         ]
 
@@ -74,9 +79,13 @@ class EventDoors:
         who = (await fields(request, {"as"})).get("as", CONTROL_PLANE)
         now, world, event = self._engine.settle(), self._engine.world, self._find(request)
         if who == CONTROL_PLANE:
-            return self._done(event, operations.change(self._engine.simulation, event, Change(0, action="approve"), now))
+            return self._done(
+                event, operations.change(self._engine.simulation, event, Change(0, action="approve"), now)
+            )
         if who == OTHER_TENANTS:
-            return self._done(event, operations.change(self._engine.simulation, event, Change(0, action="release"), now))
+            return self._done(
+                event, operations.change(self._engine.simulation, event, Change(0, action="release"), now)
+            )
         vm = world.vms.get(str(who))
         if vm is None:
             raise BadInput("nobody is called %r: %s, %s or the name of a VM" % (who, CONTROL_PLANE, OTHER_TENANTS))
@@ -133,5 +142,7 @@ class EventDoors:
 
     def _groups(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         world = self._engine.world
-        return ({group.name: {"kind": group.kind} for group in world.groups.values()},
-                {vm.name: vm.group for vm in world.vms.values()})
+        return (
+            {group.name: {"kind": group.kind} for group in world.groups.values()},
+            {vm.name: vm.group for vm in world.vms.values()},
+        )

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The control API's doors to faults."""
+
 from __future__ import annotations
 
 from aiohttp import web
 
-from .request_body import BadInput, fields, insist
 from ..scenario.cross_checks import fault_problems
-from ..server.engine import Engine
 from ..scenario.fault_kinds import KINDS, fault_from
+from ..server.engine import Engine
+from .request_body import BadInput, fields, insist
 from .state import fault_state
 
 
@@ -20,8 +21,11 @@ class FaultDoors:
 
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.get("/faults", self.show_all), web.post("/faults", self.inject), web.delete("/faults", self.clear),
-            web.delete("/faults/{number}", self.clear_one), web.get("/fault-kinds", self.kinds),
+            web.get("/faults", self.show_all),
+            web.post("/faults", self.inject),
+            web.delete("/faults", self.clear),
+            web.delete("/faults/{number}", self.clear_one),
+            web.get("/fault-kinds", self.kinds),
         ]
 
     async def show_all(self, _request: web.Request) -> web.Response:
@@ -29,7 +33,9 @@ class FaultDoors:
         return web.json_response({"faults": [fault_state(engine, each, now) for each in engine.faults.all()]})
 
     async def kinds(self, _request: web.Request) -> web.Response:
-        return web.json_response({name: {"meaning": kind.meaning, "options": list(kind.may)} for name, kind in KINDS.items()})
+        return web.json_response(
+            {name: {"meaning": kind.meaning, "options": list(kind.may)} for name, kind in KINDS.items()}
+        )
 
     async def inject(self, request: web.Request) -> web.Response:
         """From now on: from, to and for count from this moment."""

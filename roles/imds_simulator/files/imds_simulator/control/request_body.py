@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Reading the JSON bodies of the control API."""
+
 from __future__ import annotations
 
 import json
@@ -9,15 +10,17 @@ from typing import Any, Optional
 from aiohttp import web
 
 from ..scenario.schema_check import check
-from ..suggestions import nearest
 from ..scenario.yaml_lines import dotted
+from ..suggestions import nearest
 
 
 class BadInput(ValueError):
     """A request to the control API that makes no sense; the text says why."""
 
 
-async def fields(request: web.Request, may: Optional[set[str]] = None, must: Optional[set[str]] = None) -> dict[str, Any]:
+async def fields(
+    request: web.Request, may: Optional[set[str]] = None, must: Optional[set[str]] = None
+) -> dict[str, Any]:
     """The JSON object in the body; an empty body is an empty object.
 
     ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises BadInput.

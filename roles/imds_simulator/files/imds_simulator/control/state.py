@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The state of a running simulator as plain data, for the control API."""
+
 from __future__ import annotations
 
 import math
 from typing import Any, Mapping, Optional
 
-from ..server.engine import Engine
-from ..server.active_faults import ActiveFault
-from ..times import iso
 from ..model.events import LiveEvent
+from ..server.active_faults import ActiveFault
+from ..server.engine import Engine
+from ..times import iso
 
 
 def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
@@ -21,12 +22,26 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
         "unix": now,
         "speed": world.speed,
         "epoch": None if world.epoch is None else iso(world.epoch),
-        "vms": {vm.name: {"group": vm.group, "endpoint": endpoints[vm.name], "source": vm.source, "zone": vm.zone,
-                          "resource_name": vm.resource_name, "scope": world.scope_for(vm).key}
-                for vm in world.vms.values()},
-        "scopes": {scope.key: {"group": scope.group, "incarnation": scope.incarnation,
-                               "enabled": scope.enabled(now, world.knobs, world.speed),
-                               "last_request": _moment(scope.last_request)} for scope in world.scopes()},
+        "vms": {
+            vm.name: {
+                "group": vm.group,
+                "endpoint": endpoints[vm.name],
+                "source": vm.source,
+                "zone": vm.zone,
+                "resource_name": vm.resource_name,
+                "scope": world.scope_for(vm).key,
+            }
+            for vm in world.vms.values()
+        },
+        "scopes": {
+            scope.key: {
+                "group": scope.group,
+                "incarnation": scope.incarnation,
+                "enabled": scope.enabled(now, world.knobs, world.speed),
+                "last_request": _moment(scope.last_request),
+            }
+            for scope in world.scopes()
+        },
         "events": [event_state(event) for event in list(world.gone) + world.events],
         "faults": [fault_state(engine, active, now) for active in engine.faults.all()],
     }
@@ -36,13 +51,24 @@ def event_state(event: LiveEvent) -> dict[str, Any]:
     """One event with what IMDS shows of it and what it hides (docs/reference/scheduled-events.md 2.6)."""
     content = event.content
     return {
-        "name": event.name, "id": event.id, "group": event.group, "status": event.status, "type": content.type,
-        "resources": list(content.resources), "source": content.source, "description": content.description,
-        "duration": content.duration, "appears_at": _moment(event.appears_at),
+        "name": event.name,
+        "id": event.id,
+        "group": event.group,
+        "status": event.status,
+        "type": content.type,
+        "resources": list(content.resources),
+        "source": content.source,
+        "description": content.description,
+        "duration": content.duration,
+        "appears_at": _moment(event.appears_at),
         "not_before": iso(event.not_before) if event.not_before else None,
-        "approved_by": sorted(event.approvals), "approved": event.approved_at is not None,
-        "held_until": _moment(event.released_at), "started_at": _moment(event.started_at),
-        "ends_at": _moment(event.ends_at), "gone_at": _moment(event.gone_at), "cancelled": event.cancelled,
+        "approved_by": sorted(event.approvals),
+        "approved": event.approved_at is not None,
+        "held_until": _moment(event.released_at),
+        "started_at": _moment(event.started_at),
+        "ends_at": _moment(event.ends_at),
+        "gone_at": _moment(event.gone_at),
+        "cancelled": event.cancelled,
     }
 
 
@@ -50,9 +76,17 @@ def fault_state(engine: Engine, active: ActiveFault, now: float) -> dict[str, An
     """One fault with its window and how often it was met."""
     fault = active.fault
     return {
-        "number": active.number, "kind": fault.kind, "route": fault.route, "method": fault.method,
-        "vms": list(fault.vms), "first": fault.first, "last": fault.last, "from": _moment(active.begins),
-        "to": _moment(active.ends), "active": active.covers(now), "seen": engine.faults.seen(active.number),
+        "number": active.number,
+        "kind": fault.kind,
+        "route": fault.route,
+        "method": fault.method,
+        "vms": list(fault.vms),
+        "first": fault.first,
+        "last": fault.last,
+        "from": _moment(active.begins),
+        "to": _moment(active.ends),
+        "active": active.covers(now),
+        "seen": engine.faults.seen(active.number),
     }
 
 

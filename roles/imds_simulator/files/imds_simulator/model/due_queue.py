@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Which of many things is due next: a heap in which things may be moved."""
+
 from __future__ import annotations
 
 import heapq

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """One event while it lives: what clients see of it, and what happens to it next."""
+
 from __future__ import annotations
 
 import math
@@ -87,8 +88,11 @@ class LiveEvent:
 
     def edit(self, change: Change) -> None:
         """Take over the visible members that ``change`` names."""
-        edits = {name: getattr(change, name) for name in ("type", "resources", "source", "description", "duration")
-                 if getattr(change, name) is not None}
+        edits = {
+            name: getattr(change, name)
+            for name in ("type", "resources", "source", "description", "duration")
+            if getattr(change, name) is not None
+        }
         self.content = replace(self.content, **edits)
 
 
@@ -96,8 +100,9 @@ def content_of(plan: EventPlan, knobs: Knobs) -> Content:
     """What ``plan`` leaves open, filled in with the values that Azure typically shows (reference 1.4, 2.4.6)."""
     failure = plan.starts == HARDWARE_FAILURE
     kind = plan.type or knobs.hardware_failure_type
-    usual_source = knobs.terminate_source if kind == "Terminate" else (
-        "User" if plan.starts == AUTOMATIC_APPROVAL else "Platform")
+    usual_source = (
+        knobs.terminate_source if kind == "Terminate" else ("User" if plan.starts == AUTOMATIC_APPROVAL else "Platform")
+    )
     source = plan.source or usual_source
     usual = _FAILURE_DESCRIPTION if failure else _LIFE_DESCRIPTION.get((kind, source), "")
     return Content(

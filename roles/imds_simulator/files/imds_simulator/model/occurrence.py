@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """What the model reports: one thing that happened, for the log and for the impact commands."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

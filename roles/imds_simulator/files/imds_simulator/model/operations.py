@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """What VMs, the control plane and the person at the control API ask of the world."""
+
 from __future__ import annotations
 
 import dataclasses
 from typing import Optional, Sequence
 
-from . import transitions
 from ..scenario.groups import Vm
-from .occurrence import Happening
+from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
+from . import transitions
 from .events import GONE, PLANNED, SCHEDULED, STARTED, LiveEvent
+from .occurrence import Happening
 from .simulation import Simulation
 from .world import World
-from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
 
 
 class Impossible(ValueError):
@@ -42,7 +43,9 @@ def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[LiveE
     return event, simulation.settle(now)
 
 
-def fail(simulation: Simulation, vms: Sequence[str], kind: Optional[str], name: str, now: float) -> tuple[LiveEvent, list[Happening]]:
+def fail(
+    simulation: Simulation, vms: Sequence[str], kind: Optional[str], name: str, now: float
+) -> tuple[LiveEvent, list[Happening]]:
     """The hardware under ``vms`` fails: an event that is Started from its first moment (reference 2.1 transition 4)."""
     return schedule(simulation, EventPlan(name=name, resources=tuple(vms), type=kind, starts=HARDWARE_FAILURE), now)
 
@@ -52,7 +55,9 @@ def change(simulation: Simulation, event: LiveEvent, what: Change, now: float) -
     if event.status == GONE:
         raise Impossible("event %s is over" % event.name)
     if what.action == "cancel" and event.status == STARTED:
-        raise Impossible("event %s is Started; only a Scheduled event can be cancelled (reference 2.1), use complete" % event.name)
+        raise Impossible(
+            "event %s is Started; only a Scheduled event can be cancelled (reference 2.1), use complete" % event.name
+        )
     if event.status == PLANNED and (what.action == "impact" or what.notice is not None or what.status is not None):
         raise Impossible("event %s has not appeared yet: it has no NotBefore, status or impact to change" % event.name)
     if what.action in ("approve", "release") and event.status != SCHEDULED:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """What one group of clients shares: enabling, and DocumentIncarnation (docs/reference/scheduled-events.md 2.5, 4.1)."""
+
 from __future__ import annotations
 
 import math

@@ -5,6 +5,7 @@
 Pure apart from its own state: every method is told what time it is (``now``, the simulator's clock), nothing
 sleeps, and ``settle(now)`` carries out whatever became due, in the order in which it was due.
 """
+
 from __future__ import annotations
 
 import math
@@ -23,8 +24,13 @@ from .world import World
 class Simulation:
     """A world whose events appear, start and end. ``epoch`` as in ``begin``; None leaves that to a later call."""
 
-    def __init__(self, world: World, plans: Iterable[EventPlan] = (), incarnations: Iterable[IncarnationStep] = (),
-                 epoch: Optional[float] = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        plans: Iterable[EventPlan] = (),
+        incarnations: Iterable[IncarnationStep] = (),
+        epoch: Optional[float] = None,
+    ) -> None:
         self.world = world
         self._plans = tuple(plans)
         self._incarnations = tuple(incarnations)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """When the next thing happens to an event: pure functions of its state (docs/reference/scheduled-events.md 2.2)."""
+
 from __future__ import annotations
 
 from itertools import chain

@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """What happens to an event at each step of its life (docs/reference/scheduled-events.md 2.1); each returns what there is to report."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, Optional
 
-from .occurrence import Happening
+from ..scenario.plans import BY_NOTICE, Change, IncarnationStep
 from ..times import iso
 from .events import (
-    CONTROL_PLANE, GONE, PLANNED, SCHEDULED, STARTED, Due, LiveEvent, impact_of, notice_of, started_for, whole_second,
+    CONTROL_PLANE,
+    GONE,
+    PLANNED,
+    SCHEDULED,
+    STARTED,
+    Due,
+    LiveEvent,
+    impact_of,
+    notice_of,
+    started_for,
+    whole_second,
 )
-from ..scenario.plans import BY_NOTICE, Change, IncarnationStep
+from .occurrence import Happening
 from .world import World
 
 
@@ -90,8 +101,11 @@ def approve(world: World, event: LiveEvent, by: str, moment: float) -> list[Happ
     if event.status != SCHEDULED or by in event.approvals:
         return []
     event.approvals[by] = moment
-    enough = (by == CONTROL_PLANE or world.knobs.approval_needed == "one"
-              or set(event.content.resources) <= set(event.approvals))
+    enough = (
+        by == CONTROL_PLANE
+        or world.knobs.approval_needed == "one"
+        or set(event.content.resources) <= set(event.approvals)
+    )
     if enough and event.approved_at is None:
         event.approved_at = moment
     if world.knobs.approve_changes_incarnation:
@@ -111,8 +125,14 @@ def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list
 def tell(event: LiveEvent, moment: float, what: str, **detail: Any) -> Happening:
     """``event`` as a line of the log."""
     content = event.content
-    return Happening(moment, what, event.group, event.name, event.id,
-                     dict(type=content.type, resources=list(content.resources), **detail))
+    return Happening(
+        moment,
+        what,
+        event.group,
+        event.name,
+        event.id,
+        dict(type=content.type, resources=list(content.resources), **detail),
+    )
 
 
 def _edit(world: World, event: LiveEvent, what: Change, moment: float) -> list[Happening]:
@@ -129,23 +149,32 @@ def _edit(world: World, event: LiveEvent, what: Change, moment: float) -> list[H
     if event.visible and before != _shown(world, event):
         scopes += [scope for scope in world.scopes_seeing(event) if scope not in scopes]
         world.changed(scopes)
-    return [tell(event, moment, "changed", status=event.status,
-                 not_before=iso(event.not_before) if event.not_before else None)]
+    return [
+        tell(
+            event,
+            moment,
+            "changed",
+            status=event.status,
+            not_before=iso(event.not_before) if event.not_before else None,
+        )
+    ]
 
 
 def _shown(world: World, event: LiveEvent) -> tuple[Any, ...]:
     """What clients see of ``event``: NotBefore is blank once Started, and may be any text."""
-    dated = event.content.not_before is None and (
-        event.status == SCHEDULED or world.knobs.started_not_before == "kept")
+    dated = event.content.not_before is None and (event.status == SCHEDULED or world.knobs.started_not_before == "kept")
     return event.content, event.status, event.not_before if dated else None
 
 
 def _dated(world: World, event: LiveEvent, since: str, moment: float) -> list[Due]:
-    return [Due(moment + world.wall(each.after), 1, "change", each)
-            for each in event.plan.changes if each.since == since]
+    return [
+        Due(moment + world.wall(each.after), 1, "change", each) for each in event.plan.changes if each.since == since
+    ]
 
 
-def _begin_impact(world: World, event: LiveEvent, impact: Optional[tuple[str, float]], moment: float) -> list[Happening]:
+def _begin_impact(
+    world: World, event: LiveEvent, impact: Optional[tuple[str, float]], moment: float
+) -> list[Happening]:
     if impact is None:
         return []
     kind, lasts = impact

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The state of the simulated service: groups, their scopes, their events (docs/reference/scheduled-events.md 2 and 3), and questions about it."""
+
 from __future__ import annotations
 
 import uuid
@@ -9,8 +10,8 @@ from typing import Callable, Iterable, Mapping, Optional, Sequence
 
 from ..scenario.groups import Group, Vm, scope_key
 from ..scenario.knobs import Knobs
-from .events import LiveEvent, content_of
 from ..scenario.plans import EventPlan
+from .events import LiveEvent, content_of
 from .scopes import Scope
 
 # events that are over stay listed up to this many, so that a week of events does not eat memory
@@ -33,7 +34,9 @@ class World:
     first request when the scenario begins with that.
     """
 
-    def __init__(self, groups: Sequence[Group], knobs: Knobs, *, speed: float = 1.0, new_id: Callable[[], str] = new_event_id) -> None:
+    def __init__(
+        self, groups: Sequence[Group], knobs: Knobs, *, speed: float = 1.0, new_id: Callable[[], str] = new_event_id
+    ) -> None:
         self.groups: Mapping[str, Group] = {group.name: group for group in groups}
         self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
         self.knobs = knobs
@@ -64,8 +67,13 @@ class World:
     def add(self, plan: EventPlan, base: float) -> LiveEvent:
         """Put an event into the future: ``plan.at`` counts from ``base``, or from the end of ``plan.after``."""
         self._added += 1
-        event = LiveEvent(self._added, plan, self.vms[plan.resources[0]].group, plan.id or self._new_id(),
-                          content_of(plan, self.knobs))
+        event = LiveEvent(
+            self._added,
+            plan,
+            self.vms[plan.resources[0]].group,
+            plan.id or self._new_id(),
+            content_of(plan, self.knobs),
+        )
         if plan.after is None:
             event.appears_at = base + self.wall(plan.at)
         else:
@@ -128,8 +136,11 @@ class World:
         """The events in the document of ``scope``, oldest first."""
         if scope.veiled:
             return []
-        return [event for event in self.events if event.group == scope.group and event.visible
-                and scope in self.scopes_seeing(event)]
+        return [
+            event
+            for event in self.events
+            if event.group == scope.group and event.visible and scope in self.scopes_seeing(event)
+        ]
 
     def changed(self, scopes: Iterable[Scope]) -> None:
         """Raise the incarnation of ``scopes`` for one visible change."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The body of a POST: which events somebody approves (docs/reference/scheduled-events.md 1.5)."""
+
 from __future__ import annotations
 
 import json

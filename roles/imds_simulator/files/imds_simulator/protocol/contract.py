@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The HTTP contract (docs/reference/scheduled-events.md 1): what is refused and how, and what is answered. Pure but for the world's state."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Mapping, Optional
 
-from ..model import operations
-
-from . import approval_request
 from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
-from ..scenario.groups import Vm
+from ..model import operations
 from ..model.occurrence import Happening
-from ..scenario.knobs import Knobs
-from .instance_lookup import InstanceMetadata
 from ..model.simulation import Simulation
+from ..scenario.groups import Vm
+from ..scenario.knobs import Knobs
+from . import approval_request
 from .document import Documents
-from .responses import JSON_TYPE, Reply, error, header_error, json_reply, version_error
+from .instance_lookup import InstanceMetadata
 from .request_target import EVENTS, INSTANCE, UNKNOWN, VERSIONS, Target
+from .responses import JSON_TYPE, Reply, error, header_error, json_reply, version_error
 
 _METHODS = {EVENTS: ("GET", "POST"), INSTANCE: ("GET",), VERSIONS: ("GET",)}
 
@@ -46,8 +46,11 @@ def refusal(ask: Ask, knobs: Knobs) -> Optional[Reply]:
     if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
         return error(404, "Not found. The requested path does not exist")
     if ask.method not in _METHODS[target.route]:
-        return error(405, "Method not allowed. Http method isn't allowed for this path",
-                     (("Allow", ", ".join(_METHODS[target.route])),))
+        return error(
+            405,
+            "Method not allowed. Http method isn't allowed for this path",
+            (("Allow", ", ".join(_METHODS[target.route])),),
+        )
     if "X-Forwarded-For" in ask.headers:
         return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
     if target.duplicates:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The scheduled-events document as bytes, per scope and api-version (docs/reference/scheduled-events.md 1.3, 1.4)."""
+
 from __future__ import annotations
 
 import hashlib
@@ -8,13 +9,13 @@ import time
 from typing import Any, Mapping, NamedTuple
 
 from ..api_versions import FIELD_SINCE, LATEST_EVENTS_VERSION, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
+from ..model.events import STARTED, LiveEvent
+from ..model.scopes import Scope
+from ..model.world import World
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
-from ..model.events import STARTED, LiveEvent
-from ..model.world import World
-from .responses import compact
 from ..times import http_date
-from ..model.scopes import Scope
+from .responses import compact
 
 
 class Document(NamedTuple):
@@ -46,8 +47,11 @@ class Documents:
 def document(world: World, scope: Scope, version: str) -> dict[str, Any]:
     """The document of ``scope`` as ``version`` shows it."""
     shown_as = version if version in SCHEDULED_EVENTS_VERSIONS else LATEST_EVENTS_VERSION
-    events = [event for event in world.seen_by(scope)
-              if world.knobs.type_gating == "show" or TYPE_SINCE.get(event.content.type, "") <= shown_as]
+    events = [
+        event
+        for event in world.seen_by(scope)
+        if world.knobs.type_gating == "show" or TYPE_SINCE.get(event.content.type, "") <= shown_as
+    ]
     if world.knobs.event_order == "newest_first":
         events.reverse()
     underscore = shown_as == PREVIEW_VERSION and world.groups[scope.group].kind != "cloud_service"

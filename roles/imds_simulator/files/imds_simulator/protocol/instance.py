@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Instance metadata of a VM (docs/reference/scheduled-events.md 3.3): built from its group, then whatever the scenario overrides."""
+
 from __future__ import annotations
 
 import uuid
@@ -24,8 +25,11 @@ def instance_document(group: Group, vm: Vm) -> dict[str, Any]:
 
 def for_version(document: Mapping[str, Any], version: str) -> dict[str, Any]:
     """``document`` without the members of ``compute`` that are younger than ``version``."""
-    compute = {name: value for name, value in document.get("compute", {}).items()
-               if COMPUTE_FIELD_SINCE.get(name, "") <= version}
+    compute = {
+        name: value
+        for name, value in document.get("compute", {}).items()
+        if COMPUTE_FIELD_SINCE.get(name, "") <= version
+    }
     return {**document, "compute": compute}
 
 
@@ -41,8 +45,11 @@ def _compute(group: Group, vm: Vm) -> dict[str, Any]:
         "location": "westeurope",
         "name": name,
         "offer": "",
-        "osProfile": {"adminUsername": "azureuser", "computerName": _hostname(group, number) if uniform else name,
-                      "disablePasswordAuthentication": "true"},
+        "osProfile": {
+            "adminUsername": "azureuser",
+            "computerName": _hostname(group, number) if uniform else name,
+            "disablePasswordAuthentication": "true",
+        },
         "osType": "Linux",
         "placementGroupId": _guid("placement", group.name) if uniform else "",
         "platformFaultDomain": vm.fault_domain,
@@ -51,8 +58,12 @@ def _compute(group: Group, vm: Vm) -> dict[str, Any]:
         "provider": "Microsoft.Compute",
         "publisher": "",
         "resourceGroupName": _RESOURCE_GROUP,
-        "resourceId": base + ("virtualMachineScaleSets/%s/virtualMachines/%s" % (group.name, number)
-                              if uniform else "virtualMachines/%s" % name),
+        "resourceId": base
+        + (
+            "virtualMachineScaleSets/%s/virtualMachines/%s" % (group.name, number)
+            if uniform
+            else "virtualMachines/%s" % name
+        ),
         "sku": "",
         "subscriptionId": _SUBSCRIPTION,
         "tags": "",
@@ -71,12 +82,18 @@ def _compute(group: Group, vm: Vm) -> dict[str, Any]:
 def _network(group: Group, vm: Vm) -> dict[str, Any]:
     index = group.vms.index(vm)
     address = vm.source or "10.0.%d.%d" % (index // 250, 4 + index % 250)
-    return {"interface": [{
-        "ipv4": {"ipAddress": [{"privateIpAddress": address, "publicIpAddress": ""}],
-                 "subnet": [{"address": address.rpartition(".")[0] + ".0", "prefix": "24"}]},
-        "ipv6": {"ipAddress": []},
-        "macAddress": "000D3A%06X" % index,
-    }]}
+    return {
+        "interface": [
+            {
+                "ipv4": {
+                    "ipAddress": [{"privateIpAddress": address, "publicIpAddress": ""}],
+                    "subnet": [{"address": address.rpartition(".")[0] + ".0", "prefix": "24"}],
+                },
+                "ipv6": {"ipAddress": []},
+                "macAddress": "000D3A%06X" % index,
+            }
+        ]
+    }
 
 
 def _hostname(group: Group, number: str) -> str:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Answers to ``/metadata/instance`` and its subtrees (docs/reference/scheduled-events.md 3.3)."""
+
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence
 
 from ..scenario.groups import Group
 from .instance import for_version, instance_document
-from .responses import TEXT_TYPE, Reply, compact, error, JSON_TYPE
+from .responses import JSON_TYPE, TEXT_TYPE, Reply, compact, error
 
 
 class InstanceMetadata:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The request budget of a VM (docs/reference/scheduled-events.md 1.7.1): at most so many in any one second of real time."""
+
 from __future__ import annotations
 
 from collections import deque

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The request target, taken apart once per distinct text (docs/reference/scheduled-events.md 1.1)."""
+
 from __future__ import annotations
 
 from functools import lru_cache

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """An HTTP answer as a value, and the error bodies of docs/reference/scheduled-events.md 1.6."""
+
 from __future__ import annotations
 
 import json
@@ -12,7 +13,7 @@ TEXT_TYPE = "text/plain; charset=utf-8"
 
 _VERSION_ERROR = {
     "new": "Bad request. api-version is invalid or was not specified in the request. "
-           "For more information refer to aka.ms/azureimds",
+    "For more information refer to aka.ms/azureimds",
     "old": "Bad request. api-version was not specified in the request. For more information refer to aka.ms/azureimds",
 }
 _HEADER_ERROR = {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """From checked scenario data to plans; whatever is left out gets its default here."""
+
 from __future__ import annotations
 
 import math
@@ -108,9 +109,11 @@ def _incarnation(data: Mapping[str, Any]) -> IncarnationStep:
 
 def _impact(data: Mapping[str, Any]) -> ImpactCommands:
     phases: Iterable[tuple[str, str, Any]] = (
-        (kind, phase, argv) for kind, phases in data.items() if kind != "timeout" for phase, argv in phases.items())
-    return ImpactCommands({(kind, phase): tuple(argv) for kind, phase, argv in phases},
-                          parse_duration(data.get("timeout", 60)))
+        (kind, phase, argv) for kind, phases in data.items() if kind != "timeout" for phase, argv in phases.items()
+    )
+    return ImpactCommands(
+        {(kind, phase): tuple(argv) for kind, phase, argv in phases}, parse_duration(data.get("timeout", 60))
+    )
 
 
 def _seconds(data: Mapping[str, Any], key: str) -> Optional[float]:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """What a schema cannot see: names that nothing has, addresses that two have, faults that cannot be."""
+
 from __future__ import annotations
 
 from typing import Any, Iterator, Mapping, Optional
 
+from ..suggestions import nearest
 from .fault_kinds import FaultError, fault_from
 from .groups import parse_address, source_address
 from .knobs import KnobError, Knobs, change_knobs
-from ..suggestions import nearest
 from .yaml_lines import Path
 
 Found = Iterator[tuple[Path, str]]
@@ -28,7 +29,9 @@ def crosscheck(data: Mapping[str, Any], unsound: frozenset[Path] = frozenset()) 
     for index, step in _sound(data, "incarnations", unsound):
         if step["group"] not in data["groups"]:
             found.append((("incarnations", index, "group"), _unknown("group", step["group"], data["groups"])))
-    sources = {name for group in data["groups"].values() for name, vm in group["vms"].items() if (vm or {}).get("source")}
+    sources = {
+        name for group in data["groups"].values() for name, vm in group["vms"].items() if (vm or {}).get("source")
+    }
     for index, fault in _sound(data, "faults", unsound):
         found += [(("faults", index) + path, text) for path, text in fault_problems(fault, group_of, sources)]
     if "default_vm" in data and data["default_vm"] not in group_of:
@@ -78,8 +81,13 @@ def fault_problems(fault: Mapping[str, Any], vms: Mapping[str, Any], sources: se
         if name not in vms:
             yield ("vm",), _unknown("VM", name, vms)
         elif fault["kind"] == "refuse" and name in sources:
-            yield ("vm",), ("%s shares its listening address with others (it is known by source address), and one cannot "
-                            "refuse one client of a shared listener: use reset" % name)
+            yield (
+                ("vm",),
+                (
+                    "%s shares its listening address with others (it is known by source address), and one cannot "
+                    "refuse one client of a shared listener: use reset" % name
+                ),
+            )
     try:
         fault_from(fault)
     except FaultError as error:
@@ -100,7 +108,10 @@ def _vms(data: Mapping[str, Any]) -> Found:
             here = path + ("vms", name)
             vm = vm or {}
             if name in homes:
-                yield here, "a VM of this name is in group %s already (use resource_name for equal Azure names)" % homes[name]
+                yield (
+                    here,
+                    "a VM of this name is in group %s already (use resource_name for equal Azure names)" % homes[name],
+                )
             homes.setdefault(name, group_name)
             stem, _mark, number = vm.get("resource_name", name).rpartition("_")
             if uniform and (stem != group_name or not number.isdigit()):
@@ -130,8 +141,11 @@ def _resources(names: list[str], path: Path, groups: Mapping[str, Any], group_of
         if name not in group_of:
             yield path + (index,), _unknown("VM", name, group_of)
         elif group_of[name] != group_of[known[0]]:
-            yield path + (index,), "%s is in group %s, but %s in group %s: an event concerns one group (reference 3.1.1)" % (
-                name, group_of[name], known[0], group_of[known[0]])
+            yield (
+                path + (index,),
+                "%s is in group %s, but %s in group %s: an event concerns one group (reference 3.1.1)"
+                % (name, group_of[name], known[0], group_of[known[0]]),
+            )
     if len(names) > 1 and known:
         group = groups[group_of[known[0]]]
         if group.get("kind") == "standalone":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """One fault as a scenario or the control API describes it."""
+
 from __future__ import annotations
 
 import math
@@ -28,7 +29,9 @@ class Fault:
     options: Mapping[str, object] = field(default_factory=dict)
 
     def matches(self, vm: str, route: str, method: str) -> bool:
-        return (self.action != "refuse"
-                and self.route in ("any", route)
-                and self.method in ("any", method)
-                and (not self.vms or vm in self.vms))
+        return (
+            self.action != "refuse"
+            and self.route in ("any", route)
+            and self.method in ("any", method)
+            and (not self.vms or vm in self.vms)
+        )

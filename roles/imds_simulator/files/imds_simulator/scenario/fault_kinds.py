@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The faults by name: what a scenario or the control API can ask for, and with which options."""
+
 from __future__ import annotations
 
 import base64
@@ -45,8 +46,12 @@ KINDS: Mapping[str, Kind] = {
     "too-many-requests": _status(429, "429 whatever the real rate is", message="Too many requests"),
     "server-error": _status(500, "500"),
     "unavailable": _status(503, "503"),
-    "forbidden-html": Kind("status", "403 and HTML: a proxy answered, not IMDS",
-                           {"status": 403, "body": _HTML, "content_type": "text/html"}, ("headers",)),
+    "forbidden-html": Kind(
+        "status",
+        "403 and HTML: a proxy answered, not IMDS",
+        {"status": 403, "body": _HTML, "content_type": "text/html"},
+        ("headers",),
+    ),
     "body": Kind("body", "200 and any body", {"status": 200}, _ANSWER),
     "empty": _body("", "200 and no body"),
     "html": _body(_HTML, "200 and HTML", "text/html"),
@@ -58,25 +63,44 @@ KINDS: Mapping[str, Kind] = {
     "bom": Kind("mangle", "the true body behind a UTF-8 byte order mark", {"how": "bom"}),
     "invalid-utf8": Kind("mangle", "the true body with bytes that are no UTF-8", {"how": "invalid-utf8"}),
     "cut-json": Kind("mangle", "the first half of the true body with a Content-Length to match", {"how": "cut"}),
-    "oversized": Kind("oversized", "the true body padded with spaces to that size", {"size": 16 * 1024 * 1024}, ("size",)),
-    "truncated": Kind("truncate", "the connection closes before Content-Length is reached", {"how": "length"}, ("keep",)),
+    "oversized": Kind(
+        "oversized", "the true body padded with spaces to that size", {"size": 16 * 1024 * 1024}, ("size",)
+    ),
+    "truncated": Kind(
+        "truncate", "the connection closes before Content-Length is reached", {"how": "length"}, ("keep",)
+    ),
     "truncated-chunked": Kind("truncate", "the connection closes inside a chunked body", {"how": "chunked"}, ("keep",)),
-    "trickle": Kind("trickle", "the true answer, a few bytes per second (real time)",
-                    {"part": "body", "bytes_per_second": 1.0}, ("bytes_per_second", "part")),
-    "trickle-header": Kind("trickle", "as trickle, from the status line on",
-                           {"part": "header", "bytes_per_second": 1.0}, ("bytes_per_second",)),
+    "trickle": Kind(
+        "trickle",
+        "the true answer, a few bytes per second (real time)",
+        {"part": "body", "bytes_per_second": 1.0},
+        ("bytes_per_second", "part"),
+    ),
+    "trickle-header": Kind(
+        "trickle",
+        "as trickle, from the status line on",
+        {"part": "header", "bytes_per_second": 1.0},
+        ("bytes_per_second",),
+    ),
     "hang": Kind("hang", "no answer until the fault is over, then the connection is closed"),
     "delay": Kind("delay", "the true answer after so long", {"delay": 10.0}, ("delay",)),
     "slow-first-answer": Kind("delay", "each VM's first answer takes so long", {"delay": 119.0}, ("delay",)),
     "refuse": Kind("refuse", "connection refused: the listening socket is closed for the window"),
     "reset": Kind("reset", "the connection is reset (RST) instead of an answer"),
-    "redirect": Kind("status", "302 to another address", {"status": 302, "body": "", "location": "http://127.0.0.1:9/"},
-                     ("status", "location", "headers")),
+    "redirect": Kind(
+        "status",
+        "302 to another address",
+        {"status": 302, "body": "", "location": "http://127.0.0.1:9/"},
+        ("status", "location", "headers"),
+    ),
     "lost-request": Kind("lost-request", "the connection is reset before the service acts"),
     "lost-answer": Kind("lost-answer", "the service acts, then the connection is reset"),
-    "date-skew": Kind("date-skew", "the true answer with a Date header that is so far off", {"skew": 1200.0}, ("skew",)),
-    "close-idle": Kind("close-idle", "the true answer, then the kept-alive connection is closed unannounced",
-                       {"idle": 0.05}, ("idle",)),
+    "date-skew": Kind(
+        "date-skew", "the true answer with a Date header that is so far off", {"skew": 1200.0}, ("skew",)
+    ),
+    "close-idle": Kind(
+        "close-idle", "the true answer, then the kept-alive connection is closed unannounced", {"idle": 0.05}, ("idle",)
+    ),
 }
 
 
@@ -99,20 +123,47 @@ def fault_from(data: Mapping[str, Any]) -> Fault:
     if kind.action == "status" and "status" not in options:
         raise FaultError("status", "fault status needs the status to answer with")
     _read_options(options)
-    requests = "1" if data["kind"] == "slow-first-answer" and "requests" not in data else str(data.get("requests", "1-"))
+    requests = (
+        "1" if data["kind"] == "slow-first-answer" and "requests" not in data else str(data.get("requests", "1-"))
+    )
     if kind.action == "refuse" and ("requests" in data or data.get("route", "any") != "any" or "method" in data):
-        raise FaultError("kind", "a refused connection has no request: refuse takes from, to and for, not requests, "
-                                 "route or method")
+        raise FaultError(
+            "kind", "a refused connection has no request: refuse takes from, to and for, not requests, route or method"
+        )
     first, last = _window(requests)
     begins = parse_duration(data.get("from", 0))
     vms = data.get("vm", ())
-    return Fault(kind=data["kind"], action=kind.action, route=data.get("route", "any"), method=data.get("method", "any"),
-                 vms=(vms,) if isinstance(vms, str) else tuple(vms), first=first, last=last, begins=begins,
-                 ends=_end(data, begins), options=options)
+    return Fault(
+        kind=data["kind"],
+        action=kind.action,
+        route=data.get("route", "any"),
+        method=data.get("method", "any"),
+        vms=(vms,) if isinstance(vms, str) else tuple(vms),
+        first=first,
+        last=last,
+        begins=begins,
+        ends=_end(data, begins),
+        options=options,
+    )
 
 
-OPTION_KEYS = ("status", "headers", "body", "body_base64", "content_type", "retry_after", "retry_after_format", "size",
-               "keep", "bytes_per_second", "part", "delay", "location", "skew", "idle")
+OPTION_KEYS = (
+    "status",
+    "headers",
+    "body",
+    "body_base64",
+    "content_type",
+    "retry_after",
+    "retry_after_format",
+    "size",
+    "keep",
+    "bytes_per_second",
+    "part",
+    "delay",
+    "location",
+    "skew",
+    "idle",
+)
 
 
 def _read_options(options: dict[str, Any]) -> None:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Scenario files: finding, reading and checking them; all errors at once, each with its line."""
+
 from __future__ import annotations
 
 from pathlib import Path as File
 from typing import Any, Optional
 
+from ..suggestions import nearest
 from .build import scenario_from
 from .cross_checks import crosscheck
 from .plans import Scenario
 from .schema_check import check
-from ..suggestions import nearest
 from .yaml_lines import Located, Path, Problem, read_yaml
 
 # sections whose items can be judged one by one: a mistake in one event does not hide those in others
@@ -53,8 +54,9 @@ def find(name_or_file: str) -> File:
     if file.is_dir():
         raise ScenarioError("%s: is a directory, not a scenario file" % name_or_file)
     if not file.is_file():
-        raise ScenarioError("%s: no such file, and no shipped scenario of that name%s" % (
-            name_or_file, nearest(name_or_file, names())))
+        raise ScenarioError(
+            "%s: no such file, and no shipped scenario of that name%s" % (name_or_file, nearest(name_or_file, names()))
+        )
     return file
 
 
@@ -86,12 +88,17 @@ def _problems(located: Located) -> list[Problem]:
 def _crosscheck_the_rest(data: dict[str, Any], bad: list[Path]) -> list[tuple[Path, str]]:
     """Cross-check what the schema found nothing wrong with: list items without their bad keys."""
     unsound = {path for path in bad if len(path) == 2}
-    pruned = {path[:2]: {each[2] for each in bad if len(each) > 2 and each[:2] == path[:2]} for path in bad if len(path) > 2}
+    pruned = {
+        path[:2]: {each[2] for each in bad if len(each) > 2 and each[:2] == path[:2]} for path in bad if len(path) > 2
+    }
     rest = dict(data)
     for (section,) in _LISTS:
         rest[section] = [
             {key: value for key, value in item.items() if key not in pruned.get((section, index), ())}
-            if isinstance(item, dict) else {} for index, item in enumerate(data.get(section) or ())]
+            if isinstance(item, dict)
+            else {}
+            for index, item in enumerate(data.get(section) or ())
+        ]
         unsound |= {(section, index) for index, item in enumerate(rest[section]) if not _NEEDED[section] <= set(item)}
     # a pruned item may look incomplete as a whole: only what is wrong with its other keys counts
     return [(path, text) for path, text in crosscheck(rest, frozenset(unsound)) if path not in pruned]

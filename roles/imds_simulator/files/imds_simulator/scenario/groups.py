@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """VMs and the groups that share a document (docs/reference/scheduled-events.md 3.1)."""
+
 from __future__ import annotations
 
 import ipaddress

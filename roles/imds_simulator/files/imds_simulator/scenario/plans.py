@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """What a scenario says, as immutable values. Durations are simulated seconds throughout."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

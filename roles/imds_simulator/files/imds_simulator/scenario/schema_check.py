@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Checking data against the shipped JSON Schema, with messages that a person can act on."""
+
 from __future__ import annotations
 
 import json
@@ -11,16 +12,23 @@ from typing import Any, Iterator, Optional
 
 import jsonschema
 
-from ..times import parse_duration, parse_signed_duration
 from ..suggestions import nearest
+from ..times import parse_duration, parse_signed_duration
 from .yaml_lines import Path
 
 # Debian 11, Ubuntu 22.04 and EL 9 ship jsonschema 3.2, which does not know the 2020-12 draft by name; the schema
 # uses only keywords that mean the same in draft 7
 _Validator: Any = getattr(jsonschema, "Draft202012Validator", jsonschema.Draft7Validator)
 _formats = jsonschema.FormatChecker(formats=())
-_TYPE_NAMES = {"object": "a mapping", "array": "a list", "string": "text", "integer": "a whole number",
-               "number": "a number", "boolean": "true or false", "null": "nothing"}
+_TYPE_NAMES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "nothing",
+}
 
 
 @_formats.checks("duration", raises=ValueError)
@@ -50,7 +58,9 @@ def check(data: Any, part: Optional[str] = None) -> list[tuple[Path, str]]:
     """Everything that is wrong with ``data`` as (path, message); ``part`` is a definition of the schema, None all of it."""
     whole = schema()
     wanted = whole if part is None else {"$ref": "#/$defs/%s" % part, "$defs": whole["$defs"]}
-    found = [each for error in _Validator(wanted, format_checker=_formats).iter_errors(data) for each in _explain(error)]
+    found = [
+        each for error in _Validator(wanted, format_checker=_formats).iter_errors(data) for each in _explain(error)
+    ]
     return sorted(set(found), key=lambda each: [str(part) for part in each[0]])
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """YAML with the line of every key and item, and with duplicate keys as errors."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -61,7 +62,9 @@ def read_yaml(text: str) -> Located:
         result.parsed = True
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        result.problems.append(Problem(mark.line + 1 if mark else 1, (), "not YAML: %s" % (error.problem or error.context)))
+        result.problems.append(
+            Problem(mark.line + 1 if mark else 1, (), "not YAML: %s" % (error.problem or error.context))
+        )
     except yaml.YAMLError as error:
         result.problems.append(Problem(1, (), "not YAML: %s" % str(error).splitlines()[0]))
     finally:
@@ -107,8 +110,13 @@ def _mapping(loader: Any, node: Any, path: Path, result: Located, above: tuple[i
         if key is None:
             result.problems.append(Problem(line, path, "a key must be plain text"))
         elif key in mapping:
-            result.problems.append(Problem(line, path + (key,), "the same key stands here twice (first on line %d)"
-                                           % result.lines[path + (key,)]))
+            result.problems.append(
+                Problem(
+                    line,
+                    path + (key,),
+                    "the same key stands here twice (first on line %d)" % result.lines[path + (key,)],
+                )
+            )
         else:
             result.lines[path + (key,)] = line
             mapping[key] = _build(loader, child, path + (key,), result, above)

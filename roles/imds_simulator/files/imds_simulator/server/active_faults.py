@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Faults: which request gets which, and until when (T80). Pure; fault_injection.py carries them out."""
+
 from __future__ import annotations
 
 import math
@@ -67,13 +68,22 @@ class FaultBook:
 
     def refused(self, vms: tuple[str, ...], now: float) -> bool:
         """Whether connections to the listener of ``vms`` are refused at this moment."""
-        return any(each.fault.action == "refuse" and each.covers(now)
-                   and (not each.fault.vms or set(each.fault.vms) & set(vms)) for each in self._active)
+        return any(
+            each.fault.action == "refuse"
+            and each.covers(now)
+            and (not each.fault.vms or set(each.fault.vms) & set(vms))
+            for each in self._active
+        )
 
     def next_refusal_edge(self, now: float) -> float:
         """When a refusal begins or ends next; infinity when none is planned."""
-        edges = [edge for each in self._active if each.fault.action == "refuse"
-                 for edge in (each.begins, each.ends) if edge > now]
+        edges = [
+            edge
+            for each in self._active
+            if each.fault.action == "refuse"
+            for edge in (each.begins, each.ends)
+            if edge > now
+        ]
         return min(edges, default=math.inf)
 
     def seen(self, number: int) -> dict[str, int]:

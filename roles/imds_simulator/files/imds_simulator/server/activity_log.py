@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Who asked and approved what when: bounded rings and counts, so that days of polling fit in memory."""
+
 from __future__ import annotations
 
 import time
@@ -47,28 +48,41 @@ class Journal:
         return line
 
     def happened(self, happening: Happening) -> dict[str, Any]:
-        return self.line(happening.moment, happening.what, group=happening.group, event=happening.event,
-                         id=happening.event_id, **happening.detail)
+        return self.line(
+            happening.moment,
+            happening.what,
+            group=happening.group,
+            event=happening.event,
+            id=happening.event_id,
+            **happening.detail,
+        )
 
-    def asked(self, moment: float, vm: str, method: str, route: str, version: str, status: int, fault: str,
-              address: str) -> None:
+    def asked(
+        self, moment: float, vm: str, method: str, route: str, version: str, status: int, fault: str, address: str
+    ) -> None:
         """Count one request. ``status`` 0: the client got no whole answer."""
         self._request_number += 1
-        self.requests.append(Asked(self._request_number, moment, time.monotonic(), vm, method, route, version, status,
-                                   fault, address))
+        self.requests.append(
+            Asked(self._request_number, moment, time.monotonic(), vm, method, route, version, status, fault, address)
+        )
         self.counts[vm, method, route, status] += 1
 
     def lines_after(self, number: int, what: Optional[str]) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["number"] > number and (what is None or line["what"] == what)]
 
     def requests_after(self, number: int, vm: Optional[str]) -> list[dict[str, Any]]:
-        return [dict(each._asdict(), time=iso(each.moment)) for each in self.requests
-                if each.number > number and (vm is None or each.vm == vm)]
+        return [
+            dict(each._asdict(), time=iso(each.moment))
+            for each in self.requests
+            if each.number > number and (vm is None or each.vm == vm)
+        ]
 
     def totals(self) -> list[dict[str, Any]]:
         """Counts since the start, by VM, method, route and status."""
-        return [{"vm": vm, "method": method, "route": route, "status": status, "count": count}
-                for (vm, method, route, status), count in sorted(self.counts.items())]
+        return [
+            {"vm": vm, "method": method, "route": route, "status": status, "count": count}
+            for (vm, method, route, status), count in sorted(self.counts.items())
+        ]
 
     def dropped(self) -> dict[str, int]:
         """How many older entries the rings have forgotten."""

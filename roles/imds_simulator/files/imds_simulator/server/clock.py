@@ -5,6 +5,7 @@
 Everything that a client can see (Date, NotBefore) is a reading of this clock. Durations of a scenario are
 simulated seconds; they take ``seconds / speed`` on it.
 """
+
 from __future__ import annotations
 
 import asyncio

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The running simulation: world, clock, faults and log in one place, and time passing by itself."""
+
 from __future__ import annotations
 
 import asyncio
 from typing import Any, Awaitable, Callable, Iterable, Optional
 
-from .clock import Clock
-from ..protocol.contract import Service
-from .active_faults import ActiveFault, FaultBook
-from ..scenario.fault import Fault
-from ..scenario.groups import Vm
 from ..model.occurrence import Happening
-from .impact import Impact
-from .activity_log import Journal
-from ..times import iso
+from ..model.scopes import Scope
 from ..model.simulation import Simulation
 from ..model.world import World
-from ..scenario.plans import Scenario
+from ..protocol.contract import Service
 from ..protocol.rate_limit import RateLimit
-from ..model.scopes import Scope
+from ..scenario.fault import Fault
+from ..scenario.groups import Vm
+from ..scenario.plans import Scenario
+from ..times import iso
+from .active_faults import ActiveFault, FaultBook
+from .activity_log import Journal
+from .clock import Clock
+from .impact import Impact
 
 # the ticker looks at least so often (real seconds), should the system clock be set
 _LONGEST_SLEEP = 3600.0
@@ -34,7 +35,9 @@ class Engine:
         self.clock = clock
         self.started = clock.now()
         self.world = World(scenario.groups, scenario.knobs, speed=scenario.speed)
-        self.simulation = Simulation(self.world, scenario.events, scenario.incarnations, self.started if begins else None)
+        self.simulation = Simulation(
+            self.world, scenario.events, scenario.incarnations, self.started if begins else None
+        )
         self.service = Service(self.simulation)
         self.journal = Journal()
         self.faults = FaultBook()
@@ -94,8 +97,16 @@ class Engine:
         scope = self.world.scope_for(vm)
         if scope.asked(now, self.world.knobs, self.world.speed):
             self.simulation.replan()
-            self.report([Happening(now, "enabled", scope.group, detail={
-                "scope": scope.key, "by": vm.name, "incarnation": scope.incarnation})])
+            self.report(
+                [
+                    Happening(
+                        now,
+                        "enabled",
+                        scope.group,
+                        detail={"scope": scope.key, "by": vm.name, "incarnation": scope.incarnation},
+                    )
+                ]
+            )
             self.poke()
         return scope
 
@@ -128,6 +139,9 @@ class Engine:
 
 def _sentence(line: dict[str, Any]) -> str:
     """One line of the log as text."""
-    rest = " ".join("%s=%s" % (key, value) for key, value in line.items()
-                    if key not in ("number", "time", "what") and value not in ("", None))
+    rest = " ".join(
+        "%s=%s" % (key, value)
+        for key, value in line.items()
+        if key not in ("number", "time", "what") and value not in ("", None)
+    )
     return "%s %s %s" % (line["time"], line["what"], rest)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Carrying out a fault on a connection (T47, T49, T53, T56, T62)."""
+
 from __future__ import annotations
 
 import asyncio
@@ -11,8 +12,8 @@ from typing import Any, Callable, Mapping, Optional
 
 from aiohttp import web
 
-from ..times import http_date
 from ..protocol.responses import JSON_TYPE, Reply, json_reply
+from ..times import http_date
 
 # how often a hanging answer looks whether its client has left or its fault is over, in real seconds
 _LOOK = 0.1
@@ -47,7 +48,7 @@ def mangled(reply: Reply, how: str) -> bytes:
     if how == "bom":
         return b"\xef\xbb\xbf" + reply.body
     if how == "cut":
-        return reply.body[:len(reply.body) // 2]
+        return reply.body[: len(reply.body) // 2]
     # still JSON in shape, so that only the encoding is wrong
     return reply.body[:-1] + b',"Note":"\xff\xfe"}' if reply.body.endswith(b"}") else b"\xff" + reply.body
 
@@ -69,7 +70,9 @@ def reset(transport: Optional[asyncio.BaseTransport]) -> None:
     getattr(transport, "abort", transport.close)()
 
 
-async def truncate(request: web.BaseRequest, reply: Reply, headers: Mapping[str, str], options: Mapping[str, Any]) -> Spent:
+async def truncate(
+    request: web.BaseRequest, reply: Reply, headers: Mapping[str, str], options: Mapping[str, Any]
+) -> Spent:
     """Send part of the body and close."""
     keep = int(options.get("keep", max(1, len(reply.body) // 2)))
     part = reply.body[:keep]
@@ -86,7 +89,9 @@ async def truncate(request: web.BaseRequest, reply: Reply, headers: Mapping[str,
     return Spent()
 
 
-async def trickle(request: web.BaseRequest, reply: Reply, headers: Mapping[str, str], options: Mapping[str, Any]) -> Spent:
+async def trickle(
+    request: web.BaseRequest, reply: Reply, headers: Mapping[str, str], options: Mapping[str, Any]
+) -> Spent:
     """Send the answer a few bytes at a time; ``bytes_per_second`` is real time, a property of the wire."""
     start = head(reply, headers)
     slow = start + reply.body if options["part"] == "header" else reply.body
@@ -97,7 +102,7 @@ async def trickle(request: web.BaseRequest, reply: Reply, headers: Mapping[str, 
     for position in range(0, len(slow), size):
         if _gone(request):
             return Spent()
-        _write(request, slow[position:position + size])
+        _write(request, slow[position : position + size])
         await asyncio.sleep(size / rate)
     if request.transport is not None:
         request.transport.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The simulated IMDS over HTTP: one handler for every listener, kept short because it is the hot path."""
+
 from __future__ import annotations
 
 import asyncio
@@ -12,14 +13,14 @@ from typing import Mapping, Optional
 from aiohttp import web
 from multidict import CIMultiDict
 
-from . import fault_injection
 from ..protocol.contract import Ask, refusal
-from .engine import Engine
-from .active_faults import ActiveFault
+from ..protocol.request_target import EVENTS, Target, parse_target
+from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
 from ..scenario.groups import Vm
 from ..times import http_date
-from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
-from ..protocol.request_target import EVENTS, Target, parse_target
+from . import fault_injection
+from .active_faults import ActiveFault
+from .engine import Engine
 
 _SERVER = "IMDS/150.870.65.2042"
 _NEED_A_BODY = frozenset(("truncate", "trickle", "mangle", "oversized"))
@@ -39,8 +40,10 @@ class Imds:
 
     def listener(self, vm: Optional[Vm]) -> web.Server:
         """The protocol factory of one listening address: of ``vm``, or shared and told apart by source address."""
+
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             return await self._handle(request, vm or self._by_source.get(_source(request), self._default))
+
         return web.Server(handle, access_log=None)
 
     async def _handle(self, request: web.BaseRequest, vm: Optional[Vm]) -> web.StreamResponse:
@@ -111,7 +114,9 @@ class Imds:
 
     # -- faults
 
-    async def _faulty(self, active: ActiveFault, request: web.BaseRequest, vm: Vm, target: Target) -> web.StreamResponse:
+    async def _faulty(
+        self, active: ActiveFault, request: web.BaseRequest, vm: Vm, target: Target
+    ) -> web.StreamResponse:
         """Do to this request what the fault says."""
         engine, fault, options = self._engine, active.fault, active.fault.options
         now = engine.clock.now()
@@ -120,7 +125,9 @@ class Imds:
         if fault.action in ("hang", "reset", "lost-request"):
             self._count(request, vm, target, 0, active)
             if fault.action == "hang":
-                return await fault_injection.hang(request, lambda: engine.faults.is_active(active.number, engine.clock.now()))
+                return await fault_injection.hang(
+                    request, lambda: engine.faults.is_active(active.number, engine.clock.now())
+                )
             fault_injection.reset(request.transport)
             return fault_injection.Spent()
         if fault.action == "delay":
@@ -148,23 +155,39 @@ class Imds:
             await self._engine.clock.wait_until(moment)
             if request.transport is not None:
                 request.transport.close()
+
         task = asyncio.get_running_loop().create_task(close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
     # -- the answer on its way
 
-    def _finish(self, request: web.BaseRequest, vm: Optional[Vm], target: Target, reply: Reply,
-                active: Optional[ActiveFault] = None, skew: float = 0.0) -> web.StreamResponse:
+    def _finish(
+        self,
+        request: web.BaseRequest,
+        vm: Optional[Vm],
+        target: Target,
+        reply: Reply,
+        active: Optional[ActiveFault] = None,
+        skew: float = 0.0,
+    ) -> web.StreamResponse:
         self._count(request, vm, target, reply.status, active)
         return web.Response(status=reply.status, body=reply.body, headers=self._headers(reply, skew))
 
-    def _count(self, request: web.BaseRequest, vm: Optional[Vm], target: Target, status: int,
-               active: Optional[ActiveFault]) -> None:
+    def _count(
+        self, request: web.BaseRequest, vm: Optional[Vm], target: Target, status: int, active: Optional[ActiveFault]
+    ) -> None:
         method = request.method if request.method in _METHODS else "other"
         self._engine.journal.asked(
-            self._engine.clock.now(), vm.name if vm else "", method, target.route, (target.version or "")[:32], status,
-            active.fault.kind if active else "", _source(request))
+            self._engine.clock.now(),
+            vm.name if vm else "",
+            method,
+            target.route,
+            (target.version or "")[:32],
+            status,
+            active.fault.kind if active else "",
+            _source(request),
+        )
 
     def _headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
         """The headers of docs/reference/scheduled-events.md 1.4.14."""

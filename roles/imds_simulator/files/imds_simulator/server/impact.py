@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Commands that make an interruption real: run beside the service, limited in time, never waited for."""
+
 from __future__ import annotations
 
 import asyncio
@@ -10,8 +11,8 @@ from string import Template
 from typing import Any, Callable, Mapping, Optional
 
 from ..model.occurrence import Happening
-from ..times import iso
 from ..scenario.plans import ImpactCommands
+from ..times import iso
 
 _PHASES = {"impact-start": "start", "impact-end": "end"}
 _KEEP_OUTPUT = 4096
@@ -51,8 +52,13 @@ class Impact:
         fields: dict[str, Any] = {"command": command, "vm": values["VM_NAME"], "event": values["EVENT_NAME"]}
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT, env={**os.environ, **values}, start_new_session=True)
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env={**os.environ, **values},
+                start_new_session=True,
+            )
         except (OSError, ValueError) as error:
             self._tell("impact-command", error=str(error), **fields)
             return
@@ -65,8 +71,12 @@ class Impact:
             await _end(process)
             raise
         else:
-            self._tell("impact-command", status=process.returncode,
-                       output=output[-_KEEP_OUTPUT:].decode(errors="replace"), **fields)
+            self._tell(
+                "impact-command",
+                status=process.returncode,
+                output=output[-_KEEP_OUTPUT:].decode(errors="replace"),
+                **fields,
+            )
 
 
 def variables(happening: Happening, vm: str, phase: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The listening addresses: one per VM, or one that VMs share; closed while a fault refuses connections."""
+
 from __future__ import annotations
 
 import asyncio
@@ -10,9 +11,9 @@ from typing import Iterable, NamedTuple, Optional
 
 from aiohttp import web
 
-from .imds_handler import Imds
-from .engine import Engine
 from ..scenario.groups import Address, Vm
+from .engine import Engine
+from .imds_handler import Imds
 
 # a thousand VMs may connect within the same second
 _BACKLOG = 2048
