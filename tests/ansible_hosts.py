@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Callable, Mapping, Optional
+from typing import Any
 
 from tools.tree import copy_tree
 
@@ -56,9 +57,9 @@ class Hosts:
     def playbook(
         self,
         playbook: str,
-        variables: Optional[Mapping[str, Any]] = None,
+        variables: Mapping[str, Any] | None = None,
         *words: str,
-        at: Optional[Mapping[str, Callable[[], object]]] = None,
+        at: Mapping[str, Callable[[], object]] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a playbook: a file, or a name in this collection.
 

@@ -9,15 +9,16 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any
 
 USER = os.geteuid() or 12345
 # arguments of subprocess for running something as that user
 AS_USER: dict[str, Any] = {} if os.geteuid() else {"user": USER, "group": USER, "extra_groups": []}
 
 
-def python_for_user(requirement: str = "sys.version_info >= (3, 8)") -> Optional[Path]:
+def python_for_user(requirement: str = "sys.version_info >= (3, 8)") -> Path | None:
     """The first Python on PATH that the user can run and that meets the requirement; that of the tests may lie in root's home directory."""
     question = "import sys; sys.exit(not (%s))" % requirement
     for folder in os.environ["PATH"].split(os.pathsep):

@@ -23,8 +23,9 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any
 
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent / "roles" / "imds_simulator" / "files"
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -42,7 +43,7 @@ class ControlError(Exception):
 class Simulator:
     """A running simulator: ``endpoints`` (VM name -> URL), ``control`` (URL) and ``process``."""
 
-    def __init__(self, process: "subprocess.Popen[str]", control: str, output: list[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], control: str, output: list[str]) -> None:
         self.process = process
         self.control = control
         self.output = output
@@ -79,7 +80,7 @@ class Simulator:
                 decoded = text
             raise ControlError(error.code, decoded) from error
 
-    def stop(self, how: int = signal.SIGTERM) -> Optional[int]:
+    def stop(self, how: int = signal.SIGTERM) -> int | None:
         """End the process (bounded: 30 s, then it is killed) and return its exit code."""
         atexit.unregister(self.stop)
         if self.process.poll() is None:
@@ -91,7 +92,7 @@ class Simulator:
                 self.process.wait(5)
         return self.process.returncode
 
-    def __enter__(self) -> "Simulator":
+    def __enter__(self) -> Simulator:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -99,7 +100,7 @@ class Simulator:
 
 
 def start(
-    scenario: Union[str, Path, Mapping[str, Any], None] = None,
+    scenario: str | Path | Mapping[str, Any] | None = None,
     args: Sequence[str] = (),
     *,
     listen: str = "127.0.0.1:0",
@@ -161,7 +162,7 @@ def environment() -> dict[str, str]:
     return dict(os.environ, PYTHONPATH=os.pathsep.join(path), PYTHONDONTWRITEBYTECODE="1")
 
 
-def _collect(process: "subprocess.Popen[str]", output: list[str], ready: threading.Event) -> None:
+def _collect(process: subprocess.Popen[str], output: list[str], ready: threading.Event) -> None:
     """Keep reading, so that a talkative simulator never blocks on a full pipe."""
     for line in process.stdout or ():
         output.append(line)
@@ -171,7 +172,5 @@ def _collect(process: "subprocess.Popen[str]", output: list[str], ready: threadi
 
 
 def _forget(name: str) -> None:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
-    except FileNotFoundError:
-        pass

@@ -79,7 +79,7 @@ class NoteFile:
         self._now = now
         self.path = os.path.join(folder, FILE_NAME)
 
-    def read(self) -> t.Optional[Note]:
+    def read(self) -> Note | None:
         """Return the note, with its ``age`` in seconds, or None. One that cannot be read has ``damaged`` and belongs to no run."""
         try:
             with self._opened() as folder:
@@ -92,7 +92,7 @@ class NoteFile:
         run: t.Mapping[str, t.Any],
         events: t.Sequence[t.Mapping[str, t.Any]],
         expires: float,
-        replaces: t.Optional[str] = None,
+        replaces: str | None = None,
         take_over: bool = False,
         write: bool = True,
     ) -> Note:
@@ -121,11 +121,11 @@ class NoteFile:
             if found is not None and run_of(found) == run_id:
                 self._write(folder, dict(found, events=merged(found["events"], events), updated=utc_text(self._now())))
 
-    def leave(self, run_id: str, reason: str) -> t.Optional[Note]:
+    def leave(self, run_id: str, reason: str) -> Note | None:
         """Let any other run have the host. Returns the note of another run, which stays as it is, or None."""
         return self._end(run_id, lambda folder, note: self._write(folder, dict(note, held=False, left_because=reason)))
 
-    def remove(self, run_id: str) -> t.Optional[Note]:
+    def remove(self, run_id: str) -> Note | None:
         """Remove the note. Returns the note of another run, which stays, or None."""
 
         def remove(folder: int, dummy: Note) -> None:
@@ -134,7 +134,7 @@ class NoteFile:
 
         return self._end(run_id, remove)
 
-    def _end(self, run_id: str, end: t.Callable[[int, Note], None]) -> t.Optional[Note]:
+    def _end(self, run_id: str, end: t.Callable[[int, Note], None]) -> Note | None:
         try:
             with self._locked() as folder:
                 found = self._found(folder)
@@ -147,11 +147,11 @@ class NoteFile:
 
     def _next(
         self,
-        found: t.Optional[Note],
+        found: Note | None,
         run: t.Mapping[str, t.Any],
         events: t.Sequence[t.Mapping[str, t.Any]],
         expires: float,
-        replaces: t.Optional[str],
+        replaces: str | None,
         take_over: bool,
     ) -> Note:
         now = utc_text(self._now())
@@ -168,7 +168,7 @@ class NoteFile:
         note["earlier_runs"] = [name for name in dict.fromkeys(ended) if name not in (UNKNOWN_RUN, run["id"])]
         return dict(note, events=merged(found["events"], events))
 
-    def _found(self, folder: int) -> t.Optional[Note]:
+    def _found(self, folder: int) -> Note | None:
         try:
             with open(os.open(FILE_NAME, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder), encoding="utf-8") as file:
                 modified = os.fstat(file.fileno()).st_mtime

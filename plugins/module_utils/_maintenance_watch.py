@@ -89,7 +89,7 @@ class MaintenanceWatch:
         selection: Selection,
         within: float,
         events: t.Iterable[t.Mapping[str, t.Any]],
-        own_name: t.Callable[[], t.Optional[str]],
+        own_name: t.Callable[[], str | None],
         processes: t.Callable[[], list[str]],
         hold: t.Callable[[list[dict[str, t.Any]]], None],
     ) -> None:

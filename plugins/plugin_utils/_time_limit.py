@@ -37,7 +37,6 @@ def time_limit(seconds: float) -> t.Iterator[None]:
 def kill_children() -> None:
     """Kill the processes that this one has started, such as an ssh client that hangs. Where there is no /proc they stay."""
     for path in glob.glob("/proc/self/task/*/children"):
-        with contextlib.suppress(OSError, ValueError):
-            with open(path, encoding="ascii") as file:
-                for pid in file.read().split():
-                    os.kill(int(pid), signal.SIGKILL)
+        with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+            for pid in file.read().split():
+                os.kill(int(pid), signal.SIGKILL)

@@ -13,14 +13,15 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "plugins" / "module_utils"))
-from table import print_table, ratio  # noqa: E402
+from table import print_table, ratio
 
-from azure_scheduled_events import changes, parse_document  # noqa: E402
+from azure_scheduled_events import changes, parse_document
 
 IMPORT = "import time, requests; started = time.perf_counter(); import azure_scheduled_events; print(time.perf_counter() - started)"
 

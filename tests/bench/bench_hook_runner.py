@@ -19,15 +19,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Sequence
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from installed_daemon import ENVIRONMENT, Daemon, install  # noqa: E402
-from table import print_table, ratio  # noqa: E402
+from installed_daemon import ENVIRONMENT, Daemon, install
+from table import print_table, ratio
 
-import simulator_process  # noqa: E402
-from simulator_process import Simulator  # noqa: E402
+import simulator_process
+from simulator_process import Simulator
 
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 BASELINE = os.environ.get("BASELINE", "")
@@ -78,7 +79,7 @@ class Race:
         self._library = install(folder / "library")
         self._baseline = install(folder / "baseline", Path(BASELINE)) if BASELINE else self._library
         self._pids: dict[str, int] = {}
-        self._processes: list["subprocess.Popen[bytes]"] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._daemons: list[Daemon] = []
 
     def add_command(self, name: str, command: Sequence[str]) -> None:

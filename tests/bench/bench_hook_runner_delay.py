@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from installed_daemon import ENVIRONMENT, Daemon, install, wait_for  # noqa: E402
-from table import print_table, ratio  # noqa: E402
+from installed_daemon import ENVIRONMENT, Daemon, install, wait_for
+from table import print_table, ratio
 
-import simulator_process  # noqa: E402
-from simulator_process import Simulator  # noqa: E402
+import simulator_process
+from simulator_process import Simulator
 
 # notes when it began, to the nanosecond; `exec`, so that no second process is started
 HOOK = "#!/bin/sh\nexec date +%%s.%%N >> %s\n"

@@ -21,12 +21,12 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from playbooks import REPOSITORY, collections_path  # noqa: E402
-from table import print_table, ratio  # noqa: E402
+from playbooks import REPOSITORY, collections_path
+from table import print_table, ratio
 
-import simulator_process  # noqa: E402
-from simulator_process import Simulator  # noqa: E402
-from tools.tree import INSIDE  # noqa: E402
+import simulator_process
+from simulator_process import Simulator
+from tools.tree import INSIDE
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 BEFORE = "07bf835"

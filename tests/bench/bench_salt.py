@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from table import print_table, ratio  # noqa: E402
+from table import print_table, ratio
 
-from salt_lab.azure import Azure, simulated  # noqa: E402
-from salt_lab.installed import QUIET, Installed  # noqa: E402
-from salt_lab.minion import Minion  # noqa: E402
-from salt_lab.site import REPOSITORY, TREE, Site, site  # noqa: E402
-from tools.salt import install  # noqa: E402
-from tools.stage import Job  # noqa: E402
-from tools.workshop import open_workshop  # noqa: E402
+from salt_lab.azure import Azure, simulated
+from salt_lab.installed import QUIET, Installed
+from salt_lab.minion import Minion
+from salt_lab.site import REPOSITORY, TREE, Site, site
+from tools.salt import install
+from tools.stage import Job
+from tools.workshop import open_workshop
 
 SERIES = 3008
 OWN = Path(__file__).parent / "salt"

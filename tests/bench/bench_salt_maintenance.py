@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from bench_salt import salt_of_the_tests  # noqa: E402
-from table import print_table, ratio  # noqa: E402
+from bench_salt import salt_of_the_tests
+from table import print_table, ratio
 
-from salt_lab.azure import Azure, simulated  # noqa: E402
-from salt_lab.leash import children  # noqa: E402
-from salt_lab.site import TREE, Site, site  # noqa: E402
-from salt_lab.until import until  # noqa: E402
+from salt_lab.azure import Azure, simulated
+from salt_lab.leash import children
+from salt_lab.site import TREE, Site, site
+from salt_lab.until import until
 
 OWN = Path(__file__).parent / "salt" / "maintenance"
 # seconds in which the CPU of masters without an event is counted, and for which they may go on after a recovery

@@ -20,12 +20,12 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Optional, Sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import simulator_process  # noqa: E402
+import simulator_process
 
 VMS = 1000
 GROUP_SIZE = 50
@@ -69,7 +69,7 @@ class Result:
 
 
 def main() -> int:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536, hard))
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) > 1:
@@ -116,7 +116,7 @@ def measure_canned(core: int) -> Result:
             process.stdout.close()
 
 
-def measure(name: str, pid: int, port: int, before_paced: Optional[Callable[[], object]] = None) -> Result:
+def measure(name: str, pid: int, port: int, before_paced: Callable[[], object] | None = None) -> Result:
     connections = [connect(number, port) for number in range(VMS)]
     try:
         warm_up(connections[0])

@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = (
@@ -41,7 +42,7 @@ class Daemon:
     def __init__(self, library: Path, folder: Path, endpoint: str, **config: Any) -> None:
         self.folder = folder
         self._library = library
-        self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir()
         folder.chmod(0o755)
         fixed = {

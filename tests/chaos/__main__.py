@@ -12,8 +12,8 @@ import argparse
 import itertools
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Iterable, Optional, Sequence
 
 from chaos.campaign import run_seeds
 from chaos.drawing import draw
@@ -24,7 +24,7 @@ from tools.tree import copy_tree
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
     parser.add_argument(
         "--seeds", type=seeds, default=range(1, 101), metavar="FROM-TO", help="these seeds, each once (default: 1-100)"

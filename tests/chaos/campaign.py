@@ -12,9 +12,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Callable, Iterable, Optional
 
 from chaos.drawing import draw
 from chaos.report import Outcome
@@ -81,7 +81,7 @@ def run_seeds(
     jobs: int,
     ended: Callable[[Outcome], None],
     *,
-    seconds: Optional[float] = None,
+    seconds: float | None = None,
     keep: bool = False,
 ) -> None:
     """Run seeds in their order, several side by side, and begin none after that time; ``ended`` gets each outcome."""

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Mapping, Optional, Sequence
 
 PROGRAM = str(Path(sys.executable).with_name("ansible-playbook"))
 TASK = re.compile(r"(?:TASK|PLAY) \[(.*)\] \**")
@@ -37,7 +37,7 @@ class Controller:
     def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.name, self.log = name, log
         self.began = time.time()
-        self.ended: Optional[float] = None
+        self.ended: float | None = None
         self.killed = ""
         self.lines: list[tuple[float, str]] = []
         self._process = subprocess.Popen(
@@ -60,7 +60,7 @@ class Controller:
                 log.flush()
 
     @property
-    def status(self) -> Optional[int]:
+    def status(self) -> int | None:
         return self._process.poll()
 
     @property

@@ -9,7 +9,8 @@ import json
 import threading
 import time
 import traceback
-from typing import Any, Callable, Optional, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from chaos.controller import Controller
 from chaos.evidence import Deed, unix
@@ -34,8 +35,8 @@ class Disturbances:
     def __init__(self, site: Site, run: Controller, wanted: Sequence[Disturbance]) -> None:
         self._site, self._run = site, run
         self.deeds: list[Deed] = []
-        self.stays_down: Optional[str] = None
-        self.second_run: Optional[Controller] = None
+        self.stays_down: str | None = None
+        self.second_run: Controller | None = None
         self.errors: list[str] = []
         self.done: list[str] = []
         self._over = threading.Event()

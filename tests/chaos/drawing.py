@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import random
-from typing import Callable
+from collections.abc import Callable
+from typing import ClassVar
 
 from chaos.plan import DRAIN, JOIN, PREPARE, RECOVER, SETTLE, WARM, Disturbance, Event, Failure, Moment, Plan, Slow
 
@@ -203,7 +204,7 @@ class Story:
     def _second_run(self) -> None:
         self.disturbances.append(Disturbance("second-run", self._moment()))
 
-    CAUSES: dict[str, Callable[["Story"], None]] = {
+    CAUSES: ClassVar[dict[str, Callable[[Story], None]]] = {
         "controller killed": _controller,
         "host killed": _host,
         "sshd killed": _sshd,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timezone
-from typing import Any, NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from chaos.plan import JOIN, RECOVER, SETTLE, Plan
 from chaos.vm import Mark
@@ -47,8 +48,8 @@ class AzureEvent(NamedTuple):
     kind: str
     hits: tuple[tuple[float, tuple[str, ...]], ...]
     not_before: float
-    started: Optional[float] = None
-    over: Optional[float] = None
+    started: float | None = None
+    over: float | None = None
 
     def resources_at(self, at: float) -> tuple[str, ...]:
         """Whom it hit by then; () before it came and after it was over."""
@@ -80,7 +81,7 @@ class Run(NamedTuple):
     output: str
 
     @property
-    def report(self) -> Optional[list[dict[str, Any]]]:
+    def report(self) -> list[dict[str, Any]] | None:
         """What it says itself of hosts and events, a row for each; None where it has printed no report."""
         found = re.search(r"^\tRUN: (\{.*\})$", self.output, re.MULTILINE)
         return json.loads(found[1]).get("maintenance_report") if found else None
@@ -157,8 +158,7 @@ class Evidence(NamedTuple):
             )
             lines.append((run.ended, "%s %s (%s)" % (run.name, end, state)))
         return [
-            "%s %s" % (datetime.fromtimestamp(at, timezone.utc).strftime("%H:%M:%S.%f")[:-3], text)
-            for at, text in sorted(lines)
+            "%s %s" % (datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S.%f")[:-3], text) for at, text in sorted(lines)
         ]
 
 

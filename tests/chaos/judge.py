@@ -116,12 +116,8 @@ def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
     """No run prints what only its makers understand."""
     for run in evidence.runs:
         for line in run.output.splitlines():
-            if (
-                NONSENSE.search(line)
-                and not run.killed
-                or CUT_SHORT in line
-                and not run.is_disturbed
-                and not started_unprepared(evidence, run)
+            if (NONSENSE.search(line) and not run.killed) or (
+                CUT_SHORT in line and not run.is_disturbed and not started_unprepared(evidence, run)
             ):
                 yield Violation("message", "%s: %s" % (run.name, line.strip()[:300]))
                 break

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Optional, Sequence
+from typing import NamedTuple
 
 from chaos.controller import Controller
 from chaos.disturbances import Disturbances
@@ -42,7 +43,7 @@ class _Life:
         self.deeds: list[Deed] = []
         self.done: list[str] = []
         self.errors: list[str] = []
-        self.stays_down: Optional[str] = None
+        self.stays_down: str | None = None
 
     def to_its_end(self) -> Lived:
         for event in self.plan.events:

@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
         path.write_text(json.dumps(self._asdict()))
 
     @classmethod
-    def read(cls, path: Path) -> "Outcome":
+    def read(cls, path: Path) -> Outcome:
         content = json.loads(path.read_text())
         return cls(**{**content, "violations": tuple((rule, text) for rule, text in content["violations"])})
 

@@ -9,9 +9,9 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Mapping, Optional
+from typing import Any
 
 import simulator_process
 from chaos import wires
@@ -145,7 +145,7 @@ class Site:
                     "/events/%s/%s" % (event["id"], "cancel" if event["status"] == "Scheduled" else "complete")
                 )
 
-    def heal(self, but: Optional[str] = None) -> None:
+    def heal(self, but: str | None = None) -> None:
         """No fault is left, but for a VM that stays down."""
         self.simulator.delete("/faults")
         for name, vm in self.vms.items():

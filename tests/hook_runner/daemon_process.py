@@ -13,8 +13,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any
 
 from rig import PATIENCE, Rig
 
@@ -39,7 +40,7 @@ class Daemon:
         self.azure = rig.azure
         rig.configure(interval=0.2)
         self.told: list[tuple[float, str]] = []
-        self.process: Optional["subprocess.Popen[bytes]"] = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._ear.bind(str(rig.folder / "notify"))
         threading.Thread(target=self._listen, daemon=True).start()
@@ -102,7 +103,7 @@ class Daemon:
     def said(self, text: str) -> int:
         return sum(text in line for line in self.log())
 
-    def command(self, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def command(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another verb of the command."""
         words = [sys.executable, "-m", "hook_runner", verb, "--config", str(self.rig.folder / "config.yml"), *arguments]
         return subprocess.run(

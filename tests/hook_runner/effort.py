@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from collections.abc import Callable
 from types import FrameType
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 
 class Effort(NamedTuple):
@@ -19,7 +20,7 @@ class Effort(NamedTuple):
     instructions: int
 
 
-def effort(work: Callable[[], object], connection: Optional[sqlite3.Connection] = None) -> Effort:
+def effort(work: Callable[[], object], connection: sqlite3.Connection | None = None) -> Effort:
     """Do the work in this thread and count what it takes. A loop inside one function written in C counts as one line.
 
     Args:
@@ -28,7 +29,7 @@ def effort(work: Callable[[], object], connection: Optional[sqlite3.Connection] 
     """
     lines = instructions = 0
 
-    def trace(frame: FrameType, what: str, _argument: Any) -> Optional[Callable[..., Any]]:
+    def trace(frame: FrameType, what: str, _argument: Any) -> Callable[..., Any] | None:
         nonlocal lines
         if frame.f_code is count_instruction.__code__:
             return None

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, TypeVar
 
 from hook_runner.hooks.processes import keeper_of
 from hook_runner.hooks.runs import Result, Runs
@@ -101,13 +102,13 @@ class Bench:
         path: str,
         step: int = 1,
         input: bytes = b"{}",
-        variables: Optional[dict[str, str]] = None,
+        variables: dict[str, str] | None = None,
         limit: float = LONG,
-        runs: Optional[Daemon] = None,
+        runs: Daemon | None = None,
     ) -> None:
         (runs or self.runs).start(step, path, input, variables or {}, limit)
 
-    def result(self, step: int = 1, runs: Optional[Daemon] = None) -> Result:
+    def result(self, step: int = 1, runs: Daemon | None = None) -> Result:
         ended = until((runs or self.runs).poll, "the result of %d" % step)
         assert [number for number, _result in ended] == [step]
         return ended[0][1]

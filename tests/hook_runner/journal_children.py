@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 import traceback
-from typing import Callable
+from collections.abc import Callable
 
 
 def in_child(work: Callable[[], None]) -> int:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, Entry, Record, Step
 
-NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=timezone.utc)
+NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
 
 
 def after(seconds: float) -> datetime:
@@ -25,7 +25,7 @@ def make_event(event_id: str = "E-1", **fields: Any) -> ScheduledEvent:
         status="Scheduled",
         resources=("web-0", "web-1"),
         resource_type="VirtualMachine",
-        not_before=datetime(2026, 11, 21, 12, 15, tzinfo=timezone.utc),
+        not_before=datetime(2026, 11, 21, 12, 15, tzinfo=UTC),
         description="Host maintenance",
         source="Platform",
         duration=timedelta(seconds=9),

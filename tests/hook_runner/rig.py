@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import io
 import json
 import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any
 
 from azure_scheduled_events import Imds, ImdsError
 from azure_scheduled_events.document import ScheduledEvent
@@ -63,7 +65,7 @@ class Rig(Told):
         self.delivers = True
         self._elapsed = self._booted = 0.0
         self.boot_number = 1
-        self._engine: Optional[Engine] = None
+        self._engine: Engine | None = None
         self.config: dict[str, Any] = {}
         self.configure(**{"policy": AFTER_PREPARE, **config})
 
@@ -224,10 +226,8 @@ class Rig(Told):
 
         def is_over() -> bool:
             for pid in find():
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             return not find()
 
         self.wait(is_over)
@@ -271,7 +271,7 @@ class Rig(Told):
             record, event = self._queue.popleft()
             if not self.delivers:
                 continue
-            error: Optional[ImdsError] = None
+            error: ImdsError | None = None
             try:
                 self.pacer.call(self.imds.approve, [event.event_id])
             except ImdsError as reason:

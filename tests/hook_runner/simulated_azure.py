@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
@@ -93,7 +93,7 @@ class Azure:
 
     def now(self) -> datetime:
         """What time it is in Azure."""
-        return datetime.fromtimestamp(self.simulator.get("/state")["unix"], timezone.utc)
+        return datetime.fromtimestamp(self.simulator.get("/state")["unix"], UTC)
 
     def log(self, what: str) -> list[dict[str, Any]]:
         """What happened since this test began, of one kind."""

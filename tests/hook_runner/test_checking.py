@@ -11,7 +11,7 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 import yaml
@@ -42,7 +42,7 @@ class Stage:
         file.chmod(mode)
         return file
 
-    def check(self, hooks_directory: Optional[str] = None, offline: bool = True, **config: Any) -> Report:
+    def check(self, hooks_directory: str | None = None, offline: bool = True, **config: Any) -> Report:
         path = self.folder / "config.yml"
         path.write_text(yaml.safe_dump({**self.config, **config}))
         before = sorted(self.folder.rglob("*"))

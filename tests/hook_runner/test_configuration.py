@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Optional
 
 import pytest
 
@@ -25,7 +24,7 @@ from hook_runner.config.settings import (
     load_settings,
 )
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FREEZE = ScheduledEvent(
     "A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOW, "", "Platform", timedelta(seconds=5)
 )
@@ -67,7 +66,7 @@ hooks:
 """
 
 
-def load(tmp_path: Path, text: str, owners: Optional[frozenset[int]] = None) -> Settings:
+def load(tmp_path: Path, text: str, owners: frozenset[int] | None = None) -> Settings:
     path = tmp_path / "config.yml"
     path.write_text(text, encoding="utf-8")
     return load_settings(str(path), owners)

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Callable
 
 from daemon_process import Daemon
 from hook_runner.lifecycle.deadlines import hook_ends

@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Callable, Iterator, Optional
 
 import pytest
 import yaml
@@ -45,7 +45,7 @@ class Host:
             "/var/www/health": str(folder / "www"),
         }
         self._config, self._log = folder / "etc" / "config.yml", folder / "log"
-        self._daemon: Optional["subprocess.Popen[bytes]"] = None
+        self._daemon: subprocess.Popen[bytes] | None = None
         self.ready.parent.mkdir()
         self.ready.touch()
         for name in ("curl", "runuser", "ss"):

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable
 
 import pytest
 

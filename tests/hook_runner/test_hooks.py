@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Optional
 
 import pytest
 
@@ -26,7 +25,7 @@ def put(home: Path, path: str, mode: int = 0o755) -> None:
     file.chmod(mode)
 
 
-def find(home: Path, settings: Optional[Settings] = None) -> Found:
+def find(home: Path, settings: Settings | None = None) -> Found:
     return find_hooks(str(home), settings or Settings(), OWNERS)
 
 

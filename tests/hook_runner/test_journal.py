@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import stat
 import time
-from datetime import datetime, timedelta, timezone
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import pytest
 
@@ -98,8 +99,8 @@ def test_odd_texts_survive(journal: Journal, path: str, odd: str) -> None:
     [
         NOON,
         NOON.replace(microsecond=0),
-        datetime(1, 1, 1, tzinfo=timezone.utc),
-        datetime.max.replace(tzinfo=timezone.utc),
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime.max.replace(tzinfo=UTC),
         NOON.astimezone(timezone(timedelta(hours=5, minutes=45))),
     ],
     ids=str,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable
 
 import pytest
 

@@ -10,8 +10,9 @@ import shutil
 import signal
 import sqlite3
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ IDS = (1, 2)
 class Deadly(Journal):
     """A journal whose process is killed at one of its commits."""
 
-    countdown: Optional[float] = None
+    countdown: float | None = None
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         if self.countdown is not None:
@@ -52,7 +53,7 @@ def life() -> Iterator[Record]:
     yield record
 
 
-def states() -> list[Optional[dict[str, Any]]]:
+def states() -> list[dict[str, Any] | None]:
     """What the journal may hold: nothing, and then the record after each save."""
     return [None, *(everything(record) for record in life())]
 
@@ -75,7 +76,7 @@ def kill_at(path: str, countdown: float) -> int:
         return len(done.read())
 
 
-def found_in(path: str) -> Optional[dict[str, Any]]:
+def found_in(path: str) -> dict[str, Any] | None:
     said: list[str] = []
     journal = Journal.open(path, said.append)
     records = journal.records(10)

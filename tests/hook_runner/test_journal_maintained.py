@@ -10,8 +10,8 @@ import random
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Callable, Iterator
 
 import pytest
 

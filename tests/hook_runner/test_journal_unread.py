@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_of_two_records_of_one_event_the_file_s_is_closed(path: str, disk: Disk,
     assert journal.save(make_record(journal.next_id(), "other"))
     assert journal.late_records() == []
     journal.close()
-    superseded = [each for each in read(path) if each.id == record.id][0]
+    superseded = next(each for each in read(path) if each.id == record.id)
     assert superseded.closed_at is not None and superseded.timeline[-1].what == "superseded"
     assert [step.state for step in superseded.steps] == [INTERRUPTED]
     again = Journal.open(path, print)

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def path(tmp_path: Path) -> str:
 
 
 def of_others(count: int) -> EventDocument:
-    not_before = datetime(2100, 1, 1, tzinfo=timezone.utc)
+    not_before = datetime(2100, 1, 1, tzinfo=UTC)
     return EventDocument(
         1, tuple(make_event("E-%d" % number, resources=("vm2",), not_before=not_before) for number in range(count))
     )

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
-from typing import Any, Callable
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from simulated_azure import Azure
 MakeDaemon = Callable[..., Daemon]
 MakeRig = Callable[..., Rig]
 
-NOON = datetime(2026, 11, 21, 12, 0, 30, tzinfo=timezone.utc)
+NOON = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 
 
 def pause(me: Rig, seconds: float = 0, reason: str = "") -> None:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import random
 import threading
-from datetime import datetime, timedelta, timezone
-from typing import Any, Callable, Optional, Union
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -35,32 +37,32 @@ class Script:
     requests_sent = 0
 
     def __init__(self) -> None:
-        self.answers: "queue.Queue[Union[EventDocument, Exception]]" = queue.Queue()
-        self.names: "queue.Queue[Union[dict[str, Any], ImdsError]]" = queue.Queue()
+        self.answers: queue.Queue[EventDocument | Exception] = queue.Queue()
+        self.names: queue.Queue[dict[str, Any] | ImdsError] = queue.Queue()
         self.approved: list[list[str]] = []
         self.asked = threading.Semaphore(0)
 
-    def events(self, within: Optional[float] = None) -> EventDocument:
+    def events(self, within: float | None = None) -> EventDocument:
         self.asked.release()
         answer = self.answers.get()
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def instance(self, within: Optional[float] = None) -> dict[str, Any]:
+    def instance(self, within: float | None = None) -> dict[str, Any]:
         answer = self.names.get()
         if isinstance(answer, ImdsError):
             raise answer
         return answer
 
-    def approve(self, ids: list[str], within: Optional[float] = None) -> None:
+    def approve(self, ids: list[str], within: float | None = None) -> None:
         self.approved.append(ids)
         if ids == ["sick"]:
             raise SICK
 
 
-def started(script: Script, needs_name: bool = False) -> tuple[Poller, "queue.Queue[News]"]:
-    news: "queue.Queue[News]" = queue.Queue()
+def started(script: Script, needs_name: bool = False) -> tuple[Poller, queue.Queue[News]]:
+    news: queue.Queue[News] = queue.Queue()
     poller = Poller(script, 0.01, 60, 60, news.put, needs_name)  # type: ignore[arg-type]
     poller.attentive = False
     poller.start()
@@ -141,23 +143,21 @@ def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_ag
     told: list[News] = []
     while not any(isinstance(each, Named) for each in told):
         script.answers.put(EVENT)
-        try:
+        with contextlib.suppress(queue.Empty):
             told.append(news.get(timeout=0.05))
-        except queue.Empty:
-            pass
     script.answers.put(EVENT)
     assert isinstance(news.get(timeout=PATIENCE), Looked)
 
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
-Says = Callable[[float], Union[EventDocument, Exception]]
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+Says = Callable[[float], EventDocument | Exception]
 
 
 class Moved:
     """A poller without its thread, on a clock that only pauses and slow answers move; the client is `says`, asked at `asked`."""
 
     def __init__(
-        self, says: Says, doubts: Optional[Callable[[Optional[datetime], float], bool]] = None, takes: float = 0.0
+        self, says: Says, doubts: Callable[[datetime | None, float], bool] | None = None, takes: float = 0.0
     ) -> None:
         self.now = 0.0
         self.says, self.takes = says, takes
@@ -181,7 +181,7 @@ class Moved:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def events(self, within: Optional[float] = None) -> EventDocument:
+    def events(self, within: float | None = None) -> EventDocument:
         self.requests_sent += 1
         self.asked.append(self.now)
         answer = self.says(self.now)
@@ -190,7 +190,7 @@ class Moved:
             raise answer
         return answer
 
-    def until(self, end: float) -> "Moved":
+    def until(self, end: float) -> Moved:
         while self.now < end:
             pause = self.poller.poll_once()  # which moves the clock, too
             self.now += pause
@@ -254,7 +254,7 @@ def test_retry_after_is_honoured_up_to_five_seconds(asks_for: float, waits: floa
 
 def test_whatever_happens_no_second_has_more_than_five_requests() -> None:
     chance = random.Random(8)
-    choices: list[Union[EventDocument, Exception]] = [NOTHING, EVENT, TWO, *TRANSIENT, error(400, retryable=False)]
+    choices: list[EventDocument | Exception] = [NOTHING, EVENT, TWO, *TRANSIENT, error(400, retryable=False)]
     moved = Moved(lambda now: chance.choice(choices), doubts=lambda date, at: True).until(2000)
     assert all(moved.asked[number + 5] - moved.asked[number] >= 1 for number in range(len(moved.asked) - 5))
 

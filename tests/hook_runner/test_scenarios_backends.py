@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Callable, Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_t03_cancelled_before_it_started(azure: Azure, make_rig: MakeRig) -> Non
     assert me.marks("begin")[-1].outcome == me.record(event).outcome == "cancelled-or-missed"
     assert (
         "cancelled, or its start was missed"
-        in [entry for entry in me.record(event).timeline if entry.what == "gone"][0].detail
+        in next(entry for entry in me.record(event).timeline if entry.what == "gone").detail
     )
     assert me.said("error") == 0
 

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Optional
 
 import pytest
 
 from hook_runner.clock import ServerClock, boot_id
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def date(seconds: float) -> datetime:
@@ -99,7 +98,7 @@ def test_two_backends_with_different_clocks_do_not_move_it() -> None:
 @pytest.mark.parametrize("year", [1, 1970, 1999, 2201, 9999])
 def test_a_date_outside_of_this_age_is_ignored(tmp_path: Path, year: int, when: int) -> None:
     ours = clock()
-    odd = datetime(year, 12, 31, 23, 59, 59, tzinfo=timezone.utc)
+    odd = datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
     warned = [ours.heard(odd if number >= when else date(number), number) for number in range(10)]
     assert abs(seconds(ours, 9.0) - 9) <= 61 and ours.is_set() == (when > 0) and not ours.is_doubtful
     assert [number for number, text in enumerate(warned) if text] == [when]
@@ -143,7 +142,7 @@ def test_a_date_that_is_no_date_of_a_server_is_not_gone_on_from(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("left", ["", "x", "another-boot\n40.0\n2026-11-21T12:00:00+00:00\n", None])
-def test_what_another_start_of_the_host_left_counts_for_nothing(tmp_path: Path, left: Optional[str]) -> None:
+def test_what_another_start_of_the_host_left_counts_for_nothing(tmp_path: Path, left: str | None) -> None:
     path = tmp_path / "clock"
     if left is not None:
         path.write_text(left)

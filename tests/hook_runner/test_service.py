@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import Callable
+from collections.abc import Callable
 
 from daemon_process import Daemon
 from scripts import HANGS, is_alive
@@ -195,7 +195,7 @@ def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, m
     file.write_text(good.replace('"policy"', '"polciy"'))
     me.process.send_signal(signal.SIGHUP)
     me.wait(lambda: me.said("the configuration stays as it was"))
-    assert "policy?" in [line for line in me.log() if "stays as it was" in line][0]
+    assert "policy?" in next(line for line in me.log() if "stays as it was" in line)
     me.wait(lambda: me.times("READY=1") == 3)
     assert me.command("status").returncode == 78
     file.write_text(good)

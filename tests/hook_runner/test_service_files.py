@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import sqlite3
-from typing import Callable
+from collections.abc import Callable
 
 import pytest
 

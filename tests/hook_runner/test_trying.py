@@ -46,7 +46,7 @@ class Site:
         path.write_text("#!/bin/sh\n" + text)
         path.chmod(mode)
 
-    def attempt(self, *words: str) -> "subprocess.CompletedProcess[str]":
+    def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [*COMMAND, "--config", str(self.config), *words]
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False

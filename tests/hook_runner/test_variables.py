@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from azure_scheduled_events.document import ScheduledEvent, parse_document
 from hook_runner.hooks.inputs import LONGEST, LONGEST_LIST, hook_input, hook_variables
 from hook_runner.records import ACCEPTED, SENT, Record
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NASTY = [
     "\0",
     "a\0b",

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional
 
 BARE_ENVIRONMENT = (
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -20,7 +19,7 @@ class HostIsDown(Exception):
     """There is no PID 1 to go to."""
 
 
-def first_process(keeper: Path) -> Optional[int]:
+def first_process(keeper: Path) -> int | None:
     """The PID 1 of a host, as it is numbered here.
 
     Args:

@@ -13,8 +13,8 @@ import subprocess
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Optional, Sequence
 
 from hosts.entrance import HostIsDown, first_process, way_in
 from hosts.fabric import NAMESPACES
@@ -55,8 +55,8 @@ class Host:
         self._merged = folder / "merged"
         self._groups = [tree / cgroup for tree in CGROUP_TREES if (tree / "cgroup.procs").exists()]
         self._boots = 0
-        self._nspawn: Optional[subprocess.Popen[bytes]] = None
-        self._run: Optional[threading.Thread] = None
+        self._nspawn: subprocess.Popen[bytes] | None = None
+        self._run: threading.Thread | None = None
         changes, work = folder / "changes", folder / "work"
         self._ephemeral = folder / "ephemeral"
         for new in (changes / "etc", work, self._merged, self._ephemeral):
@@ -70,8 +70,8 @@ class Host:
         subprocess.run(["mount", "-t", "overlay", name, "-o", layers, str(self._merged)], check=True, timeout=30)
 
     def run(
-        self, command: Sequence[str], *, check: bool = True, given: Optional[str] = None, limit: float = COMMAND_LIMIT
-    ) -> "subprocess.CompletedProcess[str]":
+        self, command: Sequence[str], *, check: bool = True, given: str | None = None, limit: float = COMMAND_LIMIT
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command in the host, as root in a bare environment.
 
         Raises:

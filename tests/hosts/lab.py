@@ -20,7 +20,6 @@ import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Optional
 
 from hosts import rootfs
 from hosts.fabric import NAMESPACES, Fabric
@@ -40,7 +39,7 @@ class Lab:
         root: the root of all hosts; without it those in the cache, which are made if need be.
     """
 
-    def __init__(self, prefix: str, folder: Path, root: Optional[Path] = None) -> None:
+    def __init__(self, prefix: str, folder: Path, root: Path | None = None) -> None:
         self._prefix, self._folder = prefix, folder / "lab"
         self._root = root
         self._own = f"{prefix}-{os.urandom(4).hex()}"
@@ -60,7 +59,7 @@ class Lab:
         return self
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ends.close()
 
@@ -83,7 +82,7 @@ class Lab:
         self._ends.callback(subprocess.run, ["umount", "--lazy", str(folder)], check=True, timeout=30)
 
 
-def reason_against_this_process() -> Optional[str]:
+def reason_against_this_process() -> str | None:
     """Why a lab cannot be made from here; None when it can."""
     if os.getpid() == 1 and os.geteuid() == 0 and sorted(os.listdir("/sys/class/net")) != []:
         return None

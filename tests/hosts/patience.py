@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from typing import Callable
+from collections.abc import Callable
 
 # seconds; only what never comes takes so long, however busy the machine is
 LONGEST = 60.0

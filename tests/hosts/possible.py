@@ -9,8 +9,8 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Optional, Sequence
 
 from hosts.host import CGROUP_TREES, JOIN, remove_group
 from hosts.lab import INTO_A_SPACE
@@ -26,7 +26,7 @@ ip link add try type bridge
 """
 
 
-def reason_against() -> Optional[str]:
+def reason_against() -> str | None:
     """Why namespaces, overlays or control groups are not to be had; None when they are."""
     if os.geteuid() != 0:
         return "needs root"
@@ -46,7 +46,7 @@ def reason_against() -> Optional[str]:
         )
 
 
-def reason_against_nspawn(root: Path) -> Optional[str]:
+def reason_against_nspawn(root: Path) -> str | None:
     """Why systemd-nspawn cannot run a command in this root; None when it can."""
     groups = own_groups(a_name())
     for group in groups:
@@ -80,7 +80,7 @@ def own_groups(name: str) -> list[Path]:
     return [tree / name for tree in CGROUP_TREES if (tree / "cgroup.procs").exists()]
 
 
-def failure(what: str, command: Sequence[str]) -> Optional[str]:
+def failure(what: str, command: Sequence[str]) -> str | None:
     tried = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

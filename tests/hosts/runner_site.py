@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple
 
 import simulator_process
 from ansible_hosts import Hosts
@@ -99,7 +99,7 @@ class Site:
         self.host.run(["systemctl", "restart", SERVICE])
         until(self.watches, "it watches", self.said)
 
-    def ask(self, *words: str) -> "subprocess.CompletedProcess[str]":
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run the command of the package on the host."""
         return self.host.run([COMMAND, *words], check=False)
 
@@ -218,7 +218,7 @@ class Azure:
 
 
 @contextmanager
-def azure_of(hosts: Mapping[str, Host], folder: Path, knobs: Optional[Mapping[str, Any]] = None) -> Iterator[Azure]:
+def azure_of(hosts: Mapping[str, Host], folder: Path, knobs: Mapping[str, Any] | None = None) -> Iterator[Azure]:
     """An availability set of these hosts."""
     with Impacts(hosts, folder) as impacts:
         scenario = {

@@ -10,8 +10,9 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any
 
 from ansible_hosts import Hosts
 from simulator_process import Simulator
@@ -62,7 +63,7 @@ class Fleet:
 
     @classmethod
     def over_breaking_ssh(
-        cls, azure: Simulator, folder: Path, down: Path, patience: Optional[dict[str, int]] = None
+        cls, azure: Simulator, folder: Path, down: Path, patience: dict[str, int] | None = None
     ) -> Fleet:
         """A fleet whose connections fail as the files in the folder ``down`` say, see breaking_ssh.py.
 
@@ -91,8 +92,8 @@ class Fleet:
         *options: str,
         recover: str = "true",
         meanwhile: Callable[[], object] = lambda: None,
-        at: Optional[Course] = None,
-        given: Optional[dict[str, Any]] = None,
+        at: Course | None = None,
+        given: dict[str, Any] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run the playbook.
 
@@ -147,7 +148,7 @@ class Fleet:
         done = self.folder / (step + ".done")
         return done.read_text().split() if done.exists() else []
 
-    def note(self, name: str) -> Optional[dict[str, Any]]:
+    def note(self, name: str) -> dict[str, Any] | None:
         """The note on the host."""
         path = self.folder / name / "notes" / "note.json"
         return json.loads(path.read_text()) if path.exists() else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from typing import Callable
+from collections.abc import Callable
 
 import pytest
 import yaml

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import configparser
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable
 
 import pytest
 

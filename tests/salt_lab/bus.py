@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ class Event(NamedTuple):
     def time(self) -> float:
         """When the bus got it, in seconds of the clock on the wall."""
         stamp = datetime.fromisoformat(self.data["_stamp"])
-        return (stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)).timestamp()
+        return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
 
 
 class Bus:
@@ -51,7 +50,10 @@ class Bus:
 
     def wait_for_more(self, tag: str, than: int, seconds: float = PATIENCE, **fields: Any) -> Event:
         """The newest such event, as soon as there are more of them than that."""
-        found: Callable[[], list[Event]] = lambda: self.events(tag, **fields)[than:]
+
+        def found() -> list[Event]:
+            return self.events(tag, **fields)[than:]
+
         return until(found, "more than %d events %s with %s" % (than, tag, fields), seconds)[-1]
 
     def _catch_up(self) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -35,10 +36,8 @@ class Leashed:
     def stop(self, patience: float = 60.0) -> None:
         """Ask the command to end, as a service manager does, and wait."""
         self._process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
-        except subprocess.TimeoutExpired:
-            pass
         self.kill()
 
     def kill(self) -> None:

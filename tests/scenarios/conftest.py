@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Optional
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def simulate() -> Iterator[Callable[..., Simulator]]:
     running: list[Simulator] = []
 
     def start(
-        *events: dict[str, Any], shipped: Optional[str] = None, groups: Optional[dict[str, Any]] = None, **rest: Any
+        *events: dict[str, Any], shipped: str | None = None, groups: dict[str, Any] | None = None, **rest: Any
     ) -> Simulator:
         knobs = {"rate_limit": 0, **rest.pop("knobs", {})}
         scenario = shipped or {"groups": groups or PAIR, "events": list(events), "knobs": knobs, **rest}

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-from typing import Any, Optional
+from datetime import UTC, datetime
+from typing import Any
 
 from azure_scheduled_events import Imds, ImdsError, Policy, Situation, changes
 from azure_scheduled_events.changes import carried_over
@@ -25,7 +25,7 @@ class Observer:
         self.slept: list[float] = []
         self.imds = Imds(azure.endpoints[name], version, timeout=60)
         self.pacer = Pacer(self.imds, clock=lambda: sum(self.slept), sleep=self.slept.append, jitter=lambda: 0.0)
-        self.known: Optional[EventDocument] = None
+        self.known: EventDocument | None = None
         self.notes: list[str] = []
         self.errors: list[str] = []
 
@@ -55,9 +55,7 @@ class Observer:
     def decide(self, policy: Policy, **situation: Any) -> tuple[str, bool]:
         """What the policy says of the one event: (approval, due)."""
         now = self.known.server_time if self.known is not None else None
-        decision = policy.decide(
-            self.only(), Situation(now or datetime.now(timezone.utc), self.name)._replace(**situation)
-        )
+        decision = policy.decide(self.only(), Situation(now or datetime.now(UTC), self.name)._replace(**situation))
         return decision.approval, decision.due
 
     def seconds_left(self) -> float:

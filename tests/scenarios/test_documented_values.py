@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -33,7 +34,7 @@ def documented(module: str) -> dict[str, Any]:
 
 def differences(described: dict[str, Any], real: dict[str, Any], where: str) -> Iterator[str]:
     """What the description of some values says otherwise than the values."""
-    for name, value in real.items():
+    for name in real:
         if name not in described and name not in OF_ANSIBLE:
             yield "%s.%s is returned but not documented" % (where, name)
     for name, about in described.items():

@@ -10,9 +10,10 @@ import json
 import re
 import subprocess
 import sys
-from datetime import datetime, timezone
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any
 
 import pytest
 import yaml
@@ -78,7 +79,7 @@ def recap(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, int]]:
 
 def seconds_until(azure: Simulator, hour: int) -> float:
     """Simulated seconds until the next time that it is this hour, in UTC."""
-    now = datetime.fromtimestamp(azure.get("/state")["unix"], timezone.utc)
+    now = datetime.fromtimestamp(azure.get("/state")["unix"], UTC)
     return (hour - now.hour) % 24 * 3600.0
 
 

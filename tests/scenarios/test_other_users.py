@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Callable, Iterator, Optional
 
 import pytest
 import requests
@@ -54,13 +54,13 @@ def home(folder: Path) -> Path:
 
 
 @pytest.fixture
-def hosts_of(tmp_path: Path, folder: Path, azure: Simulator) -> Callable[[Optional[Path]], Hosts]:
+def hosts_of(tmp_path: Path, folder: Path, azure: Simulator) -> Callable[[Path | None], Hosts]:
     """A host on which Ansible is the user, with this home directory."""
     python = python_for_user()
     if python is None:
         pytest.skip("needs a Python that other users can run")
 
-    def hosts(home: Optional[Path]) -> Hosts:
+    def hosts(home: Path | None) -> Hosts:
         shim = folder / "python"
         libraries = str(Path(requests.__file__).parents[1])
         words = {
@@ -80,9 +80,7 @@ def hosts_of(tmp_path: Path, folder: Path, azure: Simulator) -> Callable[[Option
     return hosts
 
 
-def test_a_user_approves_an_event_once(
-    azure: Simulator, home: Path, hosts_of: Callable[[Optional[Path]], Hosts]
-) -> None:
+def test_a_user_approves_an_event_once(azure: Simulator, home: Path, hosts_of: Callable[[Path | None], Hosts]) -> None:
     hosts = hosts_of(home)
     first, second = (
         hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID]) for _run in range(2)
@@ -94,7 +92,7 @@ def test_a_user_approves_an_event_once(
 
 
 def test_a_user_without_a_home_directory_approves_and_is_warned(
-    azure: Simulator, hosts_of: Callable[[Optional[Path]], Hosts]
+    azure: Simulator, hosts_of: Callable[[Path | None], Hosts]
 ) -> None:
     hosts = hosts_of(Path("/proc/no-home"))
     for _run in range(2):
@@ -103,7 +101,7 @@ def test_a_user_without_a_home_directory_approves_and_is_warned(
 
 
 def test_a_receipt_in_a_folder_that_others_can_write_to_does_not_count(
-    azure: Simulator, home: Path, hosts_of: Callable[[Optional[Path]], Hosts]
+    azure: Simulator, home: Path, hosts_of: Callable[[Path | None], Hosts]
 ) -> None:
     hosts = hosts_of(home)
     assert (

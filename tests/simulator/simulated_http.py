@@ -7,8 +7,9 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
@@ -30,7 +31,7 @@ def ask(
     path: str = EVENTS,
     method: str = "GET",
     headers: Mapping[str, str] = HEADER,
-    body: Optional[bytes] = None,
+    body: bytes | None = None,
     timeout: float = 60.0,
 ) -> Got:
     """One request on a connection of its own."""

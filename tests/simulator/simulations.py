@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from imds_simulator.model import operations
 from imds_simulator.model.simulation import Simulation

@@ -31,9 +31,9 @@ BASE = ["EventId", "EventStatus", "EventType", "ResourceType", "Resources", "Not
         ("2017-08-01", BASE),
         ("2017-11-01", BASE),
         ("2019-01-01", BASE),
-        ("2019-04-01", BASE + ["Description"]),
-        ("2019-08-01", BASE + ["Description", "EventSource"]),
-        ("2020-07-01", BASE + ["Description", "EventSource", "DurationInSeconds"]),
+        ("2019-04-01", [*BASE, "Description"]),
+        ("2019-08-01", [*BASE, "Description", "EventSource"]),
+        ("2020-07-01", [*BASE, "Description", "EventSource", "DurationInSeconds"]),
     ],
 )
 def test_members_and_their_order_per_version(version, members):

@@ -12,8 +12,8 @@ import argparse
 import itertools
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Iterable, Optional, Sequence
 
 from soak.campaign import run_seeds
 from soak.drawing import draw
@@ -24,7 +24,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600}
 FOREVER = 10 * 365 * 86400.0
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="soak", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
     parser.add_argument(
         "--seeds",

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, Optional
+from collections.abc import Iterator
 
 from soak.evidence import Approval, Evidence
 from soak.hooks import HookRun
@@ -71,7 +71,7 @@ def _unprepared(evidence: Evidence, approval: Approval, hook: Hook) -> str:
     return ""
 
 
-def _inherited(evidence: Evidence, approval: Approval, hook: Hook, own: Optional[HookRun]) -> Optional[HookRun]:
+def _inherited(evidence: Evidence, approval: Approval, hook: Hook, own: HookRun | None) -> HookRun | None:
     """A success for a less urgent event, which counts for one that was waiting for the same hook.
 
     The daemon notices the end of a hook a moment after it, and may see the event in between.

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Iterator
+import itertools
+from collections.abc import Iterator
 
 from soak.about_approvals import undoes
 from soak.evidence import Evidence
@@ -23,10 +24,10 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
     for hook in evidence.plan.setup.hooks:
         if hook.stage != PREPARE:
             continue
-        for key in evidence.keys():
+        for key in evidence.event_ids():
             good = [run for run in evidence.runs_of(hook.path, key) if run.how == "ok"]
             cut_short = sum(state in CUT_SHORT for state in evidence.steps(key, hook.path))
-            for first, second in zip(good, good[1:]):
+            for first, second in itertools.pairwise(good):
                 assert first.ended is not None
                 recovered = any(
                     first.began <= run.began <= second.began and undoes(evidence, run.hook, hook)
@@ -61,7 +62,7 @@ def are_not_lost(evidence: Evidence) -> Iterator[Violation]:
     if any("journal-" in deed.action.verb and deed.action.verb != "journal-locked" for deed in evidence.deeds):
         return
     recorded = {record["event"]["event_id"].casefold() for record in evidence.history}
-    for key in evidence.keys():
+    for key in evidence.event_ids():
         seen = [look.at for look in evidence.looks if key in look.keys and look.at >= evidence.named_at]
         if (
             len(seen) >= ENOUGH_LOOKS

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import Iterator
+from collections.abc import Iterator
 
 from soak.about_preparations import CUT_SHORT
 from soak.evidence import ABOUT, Evidence
@@ -25,7 +26,7 @@ def come(evidence: Evidence) -> Iterator[Violation]:
     """What a hook prepared, its namesake recovers from with success, for that event or for another one."""
     for hook in _recover_hooks(evidence):
         done = [run for run in evidence.runs_of(hook.path) if run.how == "ok"]
-        for key in evidence.keys():
+        for key in evidence.event_ids():
             prepared = evidence.runs_of("%s/%s" % (PREPARE, hook.name), key)
             if not prepared or evidence.forgotten(key, "", prepared[-1].began, math.inf):
                 continue
@@ -38,10 +39,10 @@ def come(evidence: Evidence) -> Iterator[Violation]:
 def are_single(evidence: Evidence) -> Iterator[Violation]:
     """One success of each recover hook for each occurrence."""
     for hook in _recover_hooks(evidence):
-        for key in evidence.keys():
+        for key in evidence.event_ids():
             good = [run for run in evidence.runs_of(hook.path, key) if run.how == "ok"]
             cut_short = sum(state in CUT_SHORT for state in evidence.steps(key, hook.path))
-            for first, second in zip(good, good[1:]):
+            for first, second in itertools.pairwise(good):
                 if _is_another_occurrence(evidence, key, hook, first, second) or evidence.forgotten(
                     key, hook.path, first.began, second.began
                 ):
@@ -92,7 +93,7 @@ def wait_for_others(evidence: Evidence) -> Iterator[Violation]:
             for each in evidence.runs
             if each.hook.startswith(RECOVER) and each.key == run.key and each.began > run.began - OF_ONE_RECOVERY
         )
-        for key in evidence.keys():
+        for key in evidence.event_ids():
             # a recovery that had begun before the other event was known is finished
             if key == run.key or not _is_waiting(evidence, key, began) or not _is_waiting(evidence, key, run.began):
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from simulator_process import ControlError
@@ -29,7 +29,7 @@ class Deed(NamedTuple):
     result: str = ""
 
     def __str__(self) -> str:
-        clock = datetime.fromtimestamp(self.began, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
+        clock = datetime.fromtimestamp(self.began, UTC).strftime("%H:%M:%S.%f")[:-3]
         return "%s %5.2f s  %s%s" % (clock, self.ended - self.began, self.action, self.result and ": " + self.result)
 
 

@@ -9,9 +9,9 @@ import shutil
 import threading
 import time
 import traceback
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Callable, Iterable
 
 from soak.drawing import draw
 from soak.invariants import judge

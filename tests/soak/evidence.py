@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Sequence
+from typing import Any, NamedTuple
 
 from soak.actions import Deed, Stale
 from soak.hooks import HookRun
@@ -127,7 +128,7 @@ class Evidence(NamedTuple):
                 longest, last = max(longest, (look.at - last) * is_away), look.at
         return longest
 
-    def keys(self) -> list[str]:
+    def event_ids(self) -> list[str]:
         """The events that this VM saw as its own."""
         return sorted(set().union(*(look.keys for look in self.looks)))
 

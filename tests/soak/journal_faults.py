@@ -10,7 +10,6 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
-from typing import Optional
 
 from hook_runner.journal.journal import Journal, JournalUnreadable
 
@@ -28,7 +27,7 @@ class JournalFaults:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.destroyed_at: Optional[float] = None
+        self.destroyed_at: float | None = None
         self._broken_inode = 0
         self._lockers: list[threading.Thread] = []
         self._release = threading.Event()

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import collections
-from typing import Mapping, NamedTuple, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from soak.evidence import Evidence
 from soak.plan import PREPARE, RECOVER, Plan
@@ -55,7 +56,7 @@ class Totals:
 def counts_of(evidence: Evidence) -> dict[str, int]:
     """What happened in one run, by name."""
     counts: collections.Counter[str] = collections.Counter(
-        runs=1, processes=1 + len(evidence.restarts), events=len(evidence.keys())
+        runs=1, processes=1 + len(evidence.restarts), events=len(evidence.event_ids())
     )
     counts["documents"] = len(evidence.looks)
     counts["approvals"] = sum(approval.status == 200 for approval in evidence.approvals)

@@ -9,8 +9,9 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 from daemon_process import Daemon
 from hook_runner.config.settings import HookSettings, Settings

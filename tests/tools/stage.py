@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -117,10 +118,8 @@ def end_group(leader: int) -> None:
             os.killpg(leader, 0)
         except ProcessLookupError:
             return
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 @dataclass(frozen=True)

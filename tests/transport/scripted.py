@@ -10,7 +10,8 @@ import json
 import socket
 import struct
 import threading
-from typing import Any, Iterator, NamedTuple, Optional, Union
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 FIN = "FIN"
 RST = "RST"
@@ -27,10 +28,10 @@ class Step(NamedTuple):
         then: FIN or RST end the connection after it, "" keeps it.
     """
 
-    body: Optional[bytes] = b""
+    body: bytes | None = b""
     status: int = 200
     headers: tuple[str, ...] = ()
-    part: Optional[int] = None
+    part: int | None = None
     then: str = ""
 
 
@@ -90,7 +91,7 @@ class Scripted:
 
 
 @contextlib.contextmanager
-def scripted(*steps: Union[Step, dict[str, Any]]) -> Iterator[Scripted]:
+def scripted(*steps: Step | dict[str, Any]) -> Iterator[Scripted]:
     """Such a server, as long as the block lasts; a dictionary is answered as the JSON that it makes."""
     taken = [Step(json.dumps(step).encode()) if isinstance(step, dict) else step for step in steps]
     with socket.create_server(("127.0.0.1", 0)) as listener:

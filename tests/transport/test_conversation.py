@@ -106,9 +106,9 @@ def test_an_answer_that_is_cut_short_is_unknown(azure: Simulator, endpoint: str,
 
 def test_an_answer_that_is_cut_where_json_is_still_whole_is_unknown() -> None:
     body = b'{"DocumentIncarnation":1,"Events":[]}'
-    with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + body) as (endpoint, _heard):
-        with pytest.raises(ImdsError, match="cut short"):
-            Imds(endpoint).events()
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + body
+    with raw_server(answer) as (endpoint, _heard), pytest.raises(ImdsError, match="cut short"):
+        Imds(endpoint).events()
 
 
 def test_an_answer_over_the_limit_is_unknown_and_not_read(azure: Simulator, endpoint: str) -> None:
@@ -284,9 +284,8 @@ def test_an_answer_in_a_coding_that_was_not_asked_for_is_unknown(azure: Simulato
     ],
 )
 def test_odd_heads_stay_within_the_family_of_errors(head: str) -> None:
-    with raw_server(head.encode("latin-1")) as (endpoint, _heard):
-        with pytest.raises(ImdsError):
-            Imds(endpoint).events()
+    with raw_server(head.encode("latin-1")) as (endpoint, _heard), pytest.raises(ImdsError):
+        Imds(endpoint).events()
 
 
 @pytest.mark.parametrize("endpoint_text", ["http://a..b", "http://*bad", "http://a b", "http://%s.b" % ("x" * 70)])

@@ -164,9 +164,8 @@ def test_connections_are_kept(azure: Simulator, endpoint: str) -> None:
 
 
 def test_what_is_no_http_is_unreachable() -> None:
-    with raw_server(b"SSH-2.0-OpenSSH_9.2\r\n") as (endpoint, _heard):
-        with pytest.raises(ImdsUnreachable):
-            Imds(endpoint).events()
+    with raw_server(b"SSH-2.0-OpenSSH_9.2\r\n") as (endpoint, _heard), pytest.raises(ImdsUnreachable):
+        Imds(endpoint).events()
 
 
 def test_a_body_larger_than_what_the_socket_takes_at_once_is_sent_whole() -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 from scripted import Step, scripted
@@ -45,7 +45,7 @@ class Clock:
 
 
 def wait(
-    *steps: Any, timeout: float = 60.0, interval: float = 1.0, state: str = "absent", ids: Optional[list[str]] = None
+    *steps: Any, timeout: float = 60.0, interval: float = 1.0, state: str = "absent", ids: list[str] | None = None
 ) -> tuple[str, Waited, int]:
     """(how the wait ended, what it saw, how many documents it asked for)."""
     clock = Clock()
@@ -57,13 +57,13 @@ def wait(
 
 
 @pytest.mark.parametrize("ids", [None, ["a"]])
-def test_one_document_without_the_event_is_not_the_end(ids: Optional[list[str]]) -> None:
+def test_one_document_without_the_event_is_not_the_end(ids: list[str] | None) -> None:
     outcome, waited, asked = wait(THERE, NONE, THERE, NONE, THERE, NONE, NONE, ids=ids)
     assert (outcome, asked, waited.elapsed) == ("reached", 7, 6.0)
 
 
 @pytest.mark.parametrize("ids", [None, ["a"]])
-def test_alternating_documents_never_end_the_wait(ids: Optional[list[str]]) -> None:
+def test_alternating_documents_never_end_the_wait(ids: list[str] | None) -> None:
     outcome, waited, _asked = wait(*[THERE, NONE] * 40, timeout=30, ids=ids)
     assert outcome == "timeout" and 30 <= waited.elapsed <= 31
 
@@ -94,7 +94,7 @@ def test_this_vm_missing_once_from_the_resources_is_not_the_end() -> None:
 
 @pytest.mark.parametrize("resources", [None, {"a": 1}, [], 7, ["vm2", None]])
 @pytest.mark.parametrize("ids", [None, ["A"]])
-def test_resources_that_cannot_be_read_are_unknown(resources: Any, ids: Optional[list[str]]) -> None:
+def test_resources_that_cannot_be_read_are_unknown(resources: Any, ids: list[str] | None) -> None:
     outcome, _waited, _asked = wait(THERE, affecting(resources), timeout=20, ids=ids)
     assert outcome == "timeout"
 

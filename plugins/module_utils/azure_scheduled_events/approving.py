@@ -9,7 +9,8 @@ and an event that has started, or whose words are not known, is left alone.
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any, Iterable, Optional, Sequence
+from types import MappingProxyType
+from typing import Any, Iterable, Mapping, Sequence
 
 from .conversation import Conversation
 from .document import EVENT_TYPES, EventDocument, ScheduledEvent, displayable
@@ -50,7 +51,7 @@ class Outcome(NamedTuple):
     event_id: str
     outcome: str
     reason: str
-    event: Optional[ScheduledEvent] = None
+    event: ScheduledEvent | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON values. A plan looks as if it had been carried out."""
@@ -75,11 +76,11 @@ class Grounds(NamedTuple):
     """
 
     selection: Selection
-    own_name: Optional[str]
+    own_name: str | None
     release_others: bool = False
-    policy: Optional[Policy] = None
+    policy: Policy | None = None
     prepared: str = "none"
-    gates: dict[str, bool] = {}
+    gates: Mapping[str, bool] = MappingProxyType({})
 
 
 class Approvals(NamedTuple):
@@ -94,7 +95,7 @@ class Approvals(NamedTuple):
     """
 
     document: EventDocument
-    own_name: Optional[str]
+    own_name: str | None
     plan: list[Outcome]
     items: list[Outcome]
     warnings: list[str]
@@ -110,7 +111,7 @@ class Approvals(NamedTuple):
             "resource_name": self.own_name,
         }
 
-    def failure(self, event_ids: Sequence[str]) -> Optional[str]:
+    def failure(self, event_ids: Sequence[str]) -> str | None:
         """Why the call has failed, or None.
 
         event_ids: asked for by name. Only one of these fails for the sake of the other VMs that it hits.
@@ -190,9 +191,7 @@ def _planned(
     return Outcome(event.event_id, APPROVE, reason, event)
 
 
-def _wish(
-    event: ScheduledEvent, document: EventDocument, grounds: Grounds, api_version: str
-) -> tuple[Optional[str], str]:
+def _wish(event: ScheduledEvent, document: EventDocument, grounds: Grounds, api_version: str) -> tuple[str | None, str]:
     """Whether the caller wants the event approved: (what keeps it back or None, the reason)."""
     if grounds.policy is None:
         if event.event_type not in EVENT_TYPES and not (grounds.selection.event_ids or grounds.selection.types):
@@ -300,7 +299,7 @@ class _Sending:
                 wanted.append(item)
         return wanted
 
-    def _look(self) -> Optional[EventDocument]:
+    def _look(self) -> EventDocument | None:
         """The events now, or None where IMDS could not be read as long as there was time."""
         while True:
             try:
@@ -309,7 +308,7 @@ class _Sending:
                 if not (error.retryable and self._pause()):
                     return None
 
-    def _settle(self, batch: list[Outcome], outcome: str, reason: Optional[str]) -> list[Outcome]:
+    def _settle(self, batch: list[Outcome], outcome: str, reason: str | None) -> list[Outcome]:
         """Note the outcome of each; returns what is left to do of them, which is nothing."""
         for item in batch:
             self.done[item.event_id] = item._replace(outcome=outcome, reason=reason or item.reason)

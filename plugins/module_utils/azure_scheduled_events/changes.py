@@ -7,8 +7,6 @@ Not by value (Scheduled and Started are one event) and not by DocumentIncarnatio
 
 from __future__ import annotations
 
-from typing import Optional
-
 from .document import EventDocument, ScheduledEvent
 from .named_tuple import NamedTuple
 
@@ -35,11 +33,11 @@ class Change(NamedTuple):
 
     kind: str
     event: ScheduledEvent
-    previous: Optional[ScheduledEvent] = None
+    previous: ScheduledEvent | None = None
     fields: tuple[str, ...] = ()
 
 
-def changes(before: Optional[EventDocument], after: EventDocument) -> tuple[Change, ...]:
+def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change, ...]:
     """What happened from one good document to the next, the ended events first, then in the order of ``after``.
 
     before: None where nothing is known yet: then every event has appeared.
@@ -62,7 +60,7 @@ def changes(before: Optional[EventDocument], after: EventDocument) -> tuple[Chan
     return tuple(found)
 
 
-def carried_over(before: Optional[EventDocument], after: EventDocument) -> EventDocument:
+def carried_over(before: EventDocument | None, after: EventDocument) -> EventDocument:
     """The document to compare the next one with: after an incomplete one, the events it may have hidden stay known."""
     if before is None or after.complete:
         return after

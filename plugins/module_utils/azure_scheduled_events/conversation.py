@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, TypeVar
 
 from .document import EventDocument
 from .errors import ImdsError, ImdsUnreachable, OwnNameUnknown
@@ -28,7 +28,7 @@ class Where(NamedTuple):
 
     endpoint: str
     api_versions: tuple[str, ...]
-    resource_name: Optional[str]
+    resource_name: str | None
     timeout: float
 
 

@@ -11,7 +11,7 @@ import glob
 import re
 import socket
 from datetime import datetime, timezone
-from typing import Callable, Iterable, Optional
+from typing import Callable, Iterable
 
 from .endpoint import DEFAULT_ENDPOINT
 
@@ -35,7 +35,7 @@ _KEYED_245 = re.compile(r"^OPTION_245=(\S+)", re.MULTILINE)
 def discover_endpoint(
     connect_timeout: float,
     patterns: Iterable[str] = LEASE_FILES,
-    answers: Optional[Callable[[str, float], bool]] = None,
+    answers: Callable[[str, float], bool] | None = None,
 ) -> str:
     """Base URL of the first candidate that accepts a TCP connection, or the usual one where none does.
 
@@ -53,7 +53,7 @@ def discover_endpoint(
     return DEFAULT_ENDPOINT
 
 
-def lease_addresses(patterns: Iterable[str] = LEASE_FILES, now: Optional[datetime] = None) -> list[str]:
+def lease_addresses(patterns: Iterable[str] = LEASE_FILES, now: datetime | None = None) -> list[str]:
     """Addresses that option 245 names in the lease files, the newest lease of a file first, without repeats."""
     moment = now or datetime.now(timezone.utc)
     found: dict[str, None] = {}
@@ -89,7 +89,7 @@ def _expired(block: str, now: datetime) -> bool:
         return True
 
 
-def _address(value: str) -> Optional[str]:
+def _address(value: str) -> str | None:
     """An IPv4 address from ``a8:3f:81:10``, ``a83f8110`` or ``168.63.129.16``."""
     value = value.strip("\"'")
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, Optional, Union, overload
+from typing import Any, overload
 
 from .errors import ImdsUnreadable
 from .named_tuple import NamedTuple
@@ -30,7 +30,7 @@ def displayable(text: str) -> str: ...
 def displayable(text: None) -> None: ...
 
 
-def displayable(text: Optional[str]) -> Optional[str]:
+def displayable(text: str | None) -> str | None:
     """The text with escapes for half characters, which JSON allows and neither terminals nor Ansible take."""
     return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -54,11 +54,11 @@ class ScheduledEvent(NamedTuple):
     event_type: str
     status: str
     resources: tuple[str, ...]
-    resource_type: Optional[str]
-    not_before: Optional[datetime]
-    description: Optional[str]
-    source: Optional[str]
-    duration: Optional[timedelta]
+    resource_type: str | None
+    not_before: datetime | None
+    description: str | None
+    source: str | None
+    duration: timedelta | None
 
     @property
     def key(self) -> str:
@@ -102,20 +102,20 @@ class EventDocument(NamedTuple):
             not a name). Which VMs such an event affects is unknown; a VM that is missing there is not gone from it.
     """
 
-    incarnation: Optional[int]
+    incarnation: int | None
     events: tuple[ScheduledEvent, ...]
     warnings: tuple[str, ...] = ()
     complete: bool = True
-    server_time: Optional[datetime] = None
+    server_time: datetime | None = None
     doubtful: tuple[str, ...] = ()
 
-    def find(self, event_id: str) -> Optional[ScheduledEvent]:
+    def find(self, event_id: str) -> ScheduledEvent | None:
         """The event of that id in any letter case, or None."""
         key = event_id.casefold()
         return next((event for event in self.events if event.key == key), None)
 
 
-def parse_document(text: Union[str, bytes]) -> EventDocument:
+def parse_document(text: str | bytes) -> EventDocument:
     """Read the body of a good answer of ``/metadata/scheduledevents``.
 
     Returns an EventDocument, possibly with warnings. Raises ImdsUnreadable for whatever is not an object with a list
@@ -159,7 +159,7 @@ class _Notes:
         return tuple(self._texts)
 
 
-def _load(text: Union[str, bytes]) -> dict[str, Any]:
+def _load(text: str | bytes) -> dict[str, Any]:
     if not text.strip():
         raise ImdsUnreadable("the body is empty, which means nothing is known, not that there are no events")
     if isinstance(text, (bytes, bytearray)):
@@ -177,7 +177,7 @@ def _load(text: Union[str, bytes]) -> dict[str, Any]:
     return raw
 
 
-def _event(entry: Any, index: int, notes: _Notes) -> Optional[ScheduledEvent]:
+def _event(entry: Any, index: int, notes: _Notes) -> ScheduledEvent | None:
     if not isinstance(entry, dict):
         notes.add("entry %d of Events is %s, not an event; left out" % (index, _kind(entry)))
         return None
@@ -219,13 +219,13 @@ def _together(first: ScheduledEvent, second: ScheduledEvent) -> ScheduledEvent:
     )
 
 
-def _joined(one: Optional[str], two: Optional[str]) -> Optional[str]:
+def _joined(one: str | None, two: str | None) -> str | None:
     return one if one == two else "%s/%s" % (one, two)
 
 
 def _word(
     entry: dict[str, Any], name: str, known: tuple[str, ...], about: str, notes: _Notes, optional: bool = False
-) -> Optional[str]:
+) -> str | None:
     """A member that should be one of a few words: in its usual spelling where known (reference 1.4.8), else as it came."""
     value = entry.get(name)
     if value is None or value == "":
@@ -243,7 +243,7 @@ def _word(
     return value
 
 
-def _text(entry: dict[str, Any], name: str, about: str, notes: _Notes) -> Optional[str]:
+def _text(entry: dict[str, Any], name: str, about: str, notes: _Notes) -> str | None:
     value = entry.get(name)
     if value is None or isinstance(value, str):
         return value
@@ -275,7 +275,7 @@ def _names_vms(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
-def _duration(value: Any, about: str, notes: _Notes) -> Optional[timedelta]:
+def _duration(value: Any, about: str, notes: _Notes) -> timedelta | None:
     if value is None:
         return None
     try:
@@ -292,7 +292,7 @@ def _duration(value: Any, about: str, notes: _Notes) -> Optional[timedelta]:
         return None
 
 
-def _incarnation(value: Any, notes: _Notes) -> Optional[int]:
+def _incarnation(value: Any, notes: _Notes) -> int | None:
     try:
         if value is None or isinstance(value, bool):
             raise ValueError("no number")

@@ -7,7 +7,7 @@ Every error means "unknown": whoever catches one knows neither that there are ev
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 
 class ImdsError(Exception):
@@ -23,10 +23,10 @@ class ImdsError(Exception):
     def __init__(
         self,
         message: str,
-        endpoint: Optional[str] = None,
-        status: Optional[int] = None,
+        endpoint: str | None = None,
+        status: int | None = None,
         retryable: bool = True,
-        retry_after: Optional[float] = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.endpoint = endpoint
@@ -46,7 +46,7 @@ class ImdsUnreachable(ImdsError):
         connected: whether there was a connection at all; False on a host without IMDS.
     """
 
-    def __init__(self, message: str, endpoint: Optional[str] = None, connected: bool = False) -> None:
+    def __init__(self, message: str, endpoint: str | None = None, connected: bool = False) -> None:
         super().__init__(message, endpoint)
         self.connected = connected
 
@@ -61,10 +61,10 @@ class ImdsRefused(ImdsError):
     def __init__(
         self,
         message: str,
-        endpoint: Optional[str] = None,
-        status: Optional[int] = None,
+        endpoint: str | None = None,
+        status: int | None = None,
         retryable: bool = True,
-        retry_after: Optional[float] = None,
+        retry_after: float | None = None,
         supported_versions: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message, endpoint, status, retryable, retry_after)

@@ -8,13 +8,13 @@ scale set and most Windows VMs.
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
 from .document import ScheduledEvent
 from .errors import OwnNameUnknown
 
 
-def own_name(instance: Mapping[str, Any]) -> Optional[str]:
+def own_name(instance: Mapping[str, Any]) -> str | None:
     """``compute.name`` of an instance document, or None where IMDS left it out (reference 3.3: partial data happen)."""
     compute = instance.get("compute")
     name = compute.get("name") if isinstance(compute, Mapping) else None
@@ -38,19 +38,19 @@ def same_vm(resource: str, name: str) -> bool:
     return bool(own) and (entry == own or (entry == "_" + own and not own.startswith("_")))
 
 
-def concerns(event: ScheduledEvent, name: Optional[str]) -> bool:
+def concerns(event: ScheduledEvent, name: str | None) -> bool:
     """Whether the event hits the VM of that name. Raises OwnNameUnknown where the name is not known."""
     if not name:
         raise OwnNameUnknown()
     return any(same_vm(resource, name) for resource in event.resources)
 
 
-def concerns_only(event: ScheduledEvent, name: Optional[str]) -> bool:
+def concerns_only(event: ScheduledEvent, name: str | None) -> bool:
     """Whether the event hits the VM of that name and no other. Raises OwnNameUnknown where the name is not known."""
     return concerns(event, name) and all(same_vm(resource, name or "") for resource in event.resources)
 
 
-def leader_rank(event: ScheduledEvent, name: Optional[str]) -> Optional[int]:
+def leader_rank(event: ScheduledEvent, name: str | None) -> int | None:
     """Place of the VM of that name in ``Resources``, from 0, or None: the order in which VMs take the lead (reference 2.2.5).
 
     Raises OwnNameUnknown where the name is not known.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Iterable, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Sequence
 
 from .document import EventDocument, displayable, parse_document
 from .endpoint import AUTO, DEFAULT_ENDPOINT, checked_endpoint
@@ -66,7 +66,7 @@ class Imds:
     def __init__(
         self,
         endpoint: str = DEFAULT_ENDPOINT,
-        api_version: Union[str, Sequence[str]] = API_VERSION,
+        api_version: str | Sequence[str] = API_VERSION,
         timeout: float = 10.0,
         first_timeout: float = 130.0,
         max_bytes: int = 8 * 1024 * 1024,
@@ -83,12 +83,12 @@ class Imds:
         self._first_timeout = first_timeout
         self._max_bytes = max_bytes
         self._clock = clock
-        self._transport: Optional[Transport] = None
+        self._transport: Transport | None = None
         self._endpoint = self._asked_endpoint
         self._sent_before = 0
-        self._answered: Optional[float] = None
-        self._cached: Optional[_Cached] = None
-        self._read: tuple[bytes, Optional[EventDocument]] = (b"", None)
+        self._answered: float | None = None
+        self._cached: _Cached | None = None
+        self._read: tuple[bytes, EventDocument | None] = (b"", None)
 
     @property
     def endpoint(self) -> str:
@@ -105,7 +105,7 @@ class Imds:
         """How many HTTP requests went out so far, repeats included."""
         return self._sent_before + (0 if self._transport is None else self._transport.requests_sent)
 
-    def events(self, within: Optional[float] = None) -> EventDocument:
+    def events(self, within: float | None = None) -> EventDocument:
         """The present document of scheduled events. The first call on a VM switches the service on (reference 4.1).
 
         An answer with the same bytes as the one before gives the same events: ``events`` is the same object then.
@@ -143,14 +143,14 @@ class Imds:
                 self._read = body, document
         return document
 
-    def _tagged(self, etag: Optional[str], document: EventDocument) -> Optional[_Cached]:
+    def _tagged(self, etag: str | None, document: EventDocument) -> _Cached | None:
         if not etag:
             return None
         last = self._cached
         headers = last.headers if last is not None and last.etag == etag else {**_HEADERS, "If-None-Match": etag}
         return _Cached(etag, headers, document, self._clock())
 
-    def approve(self, event_ids: Union[str, Iterable[str]], within: Optional[float] = None) -> None:
+    def approve(self, event_ids: str | Iterable[str], within: float | None = None) -> None:
         """Approve events, which releases every VM in their ``Resources``. Safe to repeat (reference 1.5).
 
         After an error nobody knows whether the approval arrived: look at the events again before the next attempt.
@@ -165,7 +165,7 @@ class Imds:
         self._events_exchange("POST", headers, body, within)
         self._answered = self._clock()
 
-    def instance(self, within: Optional[float] = None) -> dict[str, Any]:
+    def instance(self, within: float | None = None) -> dict[str, Any]:
         """The instance metadata document of this VM: an object with ``compute`` and ``network`` (reference 3.3)."""
         path = _INSTANCE_PATH % INSTANCE_API_VERSION
         answer = self._exchange("GET", path, _HEADERS, None, self._timeout, within)
@@ -188,7 +188,7 @@ class Imds:
             self._transport.close()
 
     def _events_exchange(
-        self, method: str, headers: dict[str, str], body: Optional[bytes], within: Optional[float]
+        self, method: str, headers: dict[str, str], body: bytes | None, within: float | None
     ) -> Answer:
         silent = self._answered is None or self._clock() - self._answered >= _SLEEPS_AFTER
         total = self._first_timeout if silent else self._timeout
@@ -206,9 +206,9 @@ class Imds:
         method: str,
         path: str,
         headers: dict[str, str],
-        body: Optional[bytes],
+        body: bytes | None,
         total: float,
-        within: Optional[float],
+        within: float | None,
     ) -> Answer:
         if within is not None:
             total = max(0.001, min(total, within))
@@ -281,7 +281,7 @@ def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
     return displayable(str(raw.get("error", ""))[:300]), tuple(map(displayable, listed[:20]))
 
 
-def _retry_after(answer: Answer) -> Optional[float]:
+def _retry_after(answer: Answer) -> float | None:
     """Seconds that ``Retry-After`` asks for, from either of its forms; a date counts from the server's own clock."""
     text = answer.headers.get("Retry-After", "").strip()
     if text.isdecimal():

@@ -7,7 +7,7 @@ from __future__ import annotations
 import collections
 import random
 import time
-from typing import Callable, Optional, TypeVar
+from typing import Callable, TypeVar
 
 from .errors import ImdsError
 from .imds import Imds
@@ -43,11 +43,13 @@ class Retries(NamedTuple):
     jitter: float = 0.25
     longest: float = 30.0
     longest_with_event: float = 10.0
-    updating: Optional[float] = 10.0
+    updating: float | None = 10.0
     refused: float = 30.0
     refusals: int = 0
 
 
+# For a process that asks now and then.
+SELDOM = Retries()
 # For a process that watches all the time. A Preempt gives 30 seconds of notice, so that no pause may be long before IMDS has refused a
 # request several times: 1 to 2 seconds at first, growing to 2.5 to 5.
 WATCHING = Retries(growth=1.25, growths=4, jitter=1.0, longest=5.0, longest_with_event=5.0, updating=None, refusals=3)
@@ -72,7 +74,7 @@ class Pacer:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
-        retries: Retries = Retries(),
+        retries: Retries = SELDOM,
     ) -> None:
         self.imds = imds
         self.clock = clock
@@ -82,11 +84,11 @@ class Pacer:
         self._retries = retries
         self._refusals_in_a_row = 0
         self._sent: collections.deque[float] = collections.deque(maxlen=REQUESTS_PER_SECOND)
-        self.error: Optional[ImdsError] = None
+        self.error: ImdsError | None = None
         self.errors_in_a_row = 0
-        self.failing_since: Optional[float] = None
+        self.failing_since: float | None = None
 
-    def call(self, question: Callable[..., T], *args: object, within: Optional[float] = None) -> T:
+    def call(self, question: Callable[..., T], *args: object, within: float | None = None) -> T:
         """Ask one question as soon as the rate limit allows, and remember how it went.
 
         question: a method of the client; it is called with args and ``within``, less what the rate limit cost.

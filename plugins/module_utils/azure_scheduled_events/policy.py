@@ -8,7 +8,7 @@ resource type that this version does not know never matches a rule that approves
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Mapping, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, RESOURCE_TYPES, ScheduledEvent
 from .named_tuple import NamedTuple
@@ -55,7 +55,7 @@ class Decision(NamedTuple):
     approval: str
     due: bool
     actions: tuple[str, ...]
-    rule: Optional[str]
+    rule: str | None
     reason: str
 
 
@@ -64,10 +64,10 @@ class _Approval(NamedTuple):
 
     when: str = NEVER
     delay: float = 0.0
-    time_left: Optional[float] = None
+    time_left: float | None = None
     after_failure: bool = False
 
-    def obstacle(self, event: ScheduledEvent, situation: Situation) -> Optional[str]:
+    def obstacle(self, event: ScheduledEvent, situation: Situation) -> str | None:
         """What keeps the approval back at this moment, as half a sentence, or None."""
         if self.when == MANUAL:
             return "a person has to approve it"
@@ -97,7 +97,7 @@ class _Rule(NamedTuple):
 class Places:
     """Where the parts of a policy stand, for error texts: a name, and line numbers where it came from a file."""
 
-    def __init__(self, name: str = "policy", lines: Optional[Mapping[tuple[object, ...], int]] = None) -> None:
+    def __init__(self, name: str = "policy", lines: Mapping[tuple[object, ...], int] | None = None) -> None:
         self._name = name
         self._lines = lines or {}
 
@@ -128,7 +128,7 @@ class Policy:
         return cls(name, cls.from_rules(PRESETS[name], Places("preset " + name), name)._rules, is_preset=True)
 
     @classmethod
-    def from_rules(cls, rules: Any, places: Optional[Places] = None, name: str = "rules") -> Policy:
+    def from_rules(cls, rules: Any, places: Places | None = None, name: str = "rules") -> Policy:
         """A policy of rules as plain data: a list of ``{name, when, do}``. Raises PolicyError."""
         places = places or Places()
         if not isinstance(rules, list) or not rules:
@@ -136,7 +136,7 @@ class Policy:
         return cls(name, [_rule(rule, ("rules", index), places) for index, rule in enumerate(rules)])
 
     @classmethod
-    def from_mapping(cls, data: Any, places: Optional[Places] = None) -> Policy:
+    def from_mapping(cls, data: Any, places: Places | None = None) -> Policy:
         """A policy as plain data: ``{name, preset}`` or ``{name, rules}``. Raises PolicyError."""
         places = places or Places()
         _check_keys(data, ("name", "preset", "rules"), (), places)
@@ -182,7 +182,7 @@ class Policy:
         if not rule.approves() and rule.approval.when != MANUAL:
             return Decision(NEVER, False, rule.actions, rule.name, matched + "; it does not approve")
         if event.status == "Started":
-            obstacle: Optional[str] = "it has started already"
+            obstacle: str | None = "it has started already"
         elif situation.approved_by_us:
             obstacle = "it has been approved already"
         else:
@@ -193,7 +193,7 @@ class Policy:
         return Decision(rule.approval.when, False, rule.actions, rule.name, text)
 
 
-def _unknown_value(event: ScheduledEvent) -> Optional[str]:
+def _unknown_value(event: ScheduledEvent) -> str | None:
     if event.event_type not in EVENT_TYPES:
         return "its type %r is unknown" % event.event_type
     if event.status not in EVENT_STATUSES:
@@ -211,14 +211,14 @@ def _rule(data: Any, path: tuple[object, ...], places: Places) -> _Rule:
         raise PolicyError("%s: a rule needs do" % places.of(path))
     when = data.get("when")
     when = {} if when is None else when
-    _check_keys(when, tuple(PREDICATES), path + ("when",), places)
+    _check_keys(when, tuple(PREDICATES), (*path, "when"), places)
     tests = []
     for word, value in when.items():
         try:
             tests.append((word, PREDICATES[word](value)))
         except ValueError as error:
-            raise PolicyError("%s: %s" % (places.of(path + ("when", word)), error)) from None
-    actions, approval = _actions(data["do"], path + ("do",), places)
+            raise PolicyError("%s: %s" % (places.of((*path, "when", word)), error)) from None
+    actions, approval = _actions(data["do"], (*path, "do"), places)
     name = data.get("name")
     return _Rule("" if name is None else str(name), places.of(path), tuple(tests), actions, approval)
 
@@ -227,7 +227,7 @@ def _actions(data: Any, path: tuple[object, ...], places: Places) -> tuple[tuple
     actions: dict[str, None] = {}
     approval = _Approval()
     for index, item in enumerate(data if isinstance(data, list) else [data]):
-        place = path + (index,) if isinstance(data, list) else path
+        place = (*path, index) if isinstance(data, list) else path
         try:
             if isinstance(item, dict):
                 if len(item) != 1:
@@ -273,4 +273,4 @@ def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], pla
         raise PolicyError("%s: expected a mapping, not %r" % (places.of(path), data))
     for key in data:
         if key not in known:
-            raise PolicyError("%s: unknown key %r%s" % (places.of(path + (key,)), key, nearest(key, known)))
+            raise PolicyError("%s: unknown key %r%s" % (places.of((*path, key)), key, nearest(key, known)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from datetime import datetime
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent
 from .identity import concerns, concerns_only, leader_rank
@@ -42,12 +42,12 @@ class Situation(NamedTuple):
     """
 
     now: datetime
-    own_name: Optional[str] = None
+    own_name: str | None = None
     api_version: str = "2020-07-01"
-    first_seen: Optional[datetime] = None
+    first_seen: datetime | None = None
     seen_started: bool = False
     approved_by_us: bool = False
-    previous_type: Optional[str] = None
+    previous_type: str | None = None
     prepared: str = "none"
     gates: Mapping[str, bool] = {}
 
@@ -83,7 +83,7 @@ def nearest(word: Any, known: Sequence[str]) -> str:
     return "; there are: %s" % ", ".join(known) if found is None else "; did you mean %s?" % found
 
 
-def suggestion(word: Any, known: Sequence[str]) -> Optional[str]:
+def suggestion(word: Any, known: Sequence[str]) -> str | None:
     """The known word that this one is most probably meant to be, or None."""
     import difflib  # only needed to word an error
 
@@ -107,7 +107,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _words(
-    known: Sequence[str], kind: str, read: Callable[[ScheduledEvent, Situation], Optional[str]]
+    known: Sequence[str], kind: str, read: Callable[[ScheduledEvent, Situation], str | None]
 ) -> Callable[[Any], Test]:
     def make(value: Any) -> Test:
         allowed = {one_of(item, known, kind) for item in _listed(value)}
@@ -126,7 +126,7 @@ def _truth(read: Callable[[ScheduledEvent, Situation], bool]) -> Callable[[Any],
 
 
 def _range(
-    read: Callable[[ScheduledEvent, Situation], Optional[float]], may_be_unknown: bool = False
+    read: Callable[[ScheduledEvent, Situation], float | None], may_be_unknown: bool = False
 ) -> Callable[[Any], Test]:
     """A number, ``unknown``, or bounds ``{min, max, gt, lt}``, with or without the end itself. Unknown meets no bound."""
 

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from datetime import datetime
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Iterable, Iterator
 
 from .timestamps import as_utc_text
 
@@ -43,7 +43,7 @@ class Receipts:
         self._folder = folder
         self._endpoint = endpoint
 
-    def find(self, event_id: str, not_before: Optional[datetime] = None) -> Optional[str]:
+    def find(self, event_id: str, not_before: datetime | None = None) -> str | None:
         """When the event was approved, in ISO 8601, or None. What cannot be read counts as no receipt.
 
         not_before: of the event as it is now. A receipt with another one does not count: Azure uses an id again for
@@ -61,7 +61,7 @@ class Receipts:
             return None
         return str(note.get("approved_at", ""))
 
-    def write(self, event_id: str, approved_at: str, not_before: Optional[datetime] = None) -> None:
+    def write(self, event_id: str, approved_at: str, not_before: datetime | None = None) -> None:
         """Note an accepted approval, whole or not at all. Raises OSError where that is not possible.
 
         approved_at: in ISO 8601; not_before: of the event as it was approved, or None where unknown.
@@ -112,7 +112,7 @@ class Receipts:
         return hashlib.sha256(identity.encode("utf-8", "backslashreplace")).hexdigest() + ".json"
 
 
-def _read(name: str, folder: int) -> Optional[dict[str, Any]]:
+def _read(name: str, folder: int) -> dict[str, Any] | None:
     """The receipt in a file of the folder, or None where there is none that can be read."""
     try:
         with open(os.open(name, os.O_RDONLY, dir_fd=folder), encoding="ascii") as file:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Optional, Sequence, Union
+from typing import Iterable, Sequence
 
 from .document import EventDocument, ScheduledEvent
 from .identity import concerns, same_vm
@@ -22,25 +22,25 @@ class Selection(NamedTuple):
         affects: "self" (the VM that asks), "any", or names of VMs of which the event hits at least one.
     """
 
-    event_ids: Optional[tuple[str, ...]] = None
-    types: Optional[tuple[str, ...]] = None
-    statuses: Optional[tuple[str, ...]] = None
-    sources: Optional[tuple[str, ...]] = None
-    affects: Union[str, tuple[str, ...]] = SELF
+    event_ids: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
+    statuses: tuple[str, ...] | None = None
+    sources: tuple[str, ...] | None = None
+    affects: str | tuple[str, ...] = SELF
 
     @classmethod
     def of(
         cls,
-        event_ids: Optional[Iterable[str]] = None,
-        types: Optional[Iterable[str]] = None,
-        statuses: Optional[Iterable[str]] = None,
-        sources: Optional[Iterable[str]] = None,
-        affects: Union[None, str, Sequence[str]] = None,
+        event_ids: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        statuses: Iterable[str] | None = None,
+        sources: Iterable[str] | None = None,
+        affects: str | Sequence[str] | None = None,
     ) -> Selection:
         """A selection from options as users write them: lists or None, ``affects`` a word or a list of names."""
         named = [affects] if isinstance(affects, str) else list(affects or [SELF])
         words = {name.casefold() for name in named}
-        target: Union[str, tuple[str, ...]] = tuple(named)
+        target: str | tuple[str, ...] = tuple(named)
         if ANY in words:
             target = ANY
         elif words == {SELF}:
@@ -56,7 +56,7 @@ class Selection(NamedTuple):
         """Whether an answer depends on which VM asks."""
         return self.affects == SELF or SELF in self.affects
 
-    def matches(self, event: ScheduledEvent, own_name: Optional[str]) -> bool:
+    def matches(self, event: ScheduledEvent, own_name: str | None) -> bool:
         """Whether the event is meant. Raises OwnNameUnknown where that depends on a name that is not known."""
         return (
             _allows(self.event_ids, event.event_id)
@@ -66,11 +66,11 @@ class Selection(NamedTuple):
             and self._affected(event, own_name)
         )
 
-    def pick(self, document: EventDocument, own_name: Optional[str]) -> list[ScheduledEvent]:
+    def pick(self, document: EventDocument, own_name: str | None) -> list[ScheduledEvent]:
         """The events of the document that are meant, in its order."""
         return [event for event in document.events if self.matches(event, own_name)]
 
-    def _affected(self, event: ScheduledEvent, own_name: Optional[str]) -> bool:
+    def _affected(self, event: ScheduledEvent, own_name: str | None) -> bool:
         if self.affects == ANY:
             return True
         names = (SELF,) if isinstance(self.affects, str) else self.affects
@@ -82,5 +82,5 @@ class Selection(NamedTuple):
         )
 
 
-def _allows(words: Optional[tuple[str, ...]], value: Optional[str]) -> bool:
+def _allows(words: tuple[str, ...] | None, value: str | None) -> bool:
     return words is None or (value is not None and value.casefold() in {word.casefold() for word in words})

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
-from typing import Any, Optional
+from typing import Any
 
 _MONTHS = {
-    name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)
+    name: number
+    for number, name in enumerate(
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], start=1
+    )
 }
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?"
 _ZONE = r"(?P<zone>GMT|UTC|UT|Z|[+-]\d{2}:?\d{2})"
@@ -22,7 +25,7 @@ _WORDED = r"(?:[A-Za-z]{3,9},?\s+)?(?P<day>\d{1,2})[ -](?P<month>[A-Za-z]{3})[ -
 _ISO = r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})[T ]%s\s*%s?" % (_CLOCK, _ZONE)
 
 
-def parse_not_before(value: Any) -> tuple[Optional[datetime], Optional[str]]:
+def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
     """Read ``NotBefore``: (aware UTC time or None, what was odd about it or None).
 
     Blank, null and missing mean "no time given", which is not odd by itself: a started event has none.
@@ -36,7 +39,7 @@ def parse_not_before(value: Any) -> tuple[Optional[datetime], Optional[str]]:
     return None, "NotBefore %r cannot be read; taken for due now" % (value,)
 
 
-def parse_time(text: str) -> Optional[datetime]:
+def parse_time(text: str) -> datetime | None:
     """A time in any of the formats seen from IMDS and HTTP servers, as aware UTC; None where it is none.
 
     A time without zone is UTC. The name of the weekday is not checked against the date.
@@ -68,7 +71,7 @@ def parse_time(text: str) -> Optional[datetime]:
         return None
 
 
-def _usual(text: str) -> Optional[datetime]:
+def _usual(text: str) -> datetime | None:
     """A time in the one format that HTTP servers write, ``Mon, 19 Sep 2016 18:29:47 GMT``: read for each answer."""
     if len(text) != 29 or text[25:] != " GMT" or not text.isascii():
         return None
@@ -93,7 +96,7 @@ def _usual(text: str) -> Optional[datetime]:
         return None
 
 
-def _offset(zone: Optional[str]) -> timedelta:
+def _offset(zone: str | None) -> timedelta:
     if zone is None or zone[0] not in "+-":
         return timedelta(0)
     digits = zone[1:].replace(":", "")

@@ -12,7 +12,7 @@ import http.client
 import socket
 import time
 import traceback
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping
 
 from .errors import ImdsError, ImdsUnreachable, ImdsUnreadable
 from .named_tuple import NamedTuple
@@ -24,7 +24,7 @@ try:
     from urllib3.connectionpool import HTTPConnectionPool
     from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 
-    REQUESTS_IMPORT_ERROR: Optional[str] = None
+    REQUESTS_IMPORT_ERROR: str | None = None
 except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
 
@@ -104,7 +104,7 @@ def _limited_adapter(limit: _Limit) -> HTTPAdapter:
     class Adapter(HTTPAdapter):
         """Leaves out what requests does anew for every request on behalf of many servers: here is one, without proxies and TLS."""
 
-        pool: Optional[HTTPConnectionPool] = None
+        pool: HTTPConnectionPool | None = None
 
         def get_connection_with_tls_context(
             self, request: Any, verify: Any, proxies: Any = None, cert: Any = None
@@ -172,7 +172,7 @@ class Transport:
         method: str,
         path: str,
         headers: Mapping[str, str],
-        body: Optional[bytes],
+        body: bytes | None,
         total: float,
         rest: float,
     ) -> Answer:
@@ -212,7 +212,7 @@ class Transport:
         """Close the kept connection."""
         self._session.close()
 
-    def _request(self, method: str, path: str, body: Optional[bytes]) -> Any:
+    def _request(self, method: str, path: str, body: bytes | None) -> Any:
         request: Any = self._gets.get(path) if method == "GET" else None
         if request is None:
             request = self._session.prepare_request(requests.Request(method, self._endpoint + path, data=body))

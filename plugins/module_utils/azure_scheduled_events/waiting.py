@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from .changes import ABSENCES_NEEDED
 from .conversation import ONE_ANSWER, Conversation
@@ -33,10 +33,10 @@ class Waited(NamedTuple):
     """
 
     reached: bool
-    document: Optional[EventDocument]
+    document: EventDocument | None
     elapsed: float
     errors: int
-    last_error: Optional[ImdsError]
+    last_error: ImdsError | None
 
 
 def wait_for(
@@ -56,9 +56,9 @@ def wait_for(
     retry table says. Only a refused api-version is raised at once, as no wait can mend it.
     """
     started = pacer.clock()
-    document: Optional[EventDocument] = None
+    document: EventDocument | None = None
     errors = 0
-    last_error: Optional[ImdsError] = None
+    last_error: ImdsError | None = None
     shortest = 0.1
     while True:
         polled = pacer.clock()

@@ -37,7 +37,7 @@ def read_text(path: str, kind: str) -> str:
         raise YamlError("%s %s cannot be read: %s" % (kind, path, error)) from error
 
 
-def locate(text: str, name: str, kind: str) -> Optional[Located]:
+def locate(text: str, name: str, kind: str) -> Located | None:
     """The data of YAML text, None where it is empty; ``name`` and ``kind`` say in errors what file it is. Raises YamlError."""
     try:
         import yaml  # only who reads a file needs PyYAML
@@ -60,7 +60,7 @@ def _plain(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], 
     """The node as plain data; the line of every part goes into ``lines``. A key that stands twice is an error."""
     lines.setdefault(path, node.start_mark.line + 1)
     if node.id == "sequence":
-        return [_plain(child, path + (index,), lines, loader, name) for index, child in enumerate(node.value)]
+        return [_plain(child, (*path, index), lines, loader, name) for index, child in enumerate(node.value)]
     if node.id != "mapping":
         return _scalar(node, loader, name)
     data: dict[object, Any] = {}
@@ -71,8 +71,8 @@ def _plain(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], 
         key = _scalar(key_node, loader, name)
         if key in data:
             raise YamlError("%s:%d: the key %r stands twice" % (name, line, key))
-        lines[path + (key,)] = line
-        data[key] = _plain(child, path + (key,), lines, loader, name)
+        lines[(*path, key)] = line
+        data[key] = _plain(child, (*path, key), lines, loader, name)
     return data
 
 

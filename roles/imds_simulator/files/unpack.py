@@ -16,8 +16,8 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Mapping
 
 COMPILED = "__pycache__"
 

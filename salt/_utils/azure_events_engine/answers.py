@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple
 
 VERSION = 1
 
@@ -105,7 +105,7 @@ class Status(NamedTuple):
     complete: bool
     events: tuple[Listed, ...]
     records: tuple[Record, ...]
-    working: Optional[str]
+    working: str | None
     left_out: int
 
 

@@ -9,7 +9,7 @@ says that its VM has that name, and what the minion said when it was first obser
 from __future__ import annotations
 
 import functools
-from typing import Mapping, NamedTuple, Optional
+from typing import Mapping, NamedTuple
 
 TABLE = "table"
 PILLAR = "pillar"
@@ -46,7 +46,7 @@ class Names(NamedTuple):
     ids: Mapping[str, str] = {}
     owners: Mapping[str, str] = {}
 
-    def vm_of(self, minion: str) -> Optional[str]:
+    def vm_of(self, minion: str) -> str | None:
         """VM key of a minion, or None."""
         given = self._given(minion)
         if given is not None:
@@ -65,7 +65,7 @@ class Names(NamedTuple):
             return ""
         return ID if vm == vm_key(minion) else OBSERVED
 
-    def minion_of(self, vm: str) -> Optional[str]:
+    def minion_of(self, vm: str) -> str | None:
         """The minion of a VM, or None. A minion that never answered counts as the VM that has its id as name."""
         owner = self.owners.get(vm)
         if owner is not None:
@@ -141,5 +141,5 @@ class Names(NamedTuple):
             owners=owners,
         )
 
-    def _given(self, minion: str) -> Optional[str]:
+    def _given(self, minion: str) -> str | None:
         return self.table.get(minion, self.pillar.get(minion))

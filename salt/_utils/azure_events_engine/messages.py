@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple, Optional, Union
+from typing import Any, Mapping, NamedTuple, Union
 
 from .state import Maintenance
 
@@ -90,7 +90,7 @@ class Save(NamedTuple):
     """Write a maintenance; ``needed``: answer with Saved or Unsaved. None removes it."""
 
     key: str
-    maintenance: Optional[Maintenance]
+    maintenance: Maintenance | None
     needed: bool = False
 
 

@@ -8,7 +8,7 @@ import logging
 import time
 import urllib.parse
 from collections import deque
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Protocol
+from typing import Any, Callable, Mapping, NamedTuple, Protocol
 
 from . import signature
 from .messages import (
@@ -71,7 +71,7 @@ class Ports(Protocol):
     def known(self) -> Known:
         """The minions that take part now."""
 
-    def stored_return(self, job_id: str, minion: str) -> Optional[Mapping[str, Any]]:
+    def stored_return(self, job_id: str, minion: str) -> Mapping[str, Any] | None:
         """What the master has stored of a minion's return, which is what the minion sent; None while there is nothing. Raises JobCacheError."""
 
 
@@ -103,7 +103,7 @@ class Shell:
         self._jobs: dict[str, int] = {}
         self._returns: list[_Return] = []
         self._requests: dict[str, float] = {}
-        self._unwritten: dict[str, Optional[Maintenance]] = {}
+        self._unwritten: dict[str, Maintenance | None] = {}
         self._unwritten_names: dict[str, str] = {}
         self._write_at = clock()
         self._keys_at = clock()

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from typing import Mapping, NamedTuple, Optional
+from typing import Mapping, NamedTuple
 
 from .mapping import Names
 from .settings import Settings
@@ -126,10 +126,10 @@ class Maintenance(NamedTuple):
     event_type: str = ""
     not_before: str = ""
     members: Mapping[str, Member] = {}
-    approval: Optional[Approval] = None
+    approval: Approval | None = None
     refusals: Mapping[str, tuple[float, str]] = {}
-    hold: Optional[Hold] = None
-    forced: Optional[Approval] = None
+    hold: Hold | None = None
+    forced: Approval | None = None
     announced: frozenset[str] = frozenset()
     withheld: str = ""
     examine: bool = True

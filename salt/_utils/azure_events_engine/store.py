@@ -13,7 +13,7 @@ import json
 import math
 import os
 import sqlite3
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple
 
 from .answers import PREPARED, SCHEDULED, STARTED
 from .ending import STEPS
@@ -43,7 +43,7 @@ class Store:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._connection: Optional[sqlite3.Connection] = None
+        self._connection: sqlite3.Connection | None = None
 
     def load(self, now: float) -> Loaded:
         """Open the file and read all; what is damaged is set aside. Raises StoreError."""
@@ -60,7 +60,7 @@ class Store:
             maintenances, names = self._read(now)
         return Loaded(maintenances, names, problem)
 
-    def save(self, changes: Mapping[str, Optional[Maintenance]], names: Mapping[str, str]) -> None:
+    def save(self, changes: Mapping[str, Maintenance | None], names: Mapping[str, str]) -> None:
         """Write maintenances (None removes one) and observed names, all or none. Raises StoreError."""
         rows = [
             (key, maintenance.hold is not None, json.dumps(as_dict(maintenance)))

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent, displayable
 
@@ -57,13 +57,13 @@ class Job:
         event_id: None for a preparation by hand.
     """
 
-    def __init__(self, stage: str, event_id: Optional[str]) -> None:
+    def __init__(self, stage: str, event_id: str | None) -> None:
         self.stage = stage
         self.by_hand = event_id is None
         self.event_id = BY_HAND if event_id is None else event_id
         self.key = self.event_id.casefold()
-        self.event: Optional[ScheduledEvent] = None
-        self.name: Optional[str] = None
+        self.event: ScheduledEvent | None = None
+        self.name: str | None = None
 
     def saw(self, seen: Seen) -> Seen:
         """Note what the latest document says."""

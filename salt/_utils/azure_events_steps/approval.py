@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 from azure_scheduled_events import approving
 from azure_scheduled_events.document import displayable
@@ -56,7 +56,7 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     return job.answer(answers.NOT_LISTED if item.outcome == approving.NOT_FOUND else item.outcome, item.reason)
 
 
-def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) -> tuple[Optional[str], str]:
+def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) -> tuple[str | None, str]:
     """Why this minion must not approve the event, as an outcome and a sentence; (None, "") where it may.
 
     Raises ValueError and OSError where the record cannot be read.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple
 
 from azure_events_watch import settings
 from azure_scheduled_events.predicates import nearest
@@ -58,13 +58,13 @@ class Configuration(NamedTuple):
         endpoint, api_versions, resource_name: where to ask, and as whom; None asks IMDS for the name.
     """
 
-    prepare: Optional[tuple[Step, ...]]
-    recover: Optional[tuple[Step, ...]]
+    prepare: tuple[Step, ...] | None
+    recover: tuple[Step, ...] | None
     selections: tuple[Selection, ...]
     minimum_notice: float
     endpoint: str
     api_versions: tuple[str, ...]
-    resource_name: Optional[str]
+    resource_name: str | None
 
 
 def read_configuration(section: Any, beacon: Any = None) -> Configuration:

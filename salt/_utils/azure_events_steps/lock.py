@@ -8,7 +8,7 @@ import contextlib
 import errno
 import os
 import time
-from typing import Callable, Iterator, Optional
+from typing import Callable, Iterator
 
 try:
     import fcntl
@@ -48,7 +48,7 @@ def held(
     patience: float,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[Optional[Lock]]:
+) -> Iterator[Lock | None]:
     """Hold the lock of that name, or get None when another process holds it longer than ``patience`` seconds. Raises OSError."""
     if fcntl is None:
         raise OSError(errno.ENOSYS, "this system has no locks between processes (flock)")
@@ -69,7 +69,7 @@ def held(
         os.close(fd)
 
 
-def holder_of(folder: str, name: str) -> Optional[str]:
+def holder_of(folder: str, name: str) -> str | None:
     """What the holder of the lock has noted; None when no process holds it."""
     try:
         fd = os.open(os.path.join(folder, name), os.O_RDWR)

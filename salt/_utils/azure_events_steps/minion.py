@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator
 
 from azure_events_watch import memory
 from azure_scheduled_events.conversation import Conversation
@@ -61,7 +61,7 @@ class Minion:
         return conversation_with(self.configuration, patience, self._sleep)
 
     @contextlib.contextmanager
-    def alone(self, name: str, job: Job) -> Iterator[Optional[lock.Lock]]:
+    def alone(self, name: str, job: Job) -> Iterator[lock.Lock | None]:
         """Hold the lock of that name, or get None where another job of this minion holds it for long. Raises OSError."""
         memory.made_folder(self._cachedir)
         with lock.held(self.folder, name, self._turn, sleep=self._sleep) as mine:
@@ -76,7 +76,7 @@ class Minion:
             BUSY, "another job of this minion has worked on event %r for %g seconds and goes on" % (other, self._turn)
         )
 
-    def readable_record(self, set_aside: bool = False) -> Optional[Record]:
+    def readable_record(self, set_aside: bool = False) -> Record | None:
         """The record, or None. Raises OSError.
 
         A damaged one counts as a preparation by hand that has failed: what it was for is not known, so only an operator ends it.
@@ -129,7 +129,7 @@ def damaged(text: str) -> Record:
     return Record(record.PREPARE_FAILED, "", 0, "", None, text, (Reason(BY_HAND),))
 
 
-def failure_of(results: list[StepResult]) -> Optional[str]:
+def failure_of(results: list[StepResult]) -> str | None:
     """Why a run of steps has failed, or None."""
     for result in results:
         if result.outcome in (running.FAILED, running.TIMEOUT):

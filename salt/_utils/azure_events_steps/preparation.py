@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any, Optional
+from typing import Any
 
 from azure_scheduled_events.document import displayable
 from azure_scheduled_events.errors import ImdsError
@@ -39,7 +39,7 @@ def prepare(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
         return job.answer(answers.FAILED, "the record cannot be kept, so nothing was done: %s" % error)
 
 
-def _checked(minion: Minion, job: Job) -> Optional[dict[str, Any]]:
+def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
     """Ask IMDS; returns the answer where the minion does not have to prepare, or must not."""
     if job.by_hand:
         return None
@@ -106,7 +106,7 @@ def _prepared(minion: Minion, job: Job, mine: lock.Lock) -> dict[str, Any]:
     return job.answer(answers.PREPARED, "%d steps have run" % (len(steps) - before), results, changed=True)
 
 
-def _begun(minion: Minion, found: Optional[Record], steps: tuple[Step, ...], reason: Reason) -> Record:
+def _begun(minion: Minion, found: Record | None, steps: tuple[Step, ...], reason: Reason) -> Record:
     """The record with which a preparation begins; one that was interrupted in this boot goes on with the step that did not succeed."""
     identity = digest(steps)
     done = 0

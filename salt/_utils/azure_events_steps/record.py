@@ -7,8 +7,9 @@ One file, mode 0600, in a folder 0700, replaced as a whole. It is there as long 
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple
 
 from azure_events_watch import memory
 
@@ -59,11 +60,11 @@ class Record(NamedTuple):
     boot: str
     steps_done: int
     digest: str
-    prepared_at: Optional[str]
+    prepared_at: str | None
     why_not: str
     reasons: tuple[Reason, ...]
 
-    def find(self, event_id: str) -> Optional[Reason]:
+    def find(self, event_id: str) -> Reason | None:
         """The reason with that id in any letter case, or None."""
         key = event_id.casefold()
         return next((reason for reason in self.reasons if reason.key == key), None)
@@ -120,7 +121,7 @@ class RecordFile:
         self._cachedir = cachedir
         self.path = os.path.join(memory.folder(cachedir), _FILE)
 
-    def read(self) -> Optional[Record]:
+    def read(self) -> Record | None:
         """The record, or None where nothing is prepared. Raises ValueError for a damaged file, OSError for one that cannot be read."""
         data = memory.load(self.path)
         try:
@@ -135,10 +136,8 @@ class RecordFile:
 
     def remove(self) -> None:
         """Remove the file; nothing is prepared any more. Raises OSError."""
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
-        except FileNotFoundError:
-            pass
 
     def set_aside(self) -> str:
         """Rename a damaged file; returns its new path. Raises OSError."""

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 from azure_scheduled_events.document import displayable
 from azure_scheduled_events.errors import ImdsError
@@ -71,7 +71,7 @@ def _over(minion: Minion, found: Record, jobs: Sequence[Job]) -> frozenset[str]:
 
 
 def _concluded(
-    minion: Minion, jobs: Sequence[Job], found: Record, over: frozenset[str], mine: Optional[lock.Lock]
+    minion: Minion, jobs: Sequence[Job], found: Record, over: frozenset[str], mine: lock.Lock | None
 ) -> list[dict[str, Any]]:
     """Recover if nothing is left to be prepared for; without the lock only say what would happen."""
     by_hand = any(job.by_hand for job in jobs)

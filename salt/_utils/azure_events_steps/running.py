@@ -15,7 +15,7 @@ import select
 import signal
 import subprocess
 import time
-from typing import Any, Callable, Mapping, NamedTuple, NoReturn, Optional, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, NoReturn, Sequence
 
 from . import processes
 from .configuration import COMMAND, Step
@@ -131,7 +131,7 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
         worker = _start_call(step, variables, call, output_write, (answer, life, output_read))
     os.close(output_write)
     tail = b""
-    status: Optional[int] = None
+    status: int | None = None
     pause = _PAUSES[0]
     listening = [output_read, life]
     while status is None:
@@ -193,7 +193,7 @@ def _start_call(step: Step, variables: Mapping[str, str], call: Call, output: in
         os._exit(0)
 
 
-def _reaped(worker: int) -> Optional[int]:
+def _reaped(worker: int) -> int | None:
     """The status of the worker once it has ended; also reaps what it has left."""
     status = None
     with contextlib.suppress(ChildProcessError):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent, displayable
 from azure_scheduled_events.errors import ImdsError
@@ -18,7 +18,7 @@ from .record import BY_HAND, Reason, Record
 from .selecting import verdict
 
 
-def status(minion: Minion, event_id: Optional[str] = None, trouble: str = "") -> dict[str, Any]:
+def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> dict[str, Any]:
     """The answer; an IMDS that gives none is part of it.
 
     event_id: of the event to show, whichever VM it hits; None for all that hit this VM.
@@ -35,7 +35,7 @@ def status(minion: Minion, event_id: Optional[str] = None, trouble: str = "") ->
         "records": [],
         "working": lock.holder_of(minion.folder, lock.PREPARATION),
     }
-    seen: Optional[Seen] = None
+    seen: Seen | None = None
     if not trouble:
         try:
             seen = look(minion.conversation(PATIENCE_OF_STATUS))
@@ -68,8 +68,8 @@ def _event(minion: Minion, event: ScheduledEvent, seen: Seen) -> dict[str, Any]:
     return dict(event.as_dict(), selected=chosen.selected, not_selected_because=chosen.code)
 
 
-def _record(minion: Minion, found: Record, reason: Reason, seen: Optional[Seen]) -> dict[str, Any]:
-    over: Optional[bool] = False
+def _record(minion: Minion, found: Record, reason: Reason, seen: Seen | None) -> dict[str, Any]:
+    over: bool | None = False
     if reason.key != BY_HAND:
         known = seen is not None and (seen.document.complete or seen.document.find(reason.event_id) is not None)
         over = not seen.lasts(reason.event_id) if seen is not None and known else None

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
 # the kernel takes at most 128 KiB for one variable
 _LONGEST = 8 * 1024
 _LONGEST_LIST = 32 * 1024
 
 
-def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name: Optional[str]) -> dict[str, str]:
+def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name: str | None) -> dict[str, str]:
     """EVENT_ID and the like; what is not known is empty.
 
     stage: prepare or recover.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any, Optional
+from typing import Any
 
 from azure_scheduled_events.approving import Grounds
 from azure_scheduled_events.policy import Policy, PolicyError
@@ -43,7 +43,7 @@ def read_grounds(
     for name, value in checked.items():
         if not isinstance(value, bool):
             raise ValueError("gates: %s has to be true or false, not %r" % (name, value))
-    rules: Optional[Policy] = None
+    rules: Policy | None = None
     if policy_file is not None:
         rules = _policy_of(str(policy_file), show_content)
     elif policy is not None:

@@ -9,7 +9,7 @@ Backends of IMDS may disagree for long. So what comes back has to be seen twice 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Iterable, Mapping, NamedTuple
 
 from azure_scheduled_events.changes import ABSENCES_NEEDED, APPEARED, STARTED, Change, changes
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
@@ -38,11 +38,11 @@ class Notice(NamedTuple):
     change: str
     event: ScheduledEvent
     fields: tuple[str, ...]
-    outcome: Optional[str]
+    outcome: str | None
     sequence: int
     first_seen: str
     changed_at: str
-    incarnation: Optional[int]
+    incarnation: int | None
 
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON values: the common shape of an event, and what is sent about the change."""
@@ -71,7 +71,7 @@ class Entry(NamedTuple):
     meant: bool
     announced: bool = False
     returns: int = 0
-    former: Optional[ScheduledEvent] = None
+    former: ScheduledEvent | None = None
 
     @property
     def lasts(self) -> bool:
@@ -85,7 +85,7 @@ class Entry(NamedTuple):
 class Doubt(NamedTuple):
     """What the latest documents say of an event, as often in a row, that is not believed yet; None for its absence."""
 
-    event: Optional[ScheduledEvent]
+    event: ScheduledEvent | None
     times: int
 
 
@@ -115,7 +115,7 @@ def advance(
     notices: list[Notice] = []
     when = as_utc_text(now)
 
-    def note(change: Change, entry: Optional[Entry]) -> Notice:
+    def note(change: Change, entry: Entry | None) -> Notice:
         notices.append(_notice(change, entry, ledger.sequence + len(notices) + 1, when, document.incarnation))
         return notices[-1]
 
@@ -224,7 +224,7 @@ def _needed(returns: int) -> int:
     return ABSENCES_NEEDED << min(returns, _DOUBLINGS)
 
 
-def _again(doubt: Optional[Doubt], event: Optional[ScheduledEvent]) -> Doubt:
+def _again(doubt: Doubt | None, event: ScheduledEvent | None) -> Doubt:
     return Doubt(event, doubt.times + 1 if doubt is not None and doubt.event == event else 1)
 
 
@@ -233,7 +233,7 @@ def _comes_back(entry: Entry, event: ScheduledEvent) -> bool:
     return event == entry.former or (entry.notice.event.status == "Started" and event.status != "Started")
 
 
-def _notice(change: Change, entry: Optional[Entry], sequence: int, now: str, incarnation: Optional[int]) -> Notice:
+def _notice(change: Change, entry: Entry | None, sequence: int, now: str, incarnation: int | None) -> Notice:
     event = change.event
     outcome = None
     word = "changed"

@@ -13,7 +13,7 @@ import functools
 import json
 import os
 import re
-from typing import Any, Optional
+from typing import Any
 
 _VERSION = 1
 _PREFIX = "seen-"
@@ -30,7 +30,7 @@ def path_for(cachedir: str, beacon: str) -> str:
     return os.path.join(folder(cachedir), "%s%s.json" % (_PREFIX, re.sub(r"[^\w-]", "_", beacon)))
 
 
-def read(path: str) -> Optional[dict[str, Any]]:
+def read(path: str) -> dict[str, Any] | None:
     """What was written, or None where there is no file. Raises ValueError for what cannot be read or is something else."""
     data = load(path)
     if data is not None and not isinstance(data.get("entries"), list):
@@ -38,7 +38,7 @@ def read(path: str) -> Optional[dict[str, Any]]:
     return data
 
 
-def load(path: str) -> Optional[dict[str, Any]]:
+def load(path: str) -> dict[str, Any] | None:
     """The mapping in a file of this version, or None where there is no file. Raises ValueError."""
     try:
         with open(path, encoding="ascii") as file:

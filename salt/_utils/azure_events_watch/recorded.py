@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-from typing import Optional
 
 from azure_events_steps.record import BY_HAND, RecordFile
 from azure_scheduled_events.document import ScheduledEvent
@@ -20,7 +19,7 @@ class Recorded:
 
     def __init__(self, path: str) -> None:
         self._file = RecordFile(os.path.dirname(os.path.dirname(path)))
-        self._version: Optional[tuple[int, int, int]] = None
+        self._version: tuple[int, int, int] | None = None
         self._events: tuple[ScheduledEvent, ...] = ()
 
     def events(self) -> tuple[ScheduledEvent, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import datetime, timezone
-from typing import Any, Hashable, NamedTuple, Optional
+from typing import Any, Hashable, NamedTuple
 
 from azure_scheduled_events.timestamps import as_utc_text
 
@@ -58,7 +58,7 @@ def news(settings: Settings, path: str, listener: str, session: Hashable = None)
 
 
 def _told(key: tuple[int, str, str], session: Hashable) -> Told:
-    known: Optional[_Listener] = _LISTENERS.get(key)
+    known: _Listener | None = _LISTENERS.get(key)
     if known is not None and session in (None, known.session):
         return known.told
     told = Told() if known is None else known.told

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES
 from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, checked_endpoint
@@ -43,7 +43,7 @@ class Settings(NamedTuple):
     name: str
     endpoint: str
     api_versions: tuple[str, ...]
-    resource_name: Optional[str]
+    resource_name: str | None
     timeout: float
     first_timeout: float
     poll_interval: float
@@ -126,7 +126,7 @@ class UnknownType(NamedTuple):
     """An event type that is not known here, the known one that it may be a misspelling of, or None, and a text about it."""
 
     given: object
-    suggestion: Optional[str]
+    suggestion: str | None
     text: str
 
 
@@ -163,9 +163,7 @@ def sure_selection(words: Mapping[str, Any]) -> Selection:
     return selection
 
 
-def read_connection(
-    given: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> tuple[str, tuple[str, ...], Optional[str]]:
+def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str | None]:
     """Endpoint, api-versions and this VM's name, each from ``given``, else from the defaults. Raises ValueError."""
     where = {key: given.get(key) if given.get(key) is not None else defaults.get(key) for key in _CONNECTION}
     name = where["resource_name"]

@@ -10,7 +10,7 @@ away, and restarts before it is back.
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.selection import Selection
 
@@ -36,7 +36,7 @@ class View(NamedTuple):
     entries: Mapping[str, Entry] = {}
     ended: tuple[Entry, ...] = ()
     history: tuple[Notice, ...] = ()
-    resource_name: Optional[str] = None
+    resource_name: str | None = None
     doubtful: frozenset[str] = frozenset()
     prepared: frozenset[str] = frozenset()
 
@@ -51,9 +51,9 @@ class Told:
     """What one master was sent by one beacon of this process."""
 
     def __init__(self) -> None:
-        self._cursor: Optional[int] = None
+        self._cursor: int | None = None
         self._last: dict[str, _Telling] = {}
-        self._view: Optional[View] = None
+        self._view: View | None = None
         self._next = -math.inf
 
     def is_due(self, view: View, now: float) -> bool:

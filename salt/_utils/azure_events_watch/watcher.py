@@ -10,7 +10,7 @@ import operator
 import threading
 import time
 from datetime import datetime, timezone
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
 from azure_scheduled_events.conversation import UNNEEDED_ANSWER
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
@@ -55,28 +55,28 @@ class Watcher:
     time of the last good answer, in seconds since 1970, or None.
     """
 
-    def __init__(self, settings: Settings, path: str, earlier: Optional[Watcher] = None) -> None:
+    def __init__(self, settings: Settings, path: str, earlier: Watcher | None = None) -> None:
         self._state = threading.Condition()
         self.settings = settings
         self.view = View(resource_name=settings.resource_name)
         self._path = path
         self._imds = Imds(settings.endpoint, settings.api_versions, settings.timeout, settings.first_timeout)
         self._pacer = Pacer(self._imds, settings.poll_interval, sleep=self._sleep, retries=WATCHING)
-        self._ledger: Optional[Ledger] = None
-        self.checked: Optional[float] = None
+        self._ledger: Ledger | None = None
+        self.checked: float | None = None
         self._recorded = Recorded(path)
         # what the ledger was made of last: the events of the document, and those of the record
         self._made_of: tuple[object, ...] = ()
         # what was sent since the last look
         self._sent: dict[str, bool] = {}
         # by which selection and name the ledger's entries are meant
-        self._meant_by: Optional[str] = None
+        self._meant_by: str | None = None
         # the VM that the ledger belongs to, as far as it is known
-        self._owner: Optional[str] = None
-        self._asked_name: Optional[float] = None
-        self._error: Optional[str] = None
-        self._written: Optional[float] = None
-        self._write_error: Optional[str] = None
+        self._owner: str | None = None
+        self._asked_name: float | None = None
+        self._error: str | None = None
+        self._written: float | None = None
+        self._write_error: str | None = None
         if earlier is not None and earlier.settings.endpoint == settings.endpoint:
             with earlier._state:
                 self.view, self._ledger, self.checked = earlier.view, earlier._ledger, earlier.checked
@@ -93,7 +93,7 @@ class Watcher:
         self._ended = False
         self._heard = time.monotonic()
         self._pause = self._heard - earlier._heard if earlier is not None else 0.0
-        self._resting_since: Optional[float] = None
+        self._resting_since: float | None = None
         self._due = 0.0
         self._nudged = False
         self._thread = threading.Thread(target=self._run, name="azure_events_watch %s" % settings.name, daemon=True)
@@ -241,7 +241,7 @@ class Watcher:
             and not self._ledger.doubts
         )
 
-    def _take_in(self, document: EventDocument, name: Optional[str], recorded: tuple[ScheduledEvent, ...]) -> None:
+    def _take_in(self, document: EventDocument, name: str | None, recorded: tuple[ScheduledEvent, ...]) -> None:
         now = datetime.now(timezone.utc)
         selection = self.settings.selection._replace(statuses=None)
         meant_by = json.dumps([selection._asdict(), name if selection.needs_own_name else None])
@@ -297,7 +297,7 @@ class Watcher:
         self._remember(changed=True)
         self.view = self._seen
 
-    def _learn_unneeded_name(self) -> Optional[str]:
+    def _learn_unneeded_name(self) -> str | None:
         now = time.monotonic()
         if self._asked_name is not None and now - self._asked_name < _UNNEEDED_AGAIN:
             return None
@@ -308,7 +308,7 @@ class Watcher:
             self._pacer.succeeded()  # the events were read, and that is what counts
             return None
 
-    def _restored(self, name: Optional[str]) -> Ledger:
+    def _restored(self, name: str | None) -> Ledger:
         # numbers that begin with the time are higher than those of a file that was lost
         fresh = Ledger(int(time.time()))
         try:
@@ -329,7 +329,7 @@ class Watcher:
             log.warning("azure_events: starts anew, so what ended meanwhile will not be told: %s", error)
             return fresh
 
-    def _note(self, error: Optional[str], cause: Optional[Exception] = None) -> None:
+    def _note(self, error: str | None, cause: Exception | None = None) -> None:
         """Log what changed about the trouble with IMDS: one line when it begins, one when it is over."""
         if self._stopping or (error is None) == (self._error is None):
             self._error = error
@@ -391,6 +391,6 @@ class Watcher:
         }
 
 
-def _differ(one: Optional[str], other: Optional[str]) -> bool:
+def _differ(one: str | None, other: str | None) -> bool:
     """Whether these are names of two VMs; nobody knows that where one of them is missing."""
     return one is not None and other is not None and one.casefold() != other.casefold()

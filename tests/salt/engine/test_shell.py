@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 
@@ -45,7 +45,7 @@ class Ports:
     def known(self) -> Known:
         return Known(frozenset(self.accepted))
 
-    def stored_return(self, job_id: str, minion: str) -> Optional[Mapping[str, Any]]:
+    def stored_return(self, job_id: str, minion: str) -> Mapping[str, Any] | None:
         if self.is_cache_broken:
             raise JobCacheError("no connection")
         found = self.job_cache.get((job_id, minion))

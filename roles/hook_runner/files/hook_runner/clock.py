@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import datetime, timedelta, timezone
-from typing import Callable, Optional
+from typing import Callable
 
 from azure_scheduled_events.named_tuple import NamedTuple
 
@@ -71,8 +71,8 @@ class ServerClock:
         self.monotonic = monotonic
         self._wall = wall
         # the server's time at a moment of the monotonic clock; one value, since the poller's thread reads it as well
-        self._reference: Optional[tuple[datetime, float]] = None
-        self._doubted: Optional[_Doubted] = None
+        self._reference: tuple[datetime, float] | None = None
+        self._doubted: _Doubted | None = None
         self._said_at = float("-inf")
 
     @property
@@ -80,14 +80,14 @@ class ServerClock:
         """Whether the latest answer had a date that needs more answers that agree before it counts."""
         return self._doubted is not None
 
-    def doubts(self, server_time: Optional[datetime], at: float) -> bool:
+    def doubts(self, server_time: datetime | None, at: float) -> bool:
         """Return True if one answer with this date, at this monotonic time, does not set the clock. For any thread."""
         if server_time is None or server_time.year not in _YEARS:
             return False
         tolerance = _TOLERANCE_OF_HOST if self._reference is None else _TOLERANCE
         return abs((server_time - self.at(at)).total_seconds()) > tolerance
 
-    def heard(self, server_time: Optional[datetime], at: float) -> Optional[str]:
+    def heard(self, server_time: datetime | None, at: float) -> str | None:
         """Take the date of an answer; ``at``: when it came, by the monotonic clock. None changes nothing.
 
         Returns a warning about an odd date that is worth a line in the log, else None.
@@ -106,7 +106,7 @@ class ServerClock:
         self._reference = (soonest if self._reference is None else min(max(self.at(at), soonest), latest), at)
         return None
 
-    def _weigh(self, server_time: datetime, at: float) -> Optional[str]:
+    def _weigh(self, server_time: datetime, at: float) -> str | None:
         """Count the answers that agree on a date which contradicts this clock, and believe them when they are enough."""
         ahead = (server_time - self.at(at)).total_seconds()
         doubted = self._doubted
@@ -123,7 +123,7 @@ class ServerClock:
         what = "a date that is %.0f s %s what was expected" % (abs(ahead), "ahead of" if ahead > 0 else "behind")
         return self._odd(what, "it counts when %d answers in a row agree" % ANSWERS_NEEDED, at)
 
-    def _odd(self, what: str, remedy: str, at: float) -> Optional[str]:
+    def _odd(self, what: str, remedy: str, at: float) -> str | None:
         if at - self._said_at < _SAY_EVERY:
             return None
         self._said_at = at

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, Sequence
 
 # an error names no more candidates than these
 MOST_CANDIDATES = 10
@@ -18,7 +18,7 @@ def meant(asked: str, known: Iterable[str]) -> list[str]:
     return [each for each in found if each.casefold() == folded][:1] or found[:MOST_CANDIDATES]
 
 
-def explained(asked: str, candidates: Optional[Sequence[str]]) -> Optional[str]:
+def explained(asked: str, candidates: Sequence[str] | None) -> str | None:
     """The error for an id that stands for several events; None where there is no such ambiguity."""
     if not candidates:
         return None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Optional
 
 from hook_runner.permissions import untrusted
 
@@ -17,7 +16,7 @@ def gates_open(gates: Mapping[str, str], owners: frozenset[int]) -> dict[str, bo
     return {name: os.path.exists(path) and distrusted(path, owners) is None for name, path in gates.items()}
 
 
-def distrusted(path: str, owners: frozenset[int]) -> Optional[str]:
+def distrusted(path: str, owners: frozenset[int]) -> str | None:
     """Why others than `owners` might open a gate, as one sentence; None where they cannot. The file need not be there."""
     there = path
     while not os.path.lexists(there) and there != "/":

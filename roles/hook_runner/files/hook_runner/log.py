@@ -10,7 +10,7 @@ import select
 import socket
 import struct
 import sys
-from typing import Optional, TextIO
+from typing import TextIO
 
 from azure_scheduled_events.document import displayable
 
@@ -31,7 +31,7 @@ class Log:
         stream: where lines go when journald does not listen; standard error by default.
     """
 
-    def __init__(self, threshold: str = "info", stream: Optional[TextIO] = None) -> None:
+    def __init__(self, threshold: str = "info", stream: TextIO | None = None) -> None:
         self.threshold = threshold
         self._stream = stream
         self._journal = _journal() if stream is None else None
@@ -94,7 +94,7 @@ def _field(name: str, value: str) -> bytes:
     return name.encode("ascii") + b"\n" + struct.pack("<Q", len(data)) + data + b"\n"
 
 
-def _journal() -> Optional[socket.socket]:
+def _journal() -> socket.socket | None:
     """A socket to journald, when that is what standard error leads to."""
     try:
         device, inode = os.environ.get("JOURNAL_STREAM", "").split(":")

@@ -9,7 +9,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from typing import Optional
 
 _MOST_LINKS = 40  # as the kernel has it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -24,7 +23,7 @@ def trusted_owners() -> frozenset[int]:
     return frozenset({0, os.geteuid()})
 
 
-def untrusted(path: str, inside: str, owners: frozenset[int]) -> Optional[str]:
+def untrusted(path: str, inside: str, owners: frozenset[int]) -> str | None:
     """Why others than `owners` might decide what `path` says, as one sentence; None where they cannot.
 
     With links resolved, `path` has to lie in the folder `inside` (or be it). Every file, folder and link on the way to it has
@@ -46,7 +45,7 @@ def untrusted(path: str, inside: str, owners: frozenset[int]) -> Optional[str]:
     return None
 
 
-def untrusted_place(path: str, owners: frozenset[int]) -> Optional[str]:
+def untrusted_place(path: str, owners: frozenset[int]) -> str | None:
     """Why others than `owners` might decide what the folder `path` is, also if it is not there yet; None if they cannot.
 
     A folder that exists is judged as by `untrusted`. For one that does not, the nearest folder above it that exists counts,
@@ -111,7 +110,7 @@ def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _reason(path: str, info: os.stat_result, owners: frozenset[int], sticky_will_do: bool) -> Optional[str]:
+def _reason(path: str, info: os.stat_result, owners: frozenset[int], sticky_will_do: bool) -> str | None:
     if info.st_uid not in owners:
         return "%s belongs to user %d" % (shown(path), info.st_uid)
     if stat.S_ISLNK(info.st_mode) or not info.st_mode & 0o022:

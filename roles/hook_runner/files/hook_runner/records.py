@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Optional
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.named_tuple import NamedTuple
@@ -84,24 +83,22 @@ class Step:
     """
 
     __slots__ = (
-        "id",
-        "stage",
-        "hook",
         "attempt",
-        "state",
+        "boot",
         "cause",
-        "reason",
-        "started_at",
         "ended_at",
         "exit_status",
+        "hook",
+        "id",
         "output",
-        "boot",
+        "reason",
+        "stage",
+        "started_at",
+        "state",
         "void",
     )
 
-    def __init__(
-        self, id: int, stage: str, hook: str, attempt: int, state: str, started_at: Optional[datetime]
-    ) -> None:
+    def __init__(self, id: int, stage: str, hook: str, attempt: int, state: str, started_at: datetime | None) -> None:
         self.id = id
         self.stage = stage
         self.hook = hook
@@ -110,8 +107,8 @@ class Step:
         self.cause = Cause.NONE
         self.reason = ""
         self.started_at = started_at
-        self.ended_at: Optional[datetime] = None
-        self.exit_status: Optional[int] = None
+        self.ended_at: datetime | None = None
+        self.exit_status: int | None = None
         self.output = ""
         self.boot = ""
         self.void = ""
@@ -162,29 +159,29 @@ class Record:
     """
 
     __slots__ = (
-        "id",
-        "life",
+        "absences",
+        "approval",
+        "approval_asked_by",
+        "approval_attempts",
+        "approval_error",
+        "approval_forced",
+        "approval_reason",
+        "came_back_at",
+        "closed_at",
+        "concerned",
         "event",
         "first_seen",
-        "first_type",
         "first_status",
-        "concerned",
-        "seen_started",
+        "first_type",
         "gone_at",
+        "id",
+        "life",
+        "on_hold",
         "outcome",
-        "approval",
-        "approval_reason",
-        "approval_attempts",
-        "approval_asked_by",
-        "approval_forced",
-        "approval_error",
-        "closed_at",
+        "resources_unknown",
+        "seen_started",
         "steps",
         "timeline",
-        "absences",
-        "resources_unknown",
-        "came_back_at",
-        "on_hold",
     )
 
     def __init__(self, id: int, life: int, event: ScheduledEvent, first_seen: datetime) -> None:
@@ -196,7 +193,7 @@ class Record:
         self.first_status = event.status
         self.concerned = False
         self.seen_started = event.status == "Started"
-        self.gone_at: Optional[datetime] = None
+        self.gone_at: datetime | None = None
         self.outcome = ""
         self.approval = ""
         self.approval_reason = ""
@@ -204,12 +201,12 @@ class Record:
         self.approval_asked_by = ""
         self.approval_forced = False
         self.approval_error = ""
-        self.closed_at: Optional[datetime] = None
+        self.closed_at: datetime | None = None
         self.steps: list[Step] = []
         self.timeline: list[Entry] = []
         self.absences = 0
         self.resources_unknown = False
-        self.came_back_at: Optional[datetime] = None
+        self.came_back_at: datetime | None = None
         self.on_hold = False
 
     @property
@@ -221,7 +218,7 @@ class Record:
         """The runs of one stage whose effect holds."""
         return [step for step in self.steps if step.stage == stage and not step.void]
 
-    def latest(self, stage: str, hook: str) -> Optional[Step]:
+    def latest(self, stage: str, hook: str) -> Step | None:
         """The last run of one hook in one stage whose effect holds, or None."""
         return next(
             (step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook) and not step.void), None

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Optional, Sequence
+from collections.abc import Sequence
 
 from .cli.control_commands import VERBS, speak
 from .cli.options import serve_parser
 from .suggestions import nearest
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run with ``arguments`` (default: the command line's) and return the exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
     # a verb is one HTTP request: it does not wait for the import of the server's libraries

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping
+from collections.abc import Mapping
 
 SCHEDULED_EVENTS_VERSIONS = (
     "2017-03-01",

@@ -9,8 +9,9 @@ import contextlib
 import dataclasses
 import socket
 import time
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import AsyncIterator, Callable, Mapping
+from typing import Callable
 
 from aiohttp import web
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Iterable
+from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 import time
 from email.utils import formatdate
-from typing import Union
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -18,13 +17,13 @@ _LONGEST = 100 * 365 * 86400.0
 _LAST_DATE = 253402300799.0
 
 
-def parse_signed_duration(value: Union[int, float, str]) -> float:
+def parse_signed_duration(value: int | float | str) -> float:
     """As parse_duration, for lengths of time that may begin with a minus sign."""
     text = str(value)
     return -parse_duration(text[1:]) if text.startswith("-") else parse_duration(value)
 
 
-def parse_duration(value: Union[int, float, str]) -> float:
+def parse_duration(value: int | float | str) -> float:
     """Simulated seconds for ``value``; ValueError for anything that is not a length of time."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError("%r is not a duration" % (value,))
@@ -46,7 +45,7 @@ def parse_duration(value: Union[int, float, str]) -> float:
 
 def iso(moment: float) -> str:
     """ISO 8601 UTC with milliseconds."""
-    milliseconds = int(round(moment * 1000))
+    milliseconds = round(moment * 1000)
     return "%s.%03dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(milliseconds // 1000)), milliseconds % 1000)
 
 

@@ -40,7 +40,7 @@ def be_a_run(answers):
 
 def test_workers_of_one_run_are_the_same_run():
     answers = FORK.Queue()
-    for dummy in range(2):
+    for _dummy in range(2):
         worker = FORK.Process(target=say_who, args=(answers,))
         worker.start()
     first, second = answers.get(timeout=60), answers.get(timeout=60)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from hook_runner.cli.output import BAD_CONFIG, GOOD, NOT_PERMITTED, WRONG, fail
 from hook_runner.cli.run import RunOptions, run_service
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
     options: Any = options_of_run(words) or other_options(words)
@@ -44,7 +44,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return fail(WRONG, str(error), as_json)
 
 
-def options_of_run(words: Sequence[str]) -> Optional[RunOptions]:
+def options_of_run(words: Sequence[str]) -> RunOptions | None:
     """Read `run [--config FILE] [--dry-run]`; None for anything else.
 
     argparse and the other verbs would stay in the daemon's memory, 0.5 MiB for a line that is read once.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Optional, Union
+from typing import TYPE_CHECKING
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.yaml_lines import Reader, locate
@@ -24,14 +24,14 @@ class RunOptions(NamedTuple):
     dry_run: bool = False
 
 
-def settings_of(path: str, owners: Optional[frozenset[int]] = None, read: Reader = locate) -> Settings:
+def settings_of(path: str, owners: frozenset[int] | None = None, read: Reader = locate) -> Settings:
     """The settings of a file; the defaults where the usual one is not there. owners, read: as `load_settings` takes them."""
     if path != DEFAULT_PATH and not os.path.lexists(path):
         raise ConfigError("there is no configuration %s" % path)
     return load_settings(path, owners, read)
 
 
-def run_service(options: Union[RunOptions, argparse.Namespace]) -> int:
+def run_service(options: RunOptions | argparse.Namespace) -> int:
     from hook_runner.config.yaml_subprocess import locate_apart
     from hook_runner.log import Log
     from hook_runner.permissions import trusted_owners

@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.predicates import parse_seconds
@@ -175,7 +175,7 @@ def show_history(options: argparse.Namespace) -> int:
     return GOOD
 
 
-def history_of(settings: Settings, event_id: Optional[str], limit: int) -> HistoryFound:
+def history_of(settings: Settings, event_id: str | None, limit: int) -> HistoryFound:
     """The history from the daemon, or from the file where no daemon runs."""
     from hook_runner.service import history_source
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
 from azure_scheduled_events.imds import API_VERSION
@@ -147,7 +147,7 @@ _HOOK_READERS: dict[str, values.Reader] = {
 _KEYS = (*Settings._fields, "policy_file")
 
 
-def load_settings(path: str, owners: Optional[frozenset[int]] = None, read: Reader = locate) -> Settings:
+def load_settings(path: str, owners: frozenset[int] | None = None, read: Reader = locate) -> Settings:
     """Read the configuration; a file that does not exist stands for the defaults. Raises ConfigError.
 
     owners: refuse a file that others than these users could write.
@@ -168,7 +168,7 @@ def load_settings(path: str, owners: Optional[frozenset[int]] = None, read: Read
 
 
 def _settings(
-    data: dict[str, Any], places: Places, folder: str, owners: Optional[frozenset[int]], reader: Reader
+    data: dict[str, Any], places: Places, folder: str, owners: frozenset[int] | None, reader: Reader
 ) -> Settings:
     read = {key: _read(_READERS[key], value, (key,), places) for key, value in data.items() if key in _READERS}
     if "hooks" in data:
@@ -210,16 +210,16 @@ def _hooks(data: Any, path: tuple[object, ...], places: Places) -> dict[str, dic
         raise ConfigError("%s: expected a mapping of hooks' names, not %r" % (places.of(path), data))
     found: dict[str, dict[str, Any]] = {}
     for key, settings in data.items():
-        here = path + (key,)
+        here = (*path, key)
         name = _read(values.hook_key, key, here, places)
         _check_keys(settings, tuple(_HOOK_READERS), here, places)
         if "needs" in settings and "/" in name and not name.startswith(PREPARE + "/"):
             raise ConfigError(
                 "%s: only hooks of stage prepare have a deadline that they could need time before"
-                % places.of(here + ("needs",))
+                % places.of((*here, "needs"))
             )
         found[name] = {
-            each: _read(_HOOK_READERS[each], value, here + (each,), places) for each, value in settings.items()
+            each: _read(_HOOK_READERS[each], value, (*here, each), places) for each, value in settings.items()
         }
     return found
 
@@ -236,10 +236,10 @@ def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], pla
         raise ConfigError("%s: expected a mapping of keys, not %r" % (places.of(path), data))
     for key in data:
         if key not in known:
-            raise ConfigError("%s: unknown key %r%s" % (places.of(path + (key,)), key, nearest(key, known)))
+            raise ConfigError("%s: unknown key %r%s" % (places.of((*path, key)), key, nearest(key, known)))
 
 
-def _check_trust(path: str, kind: str, owners: Optional[frozenset[int]]) -> None:
+def _check_trust(path: str, kind: str, owners: frozenset[int] | None) -> None:
     reason = (
         None
         if owners is None or not os.path.lexists(path)

@@ -10,7 +10,6 @@ import os
 import select
 import signal
 import time
-from typing import Optional
 
 from azure_scheduled_events.yaml_lines import Located, locate
 
@@ -18,7 +17,7 @@ from azure_scheduled_events.yaml_lines import Located, locate
 CHILD_MAY_TAKE = 10.0
 
 
-def locate_apart(text: str, name: str, kind: str) -> Optional[Located]:
+def locate_apart(text: str, name: str, kind: str) -> Located | None:
     """What `yaml_lines.locate` returns or raises."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -35,7 +34,7 @@ def locate_apart(text: str, name: str, kind: str) -> Optional[Located]:
     return None if found is None else Located(*found)
 
 
-def _until_closed(reader: int) -> Optional[bytes]:
+def _until_closed(reader: int) -> bytes | None:
     """All that comes by a pipe, which is closed then; None where its end does not come in time."""
     until = time.monotonic() + CHILD_MAY_TAKE
     data = bytearray()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 from azure_scheduled_events.named_tuple import NamedTuple
 
@@ -74,7 +74,7 @@ def length(start: bytes) -> int:
     return size
 
 
-def reply(message: bytes) -> Optional[Reply]:
+def reply(message: bytes) -> Reply | None:
     """Return the answer that a whole message is; None for a signal or a call. Raises ValueError."""
     order, kind = _order(message), message[1]
     if kind not in (RETURN, ERROR):

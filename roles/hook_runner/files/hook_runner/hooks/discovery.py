@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import stat
 from enum import Enum
-from typing import Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.config.settings import HookSettings, Settings
@@ -51,7 +50,7 @@ class Hook(NamedTuple):
     name: str
     path: str
     settings: HookSettings
-    refusal: Optional[str]
+    refusal: str | None
 
 
 class SkipReason(Enum):
@@ -110,7 +109,7 @@ def _of_stage(
     return found
 
 
-def _no_hook(name: str, path: str) -> Optional[SkipReason]:
+def _no_hook(name: str, path: str) -> SkipReason | None:
     """Why a file is left out, None for a hook. What cannot be looked at counts as a hook, which is then refused."""
     if name.startswith("."):
         return SkipReason.HIDDEN

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Optional
 
 from azure_scheduled_events.document import displayable
 from azure_scheduled_events.timestamps import as_utc_text
@@ -19,7 +18,7 @@ LONGEST = 8 * 1024
 LONGEST_LIST = 32 * 1024
 
 
-def hook_input(record: Record, stage: str, own_name: str, now: datetime, budget: Optional[float]) -> bytes:
+def hook_input(record: Record, stage: str, own_name: str, now: datetime, budget: float | None) -> bytes:
     """The event as one JSON object; ASCII, with escapes for all else.
 
     Args:
@@ -43,7 +42,7 @@ def hook_input(record: Record, stage: str, own_name: str, now: datetime, budget:
     return json.dumps(told).encode("ascii") + b"\n"
 
 
-def hook_variables(record: Record, stage: str, own_name: str, now: datetime, budget: Optional[float]) -> dict[str, str]:
+def hook_variables(record: Record, stage: str, own_name: str, now: datetime, budget: float | None) -> dict[str, str]:
     """The same as variables; what is not known is empty."""
     event = record.event
     told = {

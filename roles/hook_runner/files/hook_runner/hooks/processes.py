@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
-from typing import Optional
 
 from hook_runner.clock import boot_id
 
@@ -34,7 +34,7 @@ def is_locked(folder: str) -> bool:
     return False
 
 
-def keeper_of(folder: str) -> Optional[int]:
+def keeper_of(folder: str) -> int | None:
     """The process id that the run's keeper has or had, which is its session's number; None where none began since the host started."""
     try:
         with open(os.path.join(folder, "lock"), "rb") as file:
@@ -44,7 +44,7 @@ def keeper_of(folder: str) -> Optional[int]:
         return keeper_without_folder(folder)
 
 
-def keeper_without_folder(folder: str) -> Optional[int]:
+def keeper_without_folder(folder: str) -> int | None:
     """Return the process id of the living keeper of a run whose folder was removed; None where the folder is there, or none lives."""
     if os.path.lexists(folder):
         return None
@@ -99,10 +99,8 @@ def kill_all(folder: str) -> bool:
         # all of that session have ended, and its number has been given to another one since
         members = set(_of_cgroup(cgroup_of(folder)))
     for member in members:
-        try:
+        with contextlib.suppress(OSError):
             os.kill(member, signal.SIGKILL)
-        except OSError:
-            pass
     return bool(members)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import datetime
-from typing import Optional, Sequence
+from typing import Sequence
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.records import RECOVER, STAGES
@@ -38,7 +38,7 @@ def as_bytes(identity: RunIdentity) -> bytes:
     return json.dumps({**identity._asdict(), "started_at": identity.started_at.isoformat()}).encode("ascii")
 
 
-def read_identity(folder: str) -> Optional[RunIdentity]:
+def read_identity(folder: str) -> RunIdentity | None:
     """Return the identity of the run in this folder; None where the folder has none that can be read."""
     try:
         with open(os.path.join(folder, FILE), encoding="ascii") as file:

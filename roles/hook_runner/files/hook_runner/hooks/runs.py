@@ -18,7 +18,7 @@ import select
 import shutil
 import time
 from collections.abc import Mapping
-from typing import Callable, Optional
+from typing import Callable
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks import processes, run_identity
@@ -54,7 +54,7 @@ class Result(NamedTuple):
         error: the same as a text; "" for NONE.
     """
 
-    exit_status: Optional[int]
+    exit_status: int | None
     output: str
     seconds: float
     cause: Cause
@@ -74,11 +74,11 @@ class _Run:
         has_begun: whether the keeper has said which process it is.
     """
 
-    __slots__ = ("end_by", "kill_after", "attempts", "stray", "alive", "is_ending", "has_begun")
+    __slots__ = ("alive", "attempts", "end_by", "has_begun", "is_ending", "kill_after", "stray")
 
     def __init__(self, stray: bool = False) -> None:
-        self.end_by: Optional[float] = None
-        self.kill_after: Optional[float] = None
+        self.end_by: float | None = None
+        self.kill_after: float | None = None
         self.attempts = 0
         self.stray = stray
         self.alive = -1
@@ -109,7 +109,7 @@ class Runs:
         kill_after: float,
         clock: Callable[[], float] = time.monotonic,
         in_units: bool = False,
-        log: Optional[int] = None,
+        log: int | None = None,
     ) -> None:
         self._in_units, self._log = in_units, log
         if in_units:
@@ -133,8 +133,8 @@ class Runs:
         input: bytes,
         variables: Mapping[str, str],
         limit: float,
-        identity: Optional[RunIdentity] = None,
-        limits: Optional[Mapping[str, int]] = None,
+        identity: RunIdentity | None = None,
+        limits: Mapping[str, int] | None = None,
     ) -> None:
         """Run a hook that gets `input` on stdin and `variables`.
 
@@ -206,7 +206,7 @@ class Runs:
         while self._lost:
             self._end_stray(self._lost.popitem()[0])
 
-    def stop(self, step_id: int, kill_after: Optional[float] = None) -> None:
+    def stop(self, step_id: int, kill_after: float | None = None) -> None:
         """TERM to the hook's whole group now, KILL after `kill_after` seconds. Harmless to repeat."""
         run = self._active.get(step_id)
         if run is None:
@@ -250,7 +250,7 @@ class Runs:
         """Return a descriptor that is readable when a run has ended, so that `poll` is worth a call."""
         return self._ends.fileno()
 
-    def next_look(self) -> Optional[float]:
+    def next_look(self) -> float | None:
         """Return the monotonic seconds at which `poll` is worth a call though `fileno` is not readable; None for never."""
         now = self._clock()
         looks = [self._look(step_id, run, now) for step_id, run in self._active.items()]
@@ -332,7 +332,7 @@ class Runs:
                 run.is_ending = True
                 self._close(run)  # or it would wake the daemon again and again until the result is there
 
-    def _look(self, step_id: int, run: _Run, now: float) -> Optional[float]:
+    def _look(self, step_id: int, run: _Run, now: float) -> float | None:
         """Return when to look at a run that may have ended without a sign."""
         if run.is_ending or run.attempts:
             return now + LOOK_SOON
@@ -369,7 +369,7 @@ class Runs:
         finally:
             os.close(pipe)
 
-    def _result(self, step_id: int, run: _Run) -> Optional[Result]:
+    def _result(self, step_id: int, run: _Run) -> Result | None:
         folder = self._path(step_id)
         lives = processes.is_locked(folder)  # asked first: a keeper leaves its result before it goes
         try:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from typing import Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.config.hook_limits import LIMITS
@@ -49,7 +48,7 @@ class Wanted(NamedTuple):
     limit: float
     kill_after: float
     limits: Mapping[str, int]
-    log: Optional[int]
+    log: int | None
 
 
 def unit_name(stage: str, hook: str, step_id: int) -> str:

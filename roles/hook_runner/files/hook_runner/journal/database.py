@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sqlite3
 import stat
 import time
-from typing import Callable, Optional
+from typing import Callable
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.journal import rows, schema
@@ -120,13 +121,13 @@ class Fingerprint(NamedTuple):
         contents: size in bytes and time of the last change, in ns, of the file and of its log.
     """
 
-    identities: tuple[Optional[tuple[int, int]], ...]
-    contents: tuple[Optional[tuple[int, int]], ...]
+    identities: tuple[tuple[int, int] | None, ...]
+    contents: tuple[tuple[int, int] | None, ...]
 
 
 def fingerprint(path: str) -> Fingerprint:
     """Look at the files that the journal consists of, without opening any."""
-    found: list[Optional[os.stat_result]] = []
+    found: list[os.stat_result | None] = []
     for suffix in ("", "-wal", "-shm"):
         try:
             found.append(os.stat(path + suffix))
@@ -168,10 +169,8 @@ def _forget_oldest(path: str) -> None:
             except FileNotFoundError:
                 pass
             except OSError:  # an empty folder that had the journal's name, unless it has been used since
-                try:
+                with contextlib.suppress(OSError):
                     os.rmdir(os.path.join(folder, entry + suffix))
-                except OSError:
-                    pass
 
 
 def _examined(uri: str, patience: float) -> sqlite3.Connection:

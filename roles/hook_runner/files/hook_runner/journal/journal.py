@@ -9,7 +9,7 @@ import contextlib
 import sqlite3
 import time
 from datetime import datetime, timezone
-from typing import Callable, Iterator, Optional
+from typing import Callable, Iterator
 
 from hook_runner.journal import database, rows
 from hook_runner.journal.record_index import RecordIndex
@@ -54,8 +54,8 @@ class Journal:
     def __init__(
         self, path: str, say: Callable[[str], None], clock: Callable[[], float], wall: Callable[[], float]
     ) -> None:
-        self.degraded: Optional[str] = None
-        self.degraded_since: Optional[float] = None
+        self.degraded: str | None = None
+        self.degraded_since: float | None = None
         self.files_opened = 0
         self.unreadable: list[str] = []
         self.is_known = False
@@ -63,11 +63,11 @@ class Journal:
         self._say = say
         self._clock = clock
         self._wall = wall
-        self._connection: Optional[sqlite3.Connection] = None
+        self._connection: sqlite3.Connection | None = None
         self._writable = False
         self._may_write = True
         # the file and those beside it as this process left them; None where the next use has to open them anew
-        self._left: Optional[database.Fingerprint] = None
+        self._left: database.Fingerprint | None = None
         self._is_changed = False
         self._since_checkpoint = 0
         self._attached_at = float("-inf")
@@ -81,7 +81,7 @@ class Journal:
         # the events of which this process knows more than a file that comes back
         self._own_keys: dict[str, None] = {}
         # why the file that has the journal's name must not be read, until it has another name
-        self._unwanted: Optional[Unusable] = None
+        self._unwanted: Unusable | None = None
         self._in_batch = False
         # whether a record was closed since the last pruning, and how many that kept
         self._is_to_prune, self._kept = True, 0
@@ -231,7 +231,7 @@ class Journal:
                 self._degrade(error)
         return max(lives, default=0)
 
-    def last_of(self, key: str) -> Optional[Record]:
+    def last_of(self, key: str) -> Record | None:
         """Return the newest record of the event of this key, open or closed, with its steps and timeline; None without one.
 
         The record can be opened again: set `closed_at` to None and save it.
@@ -273,13 +273,13 @@ class Journal:
         self._unwanted = Unusable(label, text)
         self._write_pending(at_once=True)
 
-    def records(self, limit: int, event_id: Optional[str] = None) -> list[Record]:
+    def records(self, limit: int, event_id: str | None = None) -> list[Record]:
         """The newest records, newest first, of all events or of one (in any letter case). Raises JournalUnreadable."""
         self.unreadable = []
         found = [self.record(record_id) for record_id in self.ids(limit, event_id)]
         return [record for record in found if record is not None]
 
-    def ids(self, limit: int, event_id: Optional[str] = None, before: Optional[int] = None) -> list[int]:
+    def ids(self, limit: int, event_id: str | None = None, before: int | None = None) -> list[int]:
         """The numbers of the newest records, newest first, of all events or of one. Raises JournalUnreadable.
 
         before: only smaller numbers, to go on where an earlier answer ended.
@@ -297,7 +297,7 @@ class Journal:
             raise JournalUnreadable("the journal %s cannot be read: %s" % (self._path, error)) from None
         return sorted(found, reverse=True)[:limit]
 
-    def record(self, record_id: int) -> Optional[Record]:
+    def record(self, record_id: int) -> Record | None:
         """A record by its number; None where its content makes no sense, which `unreadable` then says. Raises JournalUnreadable."""
         known = next((record for record in self._pending if record.id == record_id), None)
         if known is not None or self._connection is None:
@@ -383,9 +383,9 @@ class Journal:
                 self._degrade(problem)
             return
 
-    def _write_all(self, connection: sqlite3.Connection) -> Optional[Exception]:
+    def _write_all(self, connection: sqlite3.Connection) -> Exception | None:
         """Write all that is pending; returns what was wrong with single ones, raises sqlite3.Error where it is the file."""
-        problem: Optional[Exception] = None
+        problem: Exception | None = None
         if self.degraded is not None:
             self._begin(connection)  # there may be nothing to write, and then this shows whether something could be
             database.try_to_write(connection)
@@ -495,7 +495,7 @@ class Journal:
                 database.checkpoint(self._connection)
             self._left = database.fingerprint(self._path)
 
-    def _ready(self, at_once: bool) -> Optional[sqlite3.Connection]:
+    def _ready(self, at_once: bool) -> sqlite3.Connection | None:
         """The connection if it writes into the file that has the journal's name; opens it if it is time to try."""
         if self._writable:
             if self._is_as_left():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from datetime import datetime, timedelta
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.records import Cause, Entry, Record, Step
@@ -170,9 +170,7 @@ def open_ids(connection: sqlite3.Connection) -> list[int]:
     ]
 
 
-def newest_ids(
-    connection: sqlite3.Connection, limit: int, key: Optional[str], before: Optional[int] = None
-) -> list[int]:
+def newest_ids(connection: sqlite3.Connection, limit: int, key: str | None, before: int | None = None) -> list[int]:
     """The newest records, of one event or of all, newest first; with `before` of those with a smaller number."""
     # no "? IS NULL OR key = ?": SQLite would look at the records of all events
     conditions = ["id < ?"]
@@ -260,7 +258,7 @@ def _event(text: str) -> ScheduledEvent:
     return ScheduledEvent(**fields)
 
 
-def _text(text: str) -> Union[str, bytes]:
+def _text(text: str) -> str | bytes:
     """SQLite takes no half characters; JSON from IMDS and file names may hold them, so they become a blob."""
     try:
         text.encode("utf-8")
@@ -269,15 +267,15 @@ def _text(text: str) -> Union[str, bytes]:
     return text
 
 
-def _restored(value: Union[str, bytes]) -> str:
+def _restored(value: str | bytes) -> str:
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else str(value)
 
 
-def _time(time: Optional[datetime]) -> Optional[str]:
+def _time(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()
 
 
-def _restored_time(text: Optional[str]) -> Optional[datetime]:
+def _restored_time(text: str | None) -> datetime | None:
     return None if text is None else _known_time(text)
 
 

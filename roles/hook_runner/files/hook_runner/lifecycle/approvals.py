@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Optional
+from typing import Callable
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
@@ -93,7 +93,7 @@ class Approvals:
         """Return True if a request is kept back until the events have been read once more."""
         return self._blind or bool(self._unsure)
 
-    def decide(self, record: Record, own_name: Optional[str], prepared: str) -> Decision:
+    def decide(self, record: Record, own_name: str | None, prepared: str) -> Decision:
         """What the policy says about the event at this moment."""
         situation = Situation(
             now=self._clock.now(),
@@ -111,7 +111,7 @@ class Approvals:
         except OwnNameUnknown as error:
             return Decision(NEVER, False, ("hold",), None, str(error))
 
-    def consider(self, record: Record, decision: Decision, own_name: Optional[str], prepared: str) -> None:
+    def consider(self, record: Record, decision: Decision, own_name: str | None, prepared: str) -> None:
         """Send an approval if it is due, permitted, and not on its way already."""
         if record.approval == ACCEPTED:
             self.explained[record.id] = "approved, and waits for Azure to start it: " + record.approval_reason
@@ -145,7 +145,7 @@ class Approvals:
             record, "approval-held", "the event changed before the request was sent, and is judged anew", "notice"
         )
 
-    def answered(self, record: Record, error: Optional[ImdsError]) -> None:
+    def answered(self, record: Record, error: ImdsError | None) -> None:
         """IMDS took the approval, or gave this error instead."""
         self._in_flight.discard(record.id)
         if error is None:
@@ -181,7 +181,7 @@ class Approvals:
         return _PAUSE_IN_SHORT_TIME if left < _SHORT_TIME else _PAUSE_AFTER_REFUSAL
 
     def ask(
-        self, record: Record, who: str, own_name: Optional[str], prepared: str, force: bool, release_others: bool
+        self, record: Record, who: str, own_name: str | None, prepared: str, force: bool, release_others: bool
     ) -> Asked:
         """A person wants the event approved."""
         event = record.event
@@ -249,7 +249,7 @@ class Approvals:
             "failed" if prepared == "failed" else "is not done",
         )
 
-    def _obstacle(self, record: Record, own_name: Optional[str]) -> Optional[str]:
+    def _obstacle(self, record: Record, own_name: str | None) -> str | None:
         event = record.event
         if event.status != "Scheduled" or record.seen_started:
             return "it has started already"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Optional
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks.discovery import Hook
@@ -38,7 +37,7 @@ class Claims:
         """All claims on a hook."""
         return list(self._by_step.get(step_id, {}).values())
 
-    def earlier(self, step_id: int, record: Record) -> Optional[Claim]:
+    def earlier(self, step_id: int, record: Record) -> Claim | None:
         """The claim of this event, or None."""
         return self._by_step.get(step_id, {}).get(record.id)
 
@@ -57,7 +56,7 @@ class Claims:
 
 
 def end_of_claim(
-    record: Record, hook: Hook, times: Times, now: datetime, inherits: bool, before: Optional[Claim]
+    record: Record, hook: Hook, times: Times, now: datetime, inherits: bool, before: Claim | None
 ) -> datetime:
     """When a hook that runs has to have ended, so that `hook` of a more urgent event has its time.
 

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Optional
 
 
-def hook_ends(limit: Optional[float], end: Optional[datetime], now: datetime, monotonic: float) -> Optional[float]:
+def hook_ends(limit: float | None, end: datetime | None, now: datetime, monotonic: float) -> float | None:
     """Return the monotonic seconds at which a hook has to be ended; None where neither bound is known.
 
     Args:

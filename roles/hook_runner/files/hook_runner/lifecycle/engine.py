@@ -10,7 +10,7 @@ knows is in the records, so that after a restart it goes on from the journal.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Callable, Optional
+from typing import Callable
 
 from azure_scheduled_events.changes import ABSENCES_NEEDED, GONE, Change, changes
 from azure_scheduled_events.document import EventDocument, ScheduledEvent, displayable
@@ -124,7 +124,7 @@ class Engine:
             self.identified(settings.resource_name)
 
     @property
-    def own_name(self) -> Optional[str]:
+    def own_name(self) -> str | None:
         """This VM's resource name, or None while it is unknown."""
         return self.identification.name
 
@@ -229,13 +229,13 @@ class Engine:
             return True
         return any(record.absences for record in self.records) or self.approvals.awaits_observation()
 
-    def due_in(self) -> Optional[float]:
+    def due_in(self) -> float | None:
         """Seconds until time alone may give the engine something to do, apart from the hooks that run; None where it does not."""
         now = self._clock.now()
         times = [self._due_of(record, now) for record in self.records if record.concerned or record.approval_asked_by]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
-    def _due_of(self, record: Record, now: datetime) -> Optional[float]:
+    def _due_of(self, record: Record, now: datetime) -> float | None:
         if record.gone_at is not None:
             times = [
                 retry_at(hook, record.latest(RECOVER, hook.name))
@@ -257,7 +257,7 @@ class Engine:
             return WHILE_UNDECIDED
         return record.event.seconds_left(now) or None
 
-    def approval_answered(self, record_id: int, error: Optional[ImdsError]) -> None:
+    def approval_answered(self, record_id: int, error: ImdsError | None) -> None:
         """IMDS took an approval, or gave this error instead."""
         for record in self.records:
             if record.id == record_id:
@@ -273,7 +273,7 @@ class Engine:
         """A look at the events brought no good document."""
         self.approvals.missed()
 
-    def approve_by_hand(self, event_id: str, who: str, force: bool, release_others: bool) -> Optional[Asked]:
+    def approve_by_hand(self, event_id: str, who: str, force: bool, release_others: bool) -> Asked | None:
         """A person wants an event approved; None where there is no such event."""
         record = next(
             (record for record in self.records if record.key == event_id.casefold() and record.gone_at is None), None
@@ -296,7 +296,7 @@ class Engine:
             return "running"  # what recovers may undo what was prepared, or has undone it
         return state
 
-    def recover_by_hand(self, event_id: str, who: str, give_up: bool) -> Optional[Asked]:
+    def recover_by_hand(self, event_id: str, who: str, give_up: bool) -> Asked | None:
         """An operator wants the recovery from an event that is over to be tried again now, or not any more; None for no such event."""
         found = [record for record in self.records if record.key == event_id.casefold()]
         record = next((record for record in found if record.gone_at is not None), found[0] if found else None)

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 from hook_runner.journal.journal import Journal
 
 # names of the journal's notes
@@ -32,11 +30,11 @@ class Identification:
         self._same_boot = bool(boot) and journal.noted(BOOT) == boot
         self._configured = configured
         noted = journal.noted(NAME)
-        self.name: Optional[str] = configured or (noted if noted and self._same_boot else None)
+        self.name: str | None = configured or (noted if noted and self._same_boot else None)
         # the disk of a VM that was cloned comes with another boot
         self.is_confirmed = self._same_boot or not noted
 
-    def confirm(self, name: str, vm_id: str) -> Optional[str]:
+    def confirm(self, name: str, vm_id: str) -> str | None:
         """Take in what IMDS says of this VM; the name of the other VM where the journal is that one's.
 
         Call it once more when the journal has been replaced.
@@ -52,7 +50,7 @@ class Identification:
         self._note(vm_id)
         return None
 
-    def fall_back(self) -> Optional[str]:
+    def fall_back(self) -> str | None:
         """IMDS does not say which VM this is: use what was noted. The name, where it is used from now on; else None."""
         noted = self._journal.noted(NAME)
         if self.is_confirmed or not noted:

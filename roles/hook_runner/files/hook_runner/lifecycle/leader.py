@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 from azure_scheduled_events.document import ScheduledEvent, displayable
 from azure_scheduled_events.identity import concerns_only, leader_rank
 
@@ -17,8 +15,8 @@ STRATEGIES = (SELF_ONLY, FIRST, EXTERNAL)
 
 
 def obstacle(
-    event: ScheduledEvent, own_name: Optional[str], strategy: str, takeover_after: float, age: float
-) -> Optional[str]:
+    event: ScheduledEvent, own_name: str | None, strategy: str, takeover_after: float, age: float
+) -> str | None:
     """What keeps this VM from approving the event, as half a sentence; None where it may.
 
     takeover_after: seconds after which the next VM in Resources leads, where the strategy is "first".

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
 from azure_scheduled_events.document import displayable
 from azure_scheduled_events.named_tuple import NamedTuple
@@ -34,11 +34,11 @@ class Pause(NamedTuple):
     """
 
     since: datetime
-    until: Optional[datetime]
+    until: datetime | None
     by: str
     reason: str
 
-    def as_data(self) -> dict[str, Optional[str]]:
+    def as_data(self) -> dict[str, str | None]:
         """For `status` and the journal; times are ISO 8601 in UTC."""
         until = None if self.until is None else as_utc_text(self.until)
         return {"since": as_utc_text(self.since), "until": until, "by": self.by, "reason": self.reason or None}
@@ -48,7 +48,7 @@ class Pause(NamedTuple):
         return described(self.as_data())
 
 
-def described(data: Mapping[str, Optional[str]]) -> str:
+def described(data: Mapping[str, str | None]) -> str:
     """What `Pause.as_data` returns, as one sentence."""
     until = "until %s" % data["until"] if data["until"] else "until it is resumed"
     return "the daemon is paused by %s %s%s" % (data["by"], until, ": %s" % data["reason"] if data["reason"] else "")
@@ -65,14 +65,14 @@ class Pausing:
 
     def __init__(self, journal: Journal, clock: ServerClock, log: Log) -> None:
         self._journal, self._clock, self._log = journal, clock, log
-        self._parsed: tuple[str, Optional[Pause]] = ("", None)
+        self._parsed: tuple[str, Pause | None] = ("", None)
 
-    def current(self) -> Optional[Pause]:
+    def current(self) -> Pause | None:
         """The pause that holds now, or None."""
         pause = self._noted()
         return None if pause is None or (pause.until is not None and self._clock.now() >= pause.until) else pause
 
-    def begin(self, by: str, until: Optional[datetime], reason: str) -> Optional[Pause]:
+    def begin(self, by: str, until: datetime | None, reason: str) -> Pause | None:
         """Pause from now on, in place of an earlier pause; None where `until` has passed."""
         now = self._clock.now()
         if until is not None and until <= now:
@@ -99,7 +99,7 @@ class Pausing:
             self._journal.note(NOTE, "")
             self._log.say("notice", "the pause since %s is over: its time has passed" % as_utc_text(pause.since))
 
-    def seconds_left(self) -> Optional[float]:
+    def seconds_left(self) -> float | None:
         """Seconds until the pause ends by itself; None where it does not."""
         pause = self.current()
         return None if pause is None or pause.until is None else (pause.until - self._clock.now()).total_seconds()
@@ -119,11 +119,11 @@ class Pausing:
             text += "; the journal cannot be written: a restart forgets the pause"
         return {"accepted": True, "text": text, "paused": self._data()}
 
-    def _data(self) -> Optional[dict[str, Optional[str]]]:
+    def _data(self) -> dict[str, str | None] | None:
         pause = self.current()
         return None if pause is None else pause.as_data()
 
-    def _noted(self) -> Optional[Pause]:
+    def _noted(self) -> Pause | None:
         text = self._journal.noted(NOTE)
         if text != self._parsed[0]:
             self._parsed = (text, _pause(text))
@@ -153,7 +153,7 @@ def moment(text: str, now: datetime) -> dict[str, Any]:
     return {"seconds": seconds}
 
 
-def _end(question: Mapping[str, Any], now: datetime) -> Optional[datetime]:
+def _end(question: Mapping[str, Any], now: datetime) -> datetime | None:
     until, seconds = question.get("until"), question.get("seconds")
     if isinstance(until, str):
         return parse_time(until) or now
@@ -165,7 +165,7 @@ def _end(question: Mapping[str, Any], now: datetime) -> Optional[datetime]:
     return None
 
 
-def _pause(text: str) -> Optional[Pause]:
+def _pause(text: str) -> Pause | None:
     """The pause of a note; None where there is none, or none that can be read."""
     try:
         data = json.loads(text) if text else {}

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import Container, Iterator, Mapping, Optional, Sequence
+from typing import Container, Iterator, Mapping, Sequence
 
 from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.named_tuple import NamedTuple
@@ -62,7 +62,7 @@ def applicable(hooks: Hooks, record: Record, stage: str) -> list[Hook]:
     ]
 
 
-def is_done(hook: Hook, step: Optional[Step]) -> bool:
+def is_done(hook: Hook, step: Step | None) -> bool:
     """Return True if a hook has had its run, of which `step` is the latest.
 
     A run that was cut short may be repeated. A recover hook is done only when it has succeeded: a host that stays drained after the
@@ -79,7 +79,7 @@ def is_done(hook: Hook, step: Optional[Step]) -> bool:
     return True
 
 
-def next_hook(hooks: Hooks, record: Record, stage: str, now: datetime) -> Optional[Hook]:
+def next_hook(hooks: Hooks, record: Record, stage: str, now: datetime) -> Hook | None:
     """The first hook of the stage that is to be run now; None when nothing is left, or what is left has to wait for its next attempt."""
     for hook in applicable(hooks, record, stage):
         step = record.latest(stage, hook.name)
@@ -90,13 +90,13 @@ def next_hook(hooks: Hooks, record: Record, stage: str, now: datetime) -> Option
     return None
 
 
-def is_due(hook: Hook, step: Optional[Step], now: datetime) -> bool:
+def is_due(hook: Hook, step: Step | None, now: datetime) -> bool:
     """Return True if the hook's next run need not wait; one that has failed to recover waits longer each time."""
     at = retry_at(hook, step)
     return at is None or now >= at
 
 
-def retry_at(hook: Hook, step: Optional[Step]) -> Optional[datetime]:
+def retry_at(hook: Hook, step: Step | None) -> datetime | None:
     """When a recover hook that did not succeed is run again; None where it need not wait."""
     if hook.stage != RECOVER or step is None or step.ended_at is None or step.state == STOPPED or is_done(hook, step):
         return None
@@ -157,12 +157,12 @@ def _failed_and_gone(record: Record, stage: str, planned: Container[str]) -> boo
     return any(step is not None and step.state not in (OK, SKIPPED) for step in latest)
 
 
-def has_prepared(record: Record, name: Optional[str] = None) -> bool:
+def has_prepared(record: Record, name: str | None = None) -> bool:
     """Return True if prepare hooks ran for the event, or the one of that name did."""
     return any(step.state != SKIPPED and name in (None, step.hook) for step in record.of_stage(PREPARE))
 
 
-def will_prepare(hooks: Hooks, record: Record, name: Optional[str] = None) -> bool:
+def will_prepare(hooks: Hooks, record: Record, name: str | None = None) -> bool:
     """Return True if prepare hooks are still to be run for the event, or the one of that name is."""
     if record.on_hold or record.seen_started or record.gone_at is not None or record.event.status != "Scheduled":
         return False
@@ -190,7 +190,7 @@ def is_late(record: Record, now: datetime) -> bool:
     return record.event.not_before is not None and not record.seen_started and now >= record.event.not_before
 
 
-def prepare_ends(record: Record, margin: float) -> Optional[datetime]:
+def prepare_ends(record: Record, margin: float) -> datetime | None:
     """When preparation has to be over: a margin before NotBefore, smaller where all the notice is short. None where it is unknown."""
     not_before = record.event.not_before
     if not_before is None or record.seen_started:
@@ -199,7 +199,7 @@ def prepare_ends(record: Record, margin: float) -> Optional[datetime]:
     return not_before - timedelta(seconds=min(margin, notice / MARGIN_OF_ALL))
 
 
-def prepare_budget(record: Record, times: Times, began: datetime) -> Optional[float]:
+def prepare_budget(record: Record, times: Times, began: datetime) -> float | None:
     """Seconds that a prepare hook has that begins at this moment; None where only its own time-out limits it."""
     end = prepare_ends(record, times.margin)
     if end is None:
@@ -207,7 +207,7 @@ def prepare_budget(record: Record, times: Times, began: datetime) -> Optional[fl
     return times.minimum if is_late(record, began) else (end - began).total_seconds()
 
 
-def held_back_by(hook: Hook, record: Record, hooks: Hooks, others: Sequence[Record]) -> Optional[Record]:
+def held_back_by(hook: Hook, record: Record, hooks: Hooks, others: Sequence[Record]) -> Record | None:
     """The event for which this VM is, or is going to be, prepared, so that a recover hook must wait; None where it may run.
 
     A hook with a namesake among the prepare hooks waits for the events that this one prepares for, others wait for all.

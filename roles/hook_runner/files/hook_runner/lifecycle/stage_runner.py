@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
-from typing import Callable, Optional, Sequence
+from typing import Callable, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.clock import ServerClock
@@ -97,7 +97,7 @@ class Work:
         self._keep = keep
         self._ended = ended
         self._boot = boot
-        self._active: dict[int, tuple[Record, Step, Optional[float]]] = {}
+        self._active: dict[int, tuple[Record, Step, float | None]] = {}
         self._stopping: dict[int, tuple[str, Cause, str]] = {}
         self._claims = Claims()
         self._collected: set[int] = set()
@@ -167,7 +167,7 @@ class Work:
                     "warning",
                 )
 
-    def next_deadline(self) -> Optional[float]:
+    def next_deadline(self) -> float | None:
         """Return the monotonic seconds at which `keep_time` or `collect` has something to do though nothing happens; None for never."""
         found = [self._runs.next_look()]
         for record, step, limit in self._active.values():
@@ -328,7 +328,7 @@ class Work:
             return True
         return self._start(record, hook, budget, now)
 
-    def _awaited(self, record: Record, hook: Hook, others: Sequence[Record]) -> Optional[str]:
+    def _awaited(self, record: Record, hook: Hook, others: Sequence[Record]) -> str | None:
         """What a hook has to wait for, so that no two undo each other's work; None where it may run."""
         if self._runs.is_held():
             return "the host, which goes down"
@@ -383,7 +383,7 @@ class Work:
         own = self._own_end(owner, step)
         return end if own is None else min(own, end)
 
-    def _own_end(self, record: Record, step: Step) -> Optional[datetime]:
+    def _own_end(self, record: Record, step: Step) -> datetime | None:
         """When a hook has to have ended because its own event may start; None where that does not limit it."""
         is_over = record.gone_at is not None or (step.started_at is not None and is_late(record, step.started_at))
         return None if step.stage != PREPARE or is_over else prepare_ends(record, self.settings.margin)
@@ -523,7 +523,7 @@ class Work:
         self._ended(record, step)
 
 
-def _order(not_before: Optional[datetime]) -> float:
+def _order(not_before: datetime | None) -> float:
     return 0.0 if not_before is None else not_before.timestamp()
 
 

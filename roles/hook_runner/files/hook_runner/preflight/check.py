@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from typing import Optional
 
 from azure_scheduled_events.errors import ImdsError, ImdsUnreachable
 from azure_scheduled_events.identity import own_name
@@ -27,9 +26,9 @@ IMDS_MAY_TAKE = 10.0
 
 def check(
     config_path: str,
-    hooks_directory: Optional[str] = None,
+    hooks_directory: str | None = None,
     offline: bool = False,
-    owners: Optional[frozenset[int]] = None,
+    owners: frozenset[int] | None = None,
     root: str = "/",
 ) -> Report:
     """Look at configuration, hooks, permissions and IMDS.
@@ -55,7 +54,7 @@ def check(
     return report
 
 
-def _settings(path: str, owners: frozenset[int], report: Report) -> Optional[Settings]:
+def _settings(path: str, owners: frozenset[int], report: Report) -> Settings | None:
     if not os.path.lexists(path):
         if path == DEFAULT_PATH:
             report.add(INFO, "configuration", path, "there is no such file, so that the defaults hold")

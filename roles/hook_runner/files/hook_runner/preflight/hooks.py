@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from typing import Optional
 
 from azure_scheduled_events.predicates import nearest, suggestion
 from hook_runner.config.settings import Settings
@@ -72,7 +71,7 @@ def _check_keys(hooks: list[Hook], settings: Settings, report: Report) -> None:
             report.add(WARNING, "configuration", "hooks.%s" % key, text)
 
 
-def _cannot_start(path: str, settings: Settings) -> Optional[str]:
+def _cannot_start(path: str, settings: Settings) -> str | None:
     """Why the kernel would not start a file, as far as its first line shows."""
     try:
         if os.statvfs(path).f_flag & os.ST_NOEXEC:
@@ -98,7 +97,7 @@ def _cannot_start(path: str, settings: Settings) -> Optional[str]:
     return None
 
 
-def _env_finds(words: list[str], settings: Settings) -> Optional[str]:
+def _env_finds(words: list[str], settings: Settings) -> str | None:
     """Whether `env` will find its command on the hooks' PATH."""
     command = next((word for word in words if not word.startswith("-") and "=" not in word), None)
     folders = settings.environment.get("PATH", PATH).split(":")

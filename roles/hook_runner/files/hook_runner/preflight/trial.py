@@ -14,7 +14,6 @@ import tempfile
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
-from typing import Optional
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.named_tuple import NamedTuple
@@ -46,7 +45,7 @@ class Tried(NamedTuple):
 
     event_id: str
     limit: int
-    result: Optional[Result]
+    result: Result | None
     refusal: str
 
 

@@ -9,7 +9,7 @@ What IMDS and hooks say is not trusted: nothing of it reaches a terminal that co
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent, displayable
 from hook_runner.log import harmless
@@ -185,7 +185,7 @@ def _step_lines(step: Step) -> list[str]:
     return [line] + [("      | %s" % harmless(text.expandtabs())).rstrip() for text in step.output.splitlines()]
 
 
-def _seconds(step: Step) -> Optional[float]:
+def _seconds(step: Step) -> float | None:
     if step.started_at is None or step.ended_at is None:
         return None
     return round((step.ended_at - step.started_at).total_seconds(), 3)
@@ -208,7 +208,7 @@ def _clock(time: datetime) -> str:
     return time.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ", "milliseconds")
 
 
-def _iso(time: Optional[datetime]) -> Optional[str]:
+def _iso(time: datetime | None) -> str | None:
     return (
         None
         if time is None

@@ -28,10 +28,7 @@ def as_text(events: Sequence[Mapping[str, Any]]) -> str:
 def _cells(event: Mapping[str, Any]) -> tuple[str, ...]:
     about, stages = event["event"], event["stages"]
     life = " (life %d)" % event["life"] if event["life"] > 1 else ""
-    if event["concerned"]:
-        results = [result(stages[name]) for name in ("prepare", "recover")]
-    else:
-        results = ["not this VM", "-"]
+    results = [result(stages[name]) for name in ("prepare", "recover")] if event["concerned"] else ["not this VM", "-"]
     if event["gone_at"] is not None and event["closed_at"] is None and event["concerned"]:
         results[1] += ", not done"
     first_seen = event["first_seen"][:19].replace("T", " ")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import collections
 from datetime import datetime
-from typing import Any, Optional
+from typing import Any
 
 from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.errors import ImdsError
@@ -30,16 +30,16 @@ class Health:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self.last_good: Optional[datetime] = None
+        self.last_good: datetime | None = None
         self.error = ""
-        self.failing_since: Optional[datetime] = None
+        self.failing_since: datetime | None = None
         self.errors: collections.Counter[str] = collections.Counter()
-        self.incomplete_since: Optional[datetime] = None
+        self.incomplete_since: datetime | None = None
         self._kind = ""
         self._alarmed = False
         self._nameless = ""
         self._warned: tuple[str, ...] = ()
-        self._last: Optional[EventDocument] = None
+        self._last: EventDocument | None = None
         self._same_number = False
 
     def good(self, document: EventDocument, now: datetime) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import stat
 from datetime import datetime, timezone
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 from azure_scheduled_events.timestamps import as_utc_text
 from azure_scheduled_events.yaml_lines import Located, Reader
@@ -32,12 +32,12 @@ class InForce:
 
     def __init__(self, path: str, load: Callable[[Reader], Settings], read: Reader) -> None:
         self._path, self._load, self._read = path, load, read
-        self._files: dict[str, Optional[str]] = {}
-        self._loaded_at: Optional[datetime] = None
+        self._files: dict[str, str | None] = {}
+        self._loaded_at: datetime | None = None
         self._restart_needed: tuple[str, ...] = ()
         self._refusal = ""
         self._hooks_sha256 = ""
-        self._hooks_loaded_at: Optional[datetime] = None
+        self._hooks_loaded_at: datetime | None = None
         self._hooks_directory = ""
         self._find_hooks: Callable[[], Hooks] = dict
 
@@ -48,7 +48,7 @@ class InForce:
         """
         texts: dict[str, str] = {}
 
-        def read(text: str, name: str, kind: str) -> Optional[Located]:
+        def read(text: str, name: str, kind: str) -> Located | None:
             texts[name] = text
             return self._read(text, name, kind)
 
@@ -139,7 +139,7 @@ def _content(path: str) -> str:
     return _sha256_of_file(path) or "unreadable"
 
 
-def _sha256_of_file(path: str) -> Optional[str]:
+def _sha256_of_file(path: str) -> str | None:
     try:
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()

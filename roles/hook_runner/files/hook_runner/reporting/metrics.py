@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 from datetime import datetime
-from typing import Any, Optional
+from typing import Any
 
 from azure_scheduled_events.errors import ImdsError
 from hook_runner.clock import ServerClock
@@ -94,11 +95,11 @@ class Metrics:
         if step.stage == PREPARE:
             self._left.set(record.event.seconds_left(clock.now()))
 
-    def approval_answered(self, error: Optional[ImdsError]) -> None:
+    def approval_answered(self, error: ImdsError | None) -> None:
         """IMDS took an approval, or gave this error instead."""
         self._approvals.labels("accepted" if error is None else kind_of(error)).inc()
 
-    def write(self, engine: Engine, health: Health, degraded: bool, degraded_since: Optional[datetime] = None) -> None:
+    def write(self, engine: Engine, health: Health, degraded: bool, degraded_since: datetime | None = None) -> None:
         """Write the file, whole or not at all. Raises OSError."""
         self._events.clear()
         # what IMDS or a file name says may be nothing that UTF-8 has
@@ -122,10 +123,8 @@ class Metrics:
         """Put the content under the file's name in one step, though the folder may be another user's, who may put links anywhere."""
         folder, name = os.path.split(self._path)
         temporary = os.path.join(folder, ".%s.new" % name)
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        except FileNotFoundError:
-            pass
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             with open(descriptor, "wb") as file:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Optional
+from typing import Any
 
 from azure_scheduled_events.document import displayable
 from azure_scheduled_events.timestamps import as_utc_text
@@ -24,8 +24,8 @@ def as_data(
     engine: Engine,
     health: Health,
     clock: ServerClock,
-    degraded: Optional[str],
-    degraded_since: Optional[datetime] = None,
+    degraded: str | None,
+    degraded_since: datetime | None = None,
 ) -> dict[str, Any]:
     """The state of the daemon as plain JSON values.
 
@@ -107,7 +107,7 @@ def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]
     }
 
 
-def _next_attempt(engine: Engine, record: Record, failed: list[Step], clock: ServerClock) -> Optional[int]:
+def _next_attempt(engine: Engine, record: Record, failed: list[Step], clock: ServerClock) -> int | None:
     """Seconds until the next run of a recover hook that has not succeeded; None where no run is planned."""
     names = {step.hook: step for step in failed}
     times = [

@@ -8,13 +8,14 @@ Who may connect is the business of the file's owner, group and mode.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pwd
 import socket
 import struct
 import time
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping
 
 NAME = "control.sock"
 # the socket of those who may look, and change nothing
@@ -40,7 +41,7 @@ class Control:
     def __init__(
         self,
         directory: str,
-        group: Optional[int],
+        group: int | None,
         answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]],
         name: str = NAME,
     ) -> None:
@@ -124,10 +125,8 @@ class Control:
 
 def remove_stale(directory: str, name: str) -> None:
     """Remove the socket that a daemon left which was killed. Raises OSError."""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(directory, name))
-    except FileNotFoundError:
-        pass
 
 
 def ask(directory: str, question: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:

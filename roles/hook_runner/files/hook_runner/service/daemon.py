@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
@@ -244,7 +244,7 @@ class Service:
         self._in_force.use(self._settings, self._owners, found, restart_needed)
         return found
 
-    def _make_metrics(self) -> Optional[Metrics]:
+    def _make_metrics(self) -> Metrics | None:
         if not self._settings.metrics_file:
             return None
         obstacle = metrics_obstacle(self._settings.metrics_file, self._owners)
@@ -289,7 +289,7 @@ class Service:
             remove_stale(settings.run_directory, STATUS_NAME)
         return made
 
-    def _gid(self, key: str, name: str) -> Optional[int]:
+    def _gid(self, key: str, name: str) -> int | None:
         if not name:
             return None
         import grp  # a library that is only in memory where a group is configured
@@ -427,7 +427,7 @@ class Service:
         if at is not None and not self._health.error:
             self._health.seen(self._clock, at)
 
-    def _degraded_since(self) -> Optional[datetime]:
+    def _degraded_since(self) -> datetime | None:
         since = self._journal.degraded_since
         return None if since is None else self._clock.at(since)
 

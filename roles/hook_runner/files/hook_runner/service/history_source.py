@@ -9,7 +9,7 @@ Only root may read the file: a process that reads it could also lock it, and the
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.event_ids import MOST_CANDIDATES, meant
@@ -40,7 +40,7 @@ class Found(NamedTuple):
     candidates: list[str]
 
 
-def from_daemon(run_directory: str, event_id: Optional[str], limit: int) -> Optional[Found]:
+def from_daemon(run_directory: str, event_id: str | None, limit: int) -> Found | None:
     """Ask the daemon; None where it cannot say. Raises OSErrors as `control.ask`."""
     pages: list[dict[str, Any]] = []
     count, before = 0, None
@@ -58,7 +58,7 @@ def from_daemon(run_directory: str, event_id: Optional[str], limit: int) -> Opti
     return Found(events[::-1], texts[::-1], unreadable, pages[0]["candidates"] if pages else [])
 
 
-def from_file(path: str, event_id: Optional[str], limit: int) -> Found:
+def from_file(path: str, event_id: str | None, limit: int) -> Found:
     """Read the journal's file. Raises JournalUnreadable."""
     journal = Journal.read_only(path)
     try:
@@ -105,7 +105,7 @@ def page(journal: Journal, question: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _key(journal: Journal, event_id: Optional[str]) -> tuple[Optional[str], list[str]]:
+def _key(journal: Journal, event_id: str | None) -> tuple[str | None, list[str]]:
     """The key of the event that is meant, and the ids of several that may be."""
     if event_id is None:
         return None, []

@@ -66,7 +66,7 @@ class Answered(NamedTuple):
     """An approval was taken (error None) or not."""
 
     record_id: int
-    error: Optional[ImdsError]
+    error: ImdsError | None
 
 
 class Withheld(NamedTuple):
@@ -83,7 +83,7 @@ def _differs(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
 
 
 def confirmed(
-    document: EventDocument, at: float, again: Callable[[], Looked], doubts: Callable[[Optional[datetime], float], bool]
+    document: EventDocument, at: float, again: Callable[[], Looked], doubts: Callable[[datetime | None, float], bool]
 ) -> tuple[EventDocument, tuple[Date, ...]]:
     """A first document, or a later one, with as many dates as it takes to know the server's time.
 
@@ -128,7 +128,7 @@ class Poller(threading.Thread):
         longest: float,
         deliver: Callable[[News], None],
         needs_name: bool,
-        doubts: Callable[[Optional[datetime], float], bool] = lambda date, at: False,
+        doubts: Callable[[datetime | None, float], bool] = lambda date, at: False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -140,15 +140,15 @@ class Poller(threading.Thread):
         self._longest_first, self._longest = longest_first, longest
         self._needs_name = needs_name
         self._doubts = doubts
-        self._offset: Optional[float] = None
+        self._offset: float | None = None
         self._name_after = float("-inf")
         self._wake = threading.Event()
         self._approvals: collections.deque[tuple[int, ScheduledEvent]] = collections.deque()
-        self._last: Optional[EventDocument] = None
+        self._last: EventDocument | None = None
         self._next_is_news = True
         self._sees = False
         self.attentive = True
-        self.last_good: Optional[float] = None
+        self.last_good: float | None = None
         self._due = self._clock() + SLACK
 
     def approve(self, record_id: int, event: ScheduledEvent) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Mapping, Optional
+from typing import Mapping
 
 
 class Notifier:
@@ -17,7 +17,7 @@ class Notifier:
         environment: where NOTIFY_SOCKET and WATCHDOG_USEC stand.
     """
 
-    def __init__(self, environment: Optional[Mapping[str, str]] = None) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         environment = os.environ if environment is None else environment
         self._address = environment.get("NOTIFY_SOCKET", "")
         if self._address.startswith("@"):

@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from typing import Any, Mapping, NamedTuple, Optional
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 # the control API is local: a proxy from the environment must not come between
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -18,7 +19,7 @@ class Call(NamedTuple):
 
     method: str
     path: str
-    body: Optional[Mapping[str, Any]] = None
+    body: Mapping[str, Any] | None = None
 
 
 def request(control: str, call: Call) -> tuple[int, Any]:

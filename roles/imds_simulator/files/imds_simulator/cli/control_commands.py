@@ -8,7 +8,8 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable
 from urllib.parse import quote, urlencode
 
 from .control_client import Call, request

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-from typing import Any, Callable, Sequence
+from collections.abc import Sequence
+from typing import Any, Callable
 
 from .. import __version__
 from ..scenario.groups import Address, parse_address, source_address

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Sequence
+from collections.abc import Sequence
 
 from ..scenario.fault_kinds import KINDS
 from ..scenario.files import ScenarioError, lesson, load, names

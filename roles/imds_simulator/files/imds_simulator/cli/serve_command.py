@@ -16,7 +16,8 @@ import signal
 import sys
 import threading
 import time
-from typing import Callable, Mapping, Optional, Sequence, TextIO
+from collections.abc import Mapping, Sequence
+from typing import Callable, TextIO
 
 from ..scenario.files import ScenarioError, default_scenario, load
 from ..scenario.knobs import KnobError, change_knobs
@@ -27,7 +28,7 @@ from .options import is_loopback
 
 # so long a command that got an interrupt itself has for its end, in real seconds
 _SECOND_INTERRUPT = 1.0
-_lines: "queue.Queue[tuple[int, bytes]]" = queue.Queue(maxsize=10_000)
+_lines: queue.Queue[tuple[int, bytes]] = queue.Queue(maxsize=10_000)
 
 
 class Unusable(Exception):
@@ -119,7 +120,7 @@ async def beside(setup: Setup, command: Sequence[str], quiet: bool) -> int:
 
 
 async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    process: Optional[asyncio.subprocess.Process] = None
+    process: asyncio.subprocess.Process | None = None
     early: list[int] = []
 
     def pass_on(number: int) -> None:
@@ -214,7 +215,7 @@ def _murmur(text: str) -> None:
     _tell(sys.stderr, text)
 
 
-def _tell(stream: Optional[TextIO], text: str) -> None:
+def _tell(stream: TextIO | None, text: str) -> None:
     """Queue a line for the writer; whoever does not read misses lines, but never stops the service."""
     if stream is None:
         # started with a closed stdout (>&-)

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
+from typing import Any, Callable
 
 from aiohttp import web
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Optional
+from typing import Any
 
 from aiohttp import web
 
@@ -18,9 +18,7 @@ class BadInput(ValueError):
     """A request to the control API that makes no sense; the text says why."""
 
 
-async def fields(
-    request: web.Request, may: Optional[set[str]] = None, must: Optional[set[str]] = None
-) -> dict[str, Any]:
+async def fields(request: web.Request, may: set[str] | None = None, must: set[str] | None = None) -> dict[str, Any]:
     """The JSON object in the body; an empty body is an empty object.
 
     ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises BadInput.

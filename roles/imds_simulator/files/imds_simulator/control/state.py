@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 from ..model.events import LiveEvent
 from ..server.active_faults import ActiveFault
@@ -90,5 +91,5 @@ def fault_state(engine: Engine, active: ActiveFault, now: float) -> dict[str, An
     }
 
 
-def _moment(moment: Optional[float]) -> Optional[str]:
+def _moment(moment: float | None) -> str | None:
     return None if moment is None or math.isinf(moment) else iso(moment)

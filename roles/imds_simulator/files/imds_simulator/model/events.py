@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from ..scenario.knobs import Knobs
 from ..scenario.plans import AUTOMATIC_APPROVAL, HARDWARE_FAILURE, Change, EventPlan
@@ -39,7 +40,7 @@ class Content:
     source: str
     description: str
     duration: int
-    not_before: Optional[str] = None
+    not_before: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -49,7 +50,7 @@ class Due(NamedTuple):
     moment: float
     rank: int
     step: str
-    change: Optional[Change] = None
+    change: Change | None = None
     impact: str = ""
 
 
@@ -70,10 +71,10 @@ class LiveEvent:
     not_before: int = 0
     released_at: float = math.inf
     approvals: dict[str, float] = field(default_factory=dict)
-    approved_at: Optional[float] = None
-    started_at: Optional[float] = None
+    approved_at: float | None = None
+    started_at: float | None = None
     ends_at: float = math.inf
-    gone_at: Optional[float] = None
+    gone_at: float | None = None
     cancelled: bool = False
     pending: list[Due] = field(default_factory=list)
     impacts: list[str] = field(default_factory=list)
@@ -132,7 +133,7 @@ def whole_second(moment: float) -> int:
     return math.ceil(moment - 1e-6)
 
 
-def impact_of(event: LiveEvent) -> Optional[tuple[str, float]]:
+def impact_of(event: LiveEvent) -> tuple[str, float] | None:
     """(event type, simulated seconds) of the interruption that a start brings; None when there is none.
 
     Infinity stands for "until the event is removed". A Reboot may turn out to be a freeze (reference 2.4.8).

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional, Sequence
+from collections.abc import Sequence
 
 from ..scenario.groups import Vm
 from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
@@ -44,7 +44,7 @@ def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[LiveE
 
 
 def fail(
-    simulation: Simulation, vms: Sequence[str], kind: Optional[str], name: str, now: float
+    simulation: Simulation, vms: Sequence[str], kind: str | None, name: str, now: float
 ) -> tuple[LiveEvent, list[Happening]]:
     """The hardware under ``vms`` fails: an event that is Started from its first moment (reference 2.1 transition 4)."""
     return schedule(simulation, EventPlan(name=name, resources=tuple(vms), type=kind, starts=HARDWARE_FAILURE), now)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Optional
 
 from ..scenario.knobs import Knobs
 
@@ -20,10 +19,10 @@ class Scope:
     incarnation: int
     first_incarnation: int
     revision: int = 0
-    enabled_at: Optional[float] = None
+    enabled_at: float | None = None
     veiled_until: float = math.inf
     veiled: bool = False
-    last_request: Optional[float] = None
+    last_request: float | None = None
     expired: bool = False
 
     def changed(self, step: int) -> None:

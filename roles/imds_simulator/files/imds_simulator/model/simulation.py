@@ -9,7 +9,7 @@ sleeps, and ``settle(now)`` carries out whatever became due, in the order in whi
 from __future__ import annotations
 
 import math
-from typing import Iterable, Optional
+from collections.abc import Iterable
 
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan, IncarnationStep
@@ -29,7 +29,7 @@ class Simulation:
         world: World,
         plans: Iterable[EventPlan] = (),
         incarnations: Iterable[IncarnationStep] = (),
-        epoch: Optional[float] = None,
+        epoch: float | None = None,
     ) -> None:
         self.world = world
         self._plans = tuple(plans)

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain
-from typing import Iterable
 
 from ..scenario.knobs import Knobs
 from .events import GONE, NEVER, PLANNED, SCHEDULED, Due, LiveEvent
@@ -21,7 +21,7 @@ def next_of(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: f
         leave = Due(start_moment(event, batch, knobs, speed), 2, "start")
     else:
         leave = Due(event.ends_at, 2, "finish")
-    return min([leave] + event.pending, key=lambda due: (due.moment, due.rank))
+    return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
 
 def start_moment(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: float) -> float:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any
 
 from ..scenario.plans import BY_NOTICE, Change, IncarnationStep
 from ..times import iso
@@ -64,7 +64,7 @@ def start(world: World, event: LiveEvent, moment: float, why: str) -> list[Happe
     if first_time:
         event.pending += _dated(world, event, "start", moment)
     world.changed(world.scopes_seeing(event))
-    return [tell(event, moment, "started", why=why)] + _begin_impact(world, event, impact_of(event), moment)
+    return [tell(event, moment, "started", why=why), *_begin_impact(world, event, impact_of(event), moment)]
 
 
 def remove(world: World, event: LiveEvent, moment: float, what: str) -> list[Happening]:
@@ -77,7 +77,7 @@ def remove(world: World, event: LiveEvent, moment: float, what: str) -> list[Hap
         if follower.status == PLANNED:
             follower.appears_at = moment + world.wall(follower.plan.at)
     ended = [happening for kind in list(event.impacts) for happening in _end_impact(event, kind, moment)]
-    return ended + [tell(event, moment, what)]
+    return [*ended, tell(event, moment, what)]
 
 
 def change(world: World, event: LiveEvent, what: Change, moment: float) -> list[Happening]:
@@ -172,9 +172,7 @@ def _dated(world: World, event: LiveEvent, since: str, moment: float) -> list[Du
     ]
 
 
-def _begin_impact(
-    world: World, event: LiveEvent, impact: Optional[tuple[str, float]], moment: float
-) -> list[Happening]:
+def _begin_impact(world: World, event: LiveEvent, impact: tuple[str, float] | None, moment: float) -> list[Happening]:
     if impact is None:
         return []
     kind, lasts = impact

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from typing import Callable, Iterable, Mapping, Optional, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Callable
 
 from ..scenario.groups import Group, Vm, scope_key
 from ..scenario.knobs import Knobs
@@ -41,7 +42,7 @@ class World:
         self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
         self.knobs = knobs
         self.speed = speed
-        self.epoch: Optional[float] = None
+        self.epoch: float | None = None
         self.live: dict[int, LiveEvent] = {}
         self.gone: deque[LiveEvent] = deque(maxlen=_KEEP_GONE)
         self._new_id = new_id

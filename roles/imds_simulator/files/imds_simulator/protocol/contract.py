@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Mapping, Optional
 
 from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
 from ..model import operations
@@ -37,10 +37,10 @@ class Answer:
 
     reply: Reply
     happened: list[Happening] = field(default_factory=list)
-    note: Optional[Mapping[str, object]] = None
+    note: Mapping[str, object] | None = None
 
 
-def refusal(ask: Ask, knobs: Knobs) -> Optional[Reply]:
+def refusal(ask: Ask, knobs: Knobs) -> Reply | None:
     """The error for a request that breaks the rules of reference 1.1 to 1.3, None for a good one."""
     target = ask.target
     if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
@@ -61,7 +61,7 @@ def refusal(ask: Ask, knobs: Knobs) -> Optional[Reply]:
     return _version_refusal(target, knobs)
 
 
-def _metadata_header(value: Optional[str], accepted: str) -> bool:
+def _metadata_header(value: str | None, accepted: str) -> bool:
     if value is None:
         return False
     if accepted == "any":
@@ -69,7 +69,7 @@ def _metadata_header(value: Optional[str], accepted: str) -> bool:
     return value == "true" or (accepted == "any_case" and value.strip().lower() == "true")
 
 
-def _version_refusal(target: Target, knobs: Knobs) -> Optional[Reply]:
+def _version_refusal(target: Target, knobs: Knobs) -> Reply | None:
     if target.route == VERSIONS:
         return None
     if target.route == INSTANCE:

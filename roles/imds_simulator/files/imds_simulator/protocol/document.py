@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from typing import Any, Mapping, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ..api_versions import FIELD_SINCE, LATEST_EVENTS_VERSION, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
 from ..model.events import STARTED, LiveEvent

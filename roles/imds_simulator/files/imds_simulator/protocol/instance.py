@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ..api_versions import COMPUTE_FIELD_SINCE
 from ..scenario.groups import Group, Vm

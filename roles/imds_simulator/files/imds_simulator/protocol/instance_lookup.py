@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..scenario.groups import Group
 from .instance import for_version, instance_document
@@ -48,7 +49,7 @@ def element(document: Mapping[str, Any], path: Sequence[str], wanted: str) -> Re
     return Reply(200, compact(found), JSON_TYPE)
 
 
-def _child(node: Any, name: str) -> Optional[Any]:
+def _child(node: Any, name: str) -> Any | None:
     if isinstance(node, Mapping):
         return next((value for key, value in node.items() if key.lower() == name.lower()), None)
     if isinstance(node, list) and name.isascii() and name.isdigit() and len(name) < 10 and int(name) < len(node):

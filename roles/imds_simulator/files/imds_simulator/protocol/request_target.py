@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Mapping, NamedTuple, Optional
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 EVENTS = "scheduledevents"
@@ -24,7 +25,7 @@ class Target(NamedTuple):
     trailing_slash: bool
 
     @property
-    def version(self) -> Optional[str]:
+    def version(self) -> str | None:
         return self.query.get("api-version")
 
 

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Iterable, Mapping, Optional
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..times import parse_duration
 from .fault_kinds import fault_from
@@ -116,11 +117,11 @@ def _impact(data: Mapping[str, Any]) -> ImpactCommands:
     )
 
 
-def _seconds(data: Mapping[str, Any], key: str) -> Optional[float]:
+def _seconds(data: Mapping[str, Any], key: str) -> float | None:
     return parse_duration(data[key]) if key in data else None
 
 
-def _hold(value: Any) -> Optional[float]:
+def _hold(value: Any) -> float | None:
     if value is None or value is False:
         return None if value is None else 0.0
     return math.inf if value is True else parse_duration(value)

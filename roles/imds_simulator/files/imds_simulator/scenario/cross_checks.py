@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping, Optional
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..suggestions import nearest
 from .fault_kinds import FaultError, fault_from
@@ -24,7 +25,7 @@ def crosscheck(data: Mapping[str, Any], unsound: frozenset[Path] = frozenset()) 
     found = list(_vms(data))
     found += _knobs(data.get("knobs", {}))
     for index, event in _sound(data, "events", unsound):
-        found += [(("events", index) + path, text) for path, text in event_problems(event, data["groups"], group_of)]
+        found += [(("events", index, *path), text) for path, text in event_problems(event, data["groups"], group_of)]
     found += _names_of_events(data.get("events", ()), unsound)
     for index, step in _sound(data, "incarnations", unsound):
         if step["group"] not in data["groups"]:
@@ -33,7 +34,7 @@ def crosscheck(data: Mapping[str, Any], unsound: frozenset[Path] = frozenset()) 
         name for group in data["groups"].values() for name, vm in group["vms"].items() if (vm or {}).get("source")
     }
     for index, fault in _sound(data, "faults", unsound):
-        found += [(("faults", index) + path, text) for path, text in fault_problems(fault, group_of, sources)]
+        found += [(("faults", index, *path), text) for path, text in fault_problems(fault, group_of, sources)]
     if "default_vm" in data and data["default_vm"] not in group_of:
         found.append((("default_vm",), _unknown("VM", data["default_vm"], group_of)))
     return found
@@ -54,10 +55,10 @@ def event_problems(event: Mapping[str, Any], groups: Mapping[str, Any], group_of
         path: Path = ("changes", index)
         yield from ((path + more, text) for more, text in change_problems(change))
         if "resources" in change:
-            yield from _resources(change["resources"], path + ("resources",), groups, group_of)
+            yield from _resources(change["resources"], (*path, "resources"), groups, group_of)
             homes = {group_of.get(name) for name in (event["resources"][0], change["resources"][0])} - {None}
             if len(homes) > 1:
-                yield path + ("resources",), "an event cannot move to another group"
+                yield (*path, "resources"), "an event cannot move to another group"
 
 
 def change_problems(change: Mapping[str, Any]) -> Found:
@@ -102,10 +103,10 @@ def _vms(data: Mapping[str, Any]) -> Found:
         if group.get("kind") != "scale_set":
             for key in ("orchestration", "gpu_single_fault_domain"):
                 if key in group:
-                    yield path + (key,), "only a scale_set has %s" % key
+                    yield (*path, key), "only a scale_set has %s" % key
         uniform = group.get("kind") == "scale_set" and group.get("orchestration", "uniform") == "uniform"
         for name, vm in group["vms"].items():
-            here = path + ("vms", name)
+            here = (*path, "vms", name)
             vm = vm or {}
             if name in homes:
                 yield (
@@ -121,17 +122,17 @@ def _vms(data: Mapping[str, Any]) -> Found:
 
 def _addresses(vm: Mapping[str, Any], here: Path, name: str, taken: dict[str, str]) -> Found:
     if "listen" in vm and "source" in vm:
-        yield here + ("source",), "a VM is known either by its own listen address or by its source address"
+        yield (*here, "source"), "a VM is known either by its own listen address or by its source address"
     for key in ("listen", "source"):
         if key not in vm:
             continue
         try:
             address = str(parse_address(vm[key])) if key == "listen" else source_address(vm[key])
         except ValueError as error:
-            yield here + (key,), str(error)
+            yield (*here, key), str(error)
             continue
         if address in taken and not address.endswith(":0"):
-            yield here + (key,), "%s has the address %s already" % (taken[address], address)
+            yield (*here, key), "%s has the address %s already" % (taken[address], address)
         taken.setdefault(address, name)
 
 
@@ -139,10 +140,10 @@ def _resources(names: list[str], path: Path, groups: Mapping[str, Any], group_of
     known = [name for name in names if name in group_of]
     for index, name in enumerate(names):
         if name not in group_of:
-            yield path + (index,), _unknown("VM", name, group_of)
+            yield (*path, index), _unknown("VM", name, group_of)
         elif group_of[name] != group_of[known[0]]:
             yield (
-                path + (index,),
+                (*path, index),
                 "%s is in group %s, but %s in group %s: an event concerns one group (reference 3.1.1)"
                 % (name, group_of[name], known[0], group_of[known[0]]),
             )
@@ -167,7 +168,7 @@ def _names_of_events(events: Any, unsound: frozenset[Path]) -> Found:
 
 
 def _in_a_circle(index: int, events: Any, names: Mapping[str, int]) -> bool:
-    at: Optional[int] = index
+    at: int | None = index
     for _hop in events:
         at = names.get(events[at]["after"]) if at is not None and "after" in events[at] else None
         if at == index:

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Mapping, Optional
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Fault:
     method: str = "any"
     vms: tuple[str, ...] = ()
     first: int = 1
-    last: Optional[int] = None
+    last: int | None = None
     begins: float = 0.0
     ends: float = math.inf
     options: Mapping[str, object] = field(default_factory=dict)

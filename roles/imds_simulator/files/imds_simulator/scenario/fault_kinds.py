@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional
+from typing import Any
 
 from ..times import parse_duration, parse_signed_duration
 from .fault import Fault
@@ -39,7 +40,7 @@ def _body(body: str, meaning: str, content_type: str = "application/json; charse
 
 
 KINDS: Mapping[str, Kind] = {
-    "status": Kind("status", "any status; body defaults to the general error shape", {}, ("status",) + _ANSWER),
+    "status": Kind("status", "any status; body defaults to the general error shape", {}, ("status", *_ANSWER)),
     "bad-request": _status(400, "400"),
     "not-found": _status(404, "404: the endpoint is updating"),
     "gone": _status(410, "410: the host is being updated; Azure says for at most 70 s"),
@@ -194,7 +195,7 @@ def _insist_on_one_line(options: Mapping[str, Any]) -> None:
             raise FaultError(key, "%s is more than one line" % key)
 
 
-def _window(requests: str) -> tuple[int, Optional[int]]:
+def _window(requests: str) -> tuple[int, int | None]:
     """``3`` is the third, ``3-`` from the third on, ``3-5`` the third to the fifth."""
     first, dash, last = requests.partition("-")
     if not dash:

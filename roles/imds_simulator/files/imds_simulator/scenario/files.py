@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path as File
-from typing import Any, Optional
+from typing import Any
 
 from ..suggestions import nearest
 from .build import scenario_from
@@ -104,6 +104,6 @@ def _crosscheck_the_rest(data: dict[str, Any], bad: list[Path]) -> list[tuple[Pa
     return [(path, text) for path, text in crosscheck(rest, frozenset(unsound)) if path not in pruned]
 
 
-def default_scenario(vm: Optional[str] = None) -> Scenario:
+def default_scenario(vm: str | None = None) -> Scenario:
     """One standalone VM and no event: what runs without any configuration."""
     return scenario_from({"title": "one VM", "groups": {"default": {"kind": "standalone", "vms": {vm or "vm1": {}}}}})

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 KINDS = ("standalone", "availability_set", "scale_set", "cloud_service")
 
@@ -43,8 +44,8 @@ class Vm:
     name: str
     group: str
     resource_name: str
-    listen: Optional[Address] = None
-    source: Optional[str] = None
+    listen: Address | None = None
+    source: str | None = None
     zone: str = ""
     fault_domain: int = 0
     update_domain: int = 0
@@ -60,7 +61,7 @@ class Group:
     vms: tuple[Vm, ...]
     orchestration: str = "uniform"
     gpu_single_fault_domain: bool = False
-    incarnation: Optional[int] = None
+    incarnation: int | None = None
     instance: Mapping[str, Any] = field(default_factory=dict)
 
     @property

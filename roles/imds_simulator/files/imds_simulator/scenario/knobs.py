@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 from ..api_versions import EVENT_TYPES
 from ..suggestions import nearest
@@ -246,7 +247,7 @@ class KnobError(ValueError):
     """A knob that does not exist, or a value that it cannot have."""
 
 
-def knob_fields() -> Mapping[str, "dataclasses.Field[Any]"]:
+def knob_fields() -> Mapping[str, dataclasses.Field[Any]]:
     """Name -> dataclass field of every knob, in the order of the documentation."""
     return {each.name: each for each in dataclasses.fields(Knobs)}
 
@@ -276,7 +277,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _accept(knob: "dataclasses.Field[Any]", value: Any, present: Any) -> Any:
+def _accept(knob: dataclasses.Field[Any], value: Any, present: Any) -> Any:
     kind = knob.metadata["kind"]
     try:
         if kind == "choice":

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional
+from typing import Any
 
 from .fault import Fault
 from .groups import Group
@@ -27,13 +28,13 @@ class Change:
     after: float
     since: str = "appearing"
     action: str = "edit"
-    type: Optional[str] = None
-    resources: Optional[tuple[str, ...]] = None
-    source: Optional[str] = None
-    description: Optional[str] = None
-    duration: Optional[int] = None
-    notice: Optional[float] = None
-    status: Optional[str] = None
+    type: str | None = None
+    resources: tuple[str, ...] | None = None
+    source: str | None = None
+    description: str | None = None
+    duration: int | None = None
+    notice: float | None = None
+    status: str | None = None
     impact_for: float = 0.0
 
 
@@ -43,21 +44,21 @@ class EventPlan:
 
     name: str
     resources: tuple[str, ...]
-    type: Optional[str] = None
+    type: str | None = None
     at: float = 0.0
-    after: Optional[str] = None
+    after: str | None = None
     starts: str = BY_NOTICE
-    id: Optional[str] = None
-    source: Optional[str] = None
-    description: Optional[str] = None
-    duration: Optional[int] = None
-    notice: Optional[float] = None
-    started_for: Optional[float] = None
-    hold: Optional[float] = None
-    batch: Optional[str] = None
-    actual: Optional[str] = None
-    impact_for: Optional[float] = None
-    not_before: Optional[str] = None
+    id: str | None = None
+    source: str | None = None
+    description: str | None = None
+    duration: int | None = None
+    notice: float | None = None
+    started_for: float | None = None
+    hold: float | None = None
+    batch: str | None = None
+    actual: str | None = None
+    impact_for: float | None = None
+    not_before: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
 
@@ -68,7 +69,7 @@ class IncarnationStep:
 
     at: float
     group: str
-    to: Optional[int] = None
+    to: int | None = None
     add: int = 0
 
 
@@ -93,4 +94,4 @@ class Scenario:
     impact: ImpactCommands = field(default_factory=ImpactCommands)
     speed: float = 1.0
     begin: str = "start"
-    default_vm: Optional[str] = None
+    default_vm: str | None = None

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path as File
-from typing import Any, Iterator, Optional
+from typing import Any
 
 import jsonschema
 
@@ -54,7 +55,7 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def check(data: Any, part: Optional[str] = None) -> list[tuple[Path, str]]:
+def check(data: Any, part: str | None = None) -> list[tuple[Path, str]]:
     """Everything that is wrong with ``data`` as (path, message); ``part`` is a definition of the schema, None all of it."""
     whole = schema()
     wanted = whole if part is None else {"$ref": "#/$defs/%s" % part, "$defs": whole["$defs"]}
@@ -71,7 +72,7 @@ def _explain(error: Any) -> Iterator[tuple[Path, str]]:
         known = list(error.schema.get("properties", {}))
         for name in value:
             if name not in known:
-                yield path + (name,), "unknown key%s" % (nearest(name, known) or "; known are %s" % ", ".join(known))
+                yield (*path, name), "unknown key%s" % (nearest(name, known) or "; known are %s" % ", ".join(known))
     elif kind == "required":
         # jsonschema reports every missing key by itself, but only in its message
         for name in error.validator_value:

@@ -91,8 +91,8 @@ def _build(loader: Any, node: Any, path: Path, result: Located, above: tuple[int
     if isinstance(node, yaml.SequenceNode):
         items = []
         for index, child in enumerate(node.value):
-            result.lines[path + (index,)] = child.start_mark.line + 1
-            items.append(_build(loader, child, path + (index,), result, above))
+            result.lines[(*path, index)] = child.start_mark.line + 1
+            items.append(_build(loader, child, (*path, index), result, above))
         return items
     try:
         return loader.construct_object(node)
@@ -113,11 +113,11 @@ def _mapping(loader: Any, node: Any, path: Path, result: Located, above: tuple[i
             result.problems.append(
                 Problem(
                     line,
-                    path + (key,),
-                    "the same key stands here twice (first on line %d)" % result.lines[path + (key,)],
+                    (*path, key),
+                    "the same key stands here twice (first on line %d)" % result.lines[(*path, key)],
                 )
             )
         else:
-            result.lines[path + (key,)] = line
-            mapping[key] = _build(loader, child, path + (key,), result, above)
+            result.lines[(*path, key)] = line
+            mapping[key] = _build(loader, child, (*path, key), result, above)
     return mapping

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Optional
 
 from ..scenario.fault import Fault
 
@@ -43,7 +42,7 @@ class FaultBook:
         self._active.append(active)
         return active
 
-    def clear(self, number: Optional[int] = None) -> int:
+    def clear(self, number: int | None = None) -> int:
         """Remove one fault, or all; returns how many there were."""
         kept = [] if number is None else [each for each in self._active if each.number != number]
         removed = len(self._active) - len(kept)
@@ -54,7 +53,7 @@ class FaultBook:
         """Whether that fault still holds: a hanging answer ends with its fault."""
         return any(each.number == number and each.covers(now) for each in self._active)
 
-    def match(self, vm: str, route: str, method: str, now: float) -> Optional[ActiveFault]:
+    def match(self, vm: str, route: str, method: str, now: float) -> ActiveFault | None:
         """The first fault that this request meets; counts the request for every fault that it concerns."""
         hit = None
         for active in self._active:

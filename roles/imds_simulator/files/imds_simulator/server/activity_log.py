@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from ..model.occurrence import Happening
 from ..times import iso
@@ -67,10 +67,10 @@ class Journal:
         )
         self.counts[vm, method, route, status] += 1
 
-    def lines_after(self, number: int, what: Optional[str]) -> list[dict[str, Any]]:
+    def lines_after(self, number: int, what: str | None) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["number"] > number and (what is None or line["what"] == what)]
 
-    def requests_after(self, number: int, vm: Optional[str]) -> list[dict[str, Any]]:
+    def requests_after(self, number: int, vm: str | None) -> list[dict[str, Any]]:
         return [
             dict(each._asdict(), time=iso(each.moment))
             for each in self.requests

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Awaitable, Callable, Iterable, Optional
+from collections.abc import Awaitable, Iterable
+from typing import Any, Callable
 
 from ..model.occurrence import Happening
 from ..model.scopes import Scope
@@ -44,7 +45,7 @@ class Engine:
         self.rate = RateLimit()
         self.impact = Impact(scenario.impact, self.note)
         self._say = say
-        self._poke: Optional[asyncio.Future[None]] = None
+        self._poke: asyncio.Future[None] | None = None
         if begins:
             self._begin_faults()
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable
 
 from aiohttp import web
 
@@ -60,7 +61,7 @@ def head(reply: Reply, headers: Mapping[str, str]) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def reset(transport: Optional[asyncio.BaseTransport]) -> None:
+def reset(transport: asyncio.BaseTransport | None) -> None:
     """Close with RST instead of FIN."""
     if transport is None:
         return

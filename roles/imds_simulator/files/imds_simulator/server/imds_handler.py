@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Mapping, Optional
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -38,7 +38,7 @@ class Imds:
         self._strangers: set[str] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def listener(self, vm: Optional[Vm]) -> web.Server:
+    def listener(self, vm: Vm | None) -> web.Server:
         """The protocol factory of one listening address: of ``vm``, or shared and told apart by source address."""
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -46,7 +46,7 @@ class Imds:
 
         return web.Server(handle, access_log=None)
 
-    async def _handle(self, request: web.BaseRequest, vm: Optional[Vm]) -> web.StreamResponse:
+    async def _handle(self, request: web.BaseRequest, vm: Vm | None) -> web.StreamResponse:
         engine = self._engine
         now = engine.settle()
         target = parse_target(request.raw_path)
@@ -165,17 +165,17 @@ class Imds:
     def _finish(
         self,
         request: web.BaseRequest,
-        vm: Optional[Vm],
+        vm: Vm | None,
         target: Target,
         reply: Reply,
-        active: Optional[ActiveFault] = None,
+        active: ActiveFault | None = None,
         skew: float = 0.0,
     ) -> web.StreamResponse:
         self._count(request, vm, target, reply.status, active)
         return web.Response(status=reply.status, body=reply.body, headers=self._headers(reply, skew))
 
     def _count(
-        self, request: web.BaseRequest, vm: Optional[Vm], target: Target, status: int, active: Optional[ActiveFault]
+        self, request: web.BaseRequest, vm: Vm | None, target: Target, status: int, active: ActiveFault | None
     ) -> None:
         method = request.method if request.method in _METHODS else "other"
         self._engine.journal.asked(

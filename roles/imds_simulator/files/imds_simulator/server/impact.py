@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+from collections.abc import Mapping
 from string import Template
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable
 
 from ..model.occurrence import Happening
 from ..scenario.plans import ImpactCommands
@@ -93,10 +95,8 @@ def variables(happening: Happening, vm: str, phase: str) -> dict[str, str]:
     }
 
 
-async def _end(process: asyncio.subprocess.Process) -> Optional[int]:
+async def _end(process: asyncio.subprocess.Process) -> int | None:
     """Kill the command with everything it started: it is the leader of its own session."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     return await process.wait()

@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import Iterable, NamedTuple, Optional
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -30,7 +31,7 @@ class Place(NamedTuple):
 
     address: Address
     vms: tuple[str, ...]
-    own: Optional[Vm]
+    own: Vm | None
 
 
 def places(vms: Iterable[Vm], listen: Address) -> list[Place]:
@@ -56,9 +57,9 @@ class Listener:
     def __init__(self, place: Place, web_server: web.Server) -> None:
         self.vms = place.vms
         self._web_server = web_server
-        self._sock: Optional[socket.socket] = bind(place.address)
+        self._sock: socket.socket | None = bind(place.address)
         self.address = bound(self._sock)
-        self._server: Optional[asyncio.AbstractServer] = None
+        self._server: asyncio.AbstractServer | None = None
 
     @property
     def url(self) -> str:
