@@ -20,7 +20,7 @@ AS_USER: dict[str, Any] = {} if os.geteuid() else {"user": USER, "group": USER, 
 
 def python_for_user(requirement: str = "sys.version_info >= (3, 8)") -> Path | None:
     """The first Python on PATH that the user can run and that meets the requirement; that of the tests may lie in root's home directory."""
-    question = "import sys; sys.exit(not (%s))" % requirement
+    question = f"import sys; sys.exit(not ({requirement}))"
     for folder in os.environ["PATH"].split(os.pathsep):
         for python in sorted(Path(folder).glob("python3*")):
             if re.fullmatch(r"python3(\.\d+)?", python.name):

@@ -35,7 +35,7 @@ class ControlError(Exception):
     """The control API answered with an error: ``status`` and the decoded ``body``."""
 
     def __init__(self, status: int, body: Any) -> None:
-        super().__init__("control API answered %d: %s" % (status, body))
+        super().__init__(f"control API answered {status}: {body}")
         self.status = status
         self.body = body
 
@@ -139,7 +139,7 @@ def start(
     if control is None:
         process.kill()
         process.wait(5)
-        raise RuntimeError("the simulator did not start: %s\n%s" % (" ".join(command), "".join(output)))
+        raise RuntimeError(f"the simulator did not start: {' '.join(command)}\n{''.join(output)}")
     running = Simulator(process, control, output)
     atexit.register(running.stop)
     running.endpoints = {name: vm["endpoint"] for name, vm in running.get("/state")["vms"].items()}

@@ -51,7 +51,7 @@ class ActionModule(ActionBase):
         ]
         options = {"maintenance_hosts"}.union(*(spec["options"] for spec in specs.values()))
         return [
-            "%s: no such option; did you mean %s?" % pair
+            "{}: no such option; did you mean {}?".format(*pair)
             for pair in sorted(misspelt(map(str, variables), options).items())
         ]
 
@@ -60,8 +60,7 @@ class ActionModule(ActionBase):
         if entry_point != _PREPARE or strategy.rpartition(".")[2] in _LOCKSTEP:
             return []
         return [
-            "strategy: under %s one host could approve before the others have prepared; set strategy to ansible.builtin.linear"
-            % strategy
+            f"strategy: under {strategy} one host could approve before the others have prepared; set strategy to ansible.builtin.linear"
         ]
 
     def _forks(self, variables: t.Mapping[str, t.Any]) -> list[str]:
@@ -83,15 +82,13 @@ class ActionModule(ActionBase):
         if names_a_file(name):
             path, places = find_file(name, folders)
             return dict(nothing, tasks=path), [] if path else [
-                "%s: no file %s; looked for %s" % (option, name, ", ".join(places))
+                f"{option}: no file {name}; looked for {', '.join(places)}"
             ]
         error = self._role_error(name)
         if error is None:
             return dict(nothing, role=name), []
         path, places = find_role(name, folders)
-        return dict(nothing, role=path), [] if path else [
-            "%s: %s; looked for %s, too" % (option, error, ", ".join(places))
-        ]
+        return dict(nothing, role=path), [] if path else [f"{option}: {error}; looked for {', '.join(places)}, too"]
 
     def _role_error(self, name: str) -> str | None:
         """Return why Ansible itself does not find the role, or None."""

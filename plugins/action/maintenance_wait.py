@@ -49,13 +49,13 @@ class ActionModule(ActionBase):
         elapsed = time.monotonic() - started
         result.update(seen, events=list(known.values()), elapsed=round(elapsed, 1))
         if seen["outcome"] == "unreachable":
-            result["msg"] = "the host could not be reached at the end of %.0f seconds: %s; %s" % (
+            result["msg"] = "the host could not be reached at the end of {:.0f} seconds: {}; {}".format(
                 elapsed,
                 seen["msg"],
                 _REMEDY,
             )
         elif "obstacle" in seen:
-            result["msg"] = "the events are not over after %.0f seconds: %s; %s" % (elapsed, seen["obstacle"], _REMEDY)
+            result["msg"] = f"the events are not over after {elapsed:.0f} seconds: {seen['obstacle']}; {_REMEDY}"
         return result
 
     def _attempt(self, options: Result, grace: float, task_vars: dict[str, t.Any] | None) -> Result:
@@ -73,7 +73,7 @@ class ActionModule(ActionBase):
             return _unreachable(str(error))
         if seen.get("unreachable") or "outcome" not in seen:
             # the module was killed with its connection, or could not begin
-            return _unreachable("%s %s" % (seen.get("msg", ""), seen.get("module_stderr", "")))
+            return _unreachable(f"{seen.get('msg', '')} {seen.get('module_stderr', '')}")
         return seen
 
     def _reset(self, limit: float) -> None:

@@ -57,7 +57,7 @@ def event_module(
     if needs_requests and REQUESTS_IMPORT_ERROR is not None:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
     if module.params["timeout"] <= 0:
-        module.fail_json(msg="timeout has to be more than 0 seconds, not %g" % module.params["timeout"])
+        module.fail_json(msg=f"timeout has to be more than 0 seconds, not {module.params['timeout']:g}")
     return module
 
 
@@ -79,8 +79,8 @@ def selection(module: AnsibleModule) -> Selection:
                 one_of(word, known, "word")
             except ValueError as error:
                 if option != "types":
-                    module.fail_json(msg="%s: %s" % (option, error))
-                module.warn("types: %s" % error)  # and yet Azure may have types that are not known here
+                    module.fail_json(msg=f"{option}: {error}")
+                module.warn(f"types: {error}")  # and yet Azure may have types that are not known here
     words = ("event_ids", "types", "statuses", "sources", "affects")
     return Selection.of(**{word: module.params[word] for word in words})
 
@@ -98,7 +98,7 @@ def warn_of(module: AnsibleModule, document: EventDocument | None) -> None:
     for text in warnings[:_WARNINGS_SHOWN]:
         module.warn("scheduled events: " + text)
     if len(warnings) > _WARNINGS_SHOWN:
-        module.warn("scheduled events: %d more oddities in the document" % (len(warnings) - _WARNINGS_SHOWN))
+        module.warn(f"scheduled events: {len(warnings) - _WARNINGS_SHOWN} more oddities in the document")
 
 
 def fail(module: AnsibleModule, error: ImdsError, **result: t.Any) -> None:

@@ -49,9 +49,9 @@ def default_folder() -> str:
 def described(path: str, note: Note) -> str:
     """Return one sentence that says whose the note is."""
     if "damaged" in note:
-        return "%s: the note cannot be read (%s)" % (path, note["damaged"])
+        return f"{path}: the note cannot be read ({note['damaged']})"
     run = note["run"]
-    return "%s: the note of run %s, process %s of %s on %s, updated %s" % (
+    return "{}: the note of run {}, process {} of {} on {}, updated {}".format(
         path,
         run["id"],
         run.get("pid"),
@@ -176,7 +176,7 @@ class NoteFile:
         except FileNotFoundError:
             return None
         except UnicodeDecodeError as error:
-            modified, text = os.stat(FILE_NAME, dir_fd=folder).st_mtime, "not UTF-8: %s" % error
+            modified, text = os.stat(FILE_NAME, dir_fd=folder).st_mtime, f"not UTF-8: {error}"
         try:
             note = _checked(json.loads(text))
             updated = datetime.strptime(note["updated"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
@@ -223,7 +223,7 @@ class NoteFile:
                     if time.monotonic() > end:
                         raise OSError(
                             errno.EBUSY,
-                            "another process has kept the lock for %d seconds" % _LOCK_TIMEOUT,
+                            f"another process has kept the lock for {int(_LOCK_TIMEOUT)} seconds",
                             self._folder,
                         ) from None
                     time.sleep(0.05)
@@ -261,7 +261,7 @@ def _checked(note: t.Any) -> Note:
         raise ValueError("not a JSON object")
     for key, kind in shape.items():
         if not isinstance(note.get(key), kind):
-            raise ValueError("the member %s is missing or of another kind" % key)
+            raise ValueError(f"the member {key} is missing or of another kind")
     if not note["run"].get("id") or not all(
         isinstance(event, dict) and "event_id" in event for event in note["events"]
     ):

@@ -41,13 +41,13 @@ def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, pr
     Args:
         younger_than: seconds since the start of the process, 0 is no limit. A service that a task has started may stay for ever.
     """
-    marks = ["%s=%s/%s" % (RUN_VARIABLE, run, step) for run in runs]
+    marks = [f"{RUN_VARIABLE}={run}/{step}" for run in runs]
     found = []
     for pid in sorted(filter(str.isdigit, _listed(proc)), key=int) if marks else ():
         try:
             environment = _read(proc, pid, "environ").split("\0")
             if any(mark in environment for mark in marks) and not 0 < younger_than <= _age(proc, pid):
-                found.append("%s (%s)" % (pid, _read(proc, pid, "cmdline").replace("\0", " ")[:60].strip()))
+                found.append("{} ({})".format(pid, _read(proc, pid, "cmdline").replace("\0", " ")[:60].strip()))
         except OSError:
             pass  # it has ended, or is another user's
     return found
@@ -137,14 +137,14 @@ class MaintenanceWatch:
     def obstacle(self) -> str:
         """Return why the host may not recover yet."""
         pending = [
-            "%s %s is %s" % (event["event_type"], event["event_id"], event["status"])
+            f"{event['event_type']} {event['event_id']} is {event['status']}"
             for event in self.events
             if event["listed"]
         ]
         if pending:
             return ", ".join(pending)
         if self.busy:
-            return "a command of the preparation is still running: process %s" % ", ".join(self.busy)
+            return f"a command of the preparation is still running: process {', '.join(self.busy)}"
         return "IMDS has not confirmed that the events are over"
 
     def _concerns(self, event: ScheduledEvent, document: EventDocument) -> bool:

@@ -266,7 +266,7 @@ def asked_gates(module: AnsibleModule) -> dict[str, bool]:
     gates: dict[str, bool] = module.params["gates"]
     for name, value in gates.items():
         if not isinstance(value, bool):
-            module.fail_json(msg="gates: %s has to be true or false, not %r" % (name, value))
+            module.fail_json(msg=f"gates: {name} has to be true or false, not {value!r}")
     return gates
 
 
@@ -308,7 +308,7 @@ def main() -> None:
         module.warn(text)
     for item in done.items:
         if item.outcome == OTHERS_AFFECTED:
-            module.warn("%s was not approved: %s" % (displayable(item.event_id), item.reason))
+            module.warn(f"{displayable(item.event_id)} was not approved: {item.reason}")
     result = dict(done.as_dict(), diff=approvals_shown(done))
     problem = done.failure(chosen.event_ids or ())
     if problem:

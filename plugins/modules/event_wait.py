@@ -157,7 +157,7 @@ def main() -> None:
         fail(module, error)
     warn_of(module, waited.document)
     if waited.errors:
-        module.warn("IMDS gave no good answer to %d polls, at last: %s" % (waited.errors, waited.last_error))
+        module.warn(f"IMDS gave no good answer to {waited.errors} polls, at last: {waited.last_error}")
     result = watch.result(waited)
     if module.check_mode:
         module.exit_json(changed=False, outcome="checked", **result)

@@ -110,7 +110,7 @@ def main() -> None:
         note = notes.read()
     except OSError as error:
         module.fail_json(
-            msg="%s: the note cannot be read: %s; use become or set maintenance_notes" % (notes.path, error.strerror)
+            msg=f"{notes.path}: the note cannot be read: {error.strerror}; use become or set maintenance_notes"
         )
     held = {event["event_id"].casefold() for event in note["events"]} if note else set()
     result: dict[str, t.Any] = dict(changed=False, available=True, reason="", resource_name=None, events=[], note=note)

@@ -133,7 +133,7 @@ def write(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
             p["run"], p["events"], p["expires"], p["replaces"], p["take_over"], write=not module.check_mode
         )
     except NoteHeld as held:
-        module.fail_json(msg="%s; %s" % (held, REMEDY), file=notes.path, found=held.note)
+        module.fail_json(msg=f"{held}; {REMEDY}", file=notes.path, found=held.note)
     is_prepared_next = any(event.get("status") != "Started" for event in p["events"])
     if is_prepared_next and not module.check_mode:
         wait_for_commands(module, note)
@@ -148,7 +148,7 @@ def wait_for_commands(module: AnsibleModule, note: Note) -> None:
         if not busy:
             return
         if time.monotonic() > end:
-            module.warn("a recover task of an earlier run has left these processes: %s" % ", ".join(busy))
+            module.warn(f"a recover task of an earlier run has left these processes: {', '.join(busy)}")
             return
         time.sleep(0.5)
 
@@ -165,7 +165,7 @@ def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
         return dict(changed=found is not None)
     if other is not None:
         module.fail_json(
-            msg="%s: another run has taken over the host" % described(notes.path, other), file=notes.path, found=other
+            msg=f"{described(notes.path, other)}: another run has taken over the host", file=notes.path, found=other
         )
     return dict(changed=is_own)
 
@@ -189,7 +189,7 @@ def main() -> None:
         result = write(module, notes) if module.params["state"] == "present" else end(module, notes)
     except OSError as error:
         module.fail_json(
-            msg="%s: the note cannot be written: %s; use become or set maintenance_notes" % (notes.path, error.strerror)
+            msg=f"{notes.path}: the note cannot be written: {error.strerror}; use become or set maintenance_notes"
         )
     module.exit_json(file=notes.path, **result)
 

@@ -157,7 +157,7 @@ def wait_with(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
             nothing,
             outcome="taken_over",
             failed=True,
-            msg="%s: another run has taken over the host" % described(notes.path, note),
+            msg=f"{described(notes.path, note)}: another run has taken over the host",
         )
     return wait(module, notes, note)
 
@@ -174,7 +174,7 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
             notes.update(run_id, events)
         except OSError as error:
             # the wait itself does not need it
-            module.warn("%s: the note cannot be updated: %s" % (notes.path, error.strerror))
+            module.warn(f"{notes.path}: the note cannot be updated: {error.strerror}")
 
     hold()
     watch = MaintenanceWatch(
@@ -190,13 +190,13 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
     result = dict(changed=False, events=watch.events, outcome="over" if waited.reached else "timeout")
     left = processes_of(runs, PREPARE) if waited.reached else []
     if left:
-        module.warn("a prepare task has left these processes, which are not waited for: %s" % ", ".join(left))
+        module.warn(f"a prepare task has left these processes, which are not waited for: {', '.join(left)}")
     if not waited.reached:
         obstacle = str(waited.last_error) if waited.document is None else watch.obstacle()
         result.update(
             failed=True,
             obstacle=obstacle,
-            msg="the events are not over after %.0f seconds: %s" % (waited.elapsed, obstacle),
+            msg=f"the events are not over after {waited.elapsed:.0f} seconds: {obstacle}",
         )
     return result
 
@@ -220,9 +220,7 @@ def main() -> None:
     except ImdsError as error:
         fail(module, error, outcome="timeout", events=[])
     except OSError as error:
-        module.fail_json(
-            msg="%s: the note cannot be used: %s" % (notes.path, error.strerror), outcome="timeout", events=[]
-        )
+        module.fail_json(msg=f"{notes.path}: the note cannot be used: {error.strerror}", outcome="timeout", events=[])
     module.exit_json(**result)
 
 

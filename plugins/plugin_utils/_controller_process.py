@@ -24,7 +24,7 @@ def this_run() -> dict[str, t.Any]:
     host = socket.gethostname()
     start = _start_of(pid)
     return {
-        "id": re.sub(r"[^\w.-]", "_", "%s-%d-%s" % (host, pid, start)),
+        "id": re.sub(r"[^\w.-]", "_", f"{host}-{pid}-{start}"),
         "host": host,
         "user": _user(),
         "pid": pid,
@@ -63,7 +63,7 @@ def _pid_of_run() -> int:
 
 def _start_of(pid: int) -> str:
     """Return when the process started, in whatever form the system has it, or "" if it has ended or is not known."""
-    stat = _text_of("/proc/%d/stat" % pid)
+    stat = _text_of(f"/proc/{pid}/stat")
     if stat:
         # the second field is a name that may hold anything, in parentheses
         fields = stat.rpartition(")")[2].split()

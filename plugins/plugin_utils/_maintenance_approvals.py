@@ -48,10 +48,10 @@ def _obstacle(vm: str, event: Event, host: MaintenanceHost | None, nameless: lis
     nameless: the hosts of which it is not known which VM they are.
     """
     if host is None:
-        hint = " (not known: %s)" % ", ".join(nameless) if nameless else ""
-        return "%s: no host of this play, or of its batch, is known to be this VM%s" % (vm, hint)
+        hint = f" (not known: {', '.join(nameless)})" if nameless else ""
+        return f"{vm}: no host of this play, or of its batch, is known to be this VM{hint}"
     if not host.is_prepared:
-        return "%s: %s" % (vm, host.not_prepared_because() or "the host is not prepared")
+        return f"{vm}: {host.not_prepared_because() or 'the host is not prepared'}"
     if all(event["key"] != held["key"] for held in host.scheduled_events()):
-        return "%s: the host does not list this event as Scheduled" % vm
+        return f"{vm}: the host does not list this event as Scheduled"
     return ""

@@ -85,7 +85,7 @@ class MaintenanceHost:
             if item["item"]["event_id"].casefold() != event_id.casefold():
                 continue
             if _has_failed(item):
-                return None, "the approval failed: %s" % _message(item)
+                return None, f"the approval failed: {_message(item)}"
             for approval in item.get("approvals", ()):
                 if approval["outcome"] in ("approved", "already_approved"):
                     return self._approved_at, ""
@@ -103,7 +103,7 @@ class MaintenanceHost:
         if not self.takes_part:
             return _message(self._note) if _has_failed(self._note) else ""
         if self._prepared.get("why_not"):
-            return "the preparation failed: %s" % self._prepared["why_not"]
+            return f"the preparation failed: {self._prepared['why_not']}"
         return "the host was lost during the preparation" if self.failed_to_prepare else "it has no preparation"
 
     def problem(self) -> str:
@@ -128,11 +128,11 @@ class MaintenanceHost:
         if _has_failed(self._wait):
             return _message(self._wait)
         if self._recovered.get("why_not"):
-            return "the recovery failed: %s" % self._recovered["why_not"]
+            return f"the recovery failed: {self._recovered['why_not']}"
         if self._wait.get("outcome") == "over" and not self._recovered.get("at"):
             return "the host was lost during the recovery"
         if _has_failed(self._released):
-            return "the note was not removed: %s" % _message(self._released)
+            return f"the note was not removed: {_message(self._released)}"
         return ""
 
     def _events_read(self) -> list[Event]:

@@ -57,7 +57,7 @@ try:
 
     MISSING = None
 except ImportError as error:
-    MISSING = "%s: run salt-run saltutil.sync_utils, or install the package into the master's Python" % error
+    MISSING = f"{error}: run salt-run saltutil.sync_utils, or install the package into the master's Python"
 
 log = logging.getLogger(__name__)
 
@@ -173,7 +173,7 @@ class _Master:
         try:
             return self._read_job_cache(job_id, minion)
         except Exception as error:  # pylint: disable=broad-exception-caught  # of any module for job caches
-            raise shell.JobCacheError("%s: %s" % (type(error).__name__, error)) from error
+            raise shell.JobCacheError(f"{type(error).__name__}: {error}") from error
 
     def _read_job_cache(self, job_id, minion):
         if __opts__["master_job_cache"] == _LOCAL_CACHE:

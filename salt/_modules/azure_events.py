@@ -84,7 +84,7 @@ try:
         "the Python library requests is not installed for this minion" if REQUESTS_IMPORT_ERROR is not None else None
     )
 except ImportError as error:
-    MISSING = "%s: run saltutil.sync_all on this minion, or install the package into its Python" % error
+    MISSING = f"{error}: run saltutil.sync_all on this minion, or install the package into its Python"
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ def get(event_id, endpoint=None, api_version=None, timeout=130):
     found = list_(event_ids=[event_id], affects="any", endpoint=endpoint, api_version=api_version, timeout=timeout)
     if not found["events"] and not found["complete"]:
         raise CommandExecutionError(
-            "an entry of the document could not be read, so nobody knows whether event %s is over" % event_id
+            f"an entry of the document could not be read, so nobody knows whether event {event_id} is over"
         )
     return found["events"][0] if found["events"] else None
 
@@ -520,7 +520,7 @@ def watch_check(config):
     try:
         settings.known_settings(config, _section())
     except ValueError as error:
-        return [False, "azure_events beacon: %s" % error]
+        return [False, f"azure_events beacon: {error}"]
     return [True, "azure_events beacon: the configuration is valid"]
 
 
@@ -590,7 +590,7 @@ def _minion():
         if isinstance(source.get("beacons"), dict):
             beacons.update(source["beacons"])
         if source.get("azure_events") is not None and not isinstance(source["azure_events"], dict):
-            raise ValueError("azure_events: expected a mapping, not %r" % (source["azure_events"],))
+            raise ValueError(f"azure_events: expected a mapping, not {source['azure_events']!r}")
     if "allow_paths" in (__pillar__.get("azure_events") or {}):
         raise ValueError(
             "azure_events: allow_paths counts in the minion's own configuration only; take it out of the pillar"
@@ -612,7 +612,7 @@ def _call_step(step, variables):
         result = functions["state.sls"](step.what, pillar=pillar, test=False, concurrent=True)
         return salt.utils.state.check_result(result), _summary(result)
     if step.what not in functions:
-        return False, "the function %s is not available: %s" % (step.what, functions.missing_fun_string(step.what))
+        return False, f"the function {step.what} is not available: {functions.missing_fun_string(step.what)}"
     result = functions[step.what](*step.args, **step.kwargs)
     failed = result is False or context.get("retcode", 0) != 0
     if isinstance(result, dict):
@@ -625,11 +625,11 @@ def _summary(result):
     if not isinstance(result, dict):
         return "; ".join(map(str, result)) if isinstance(result, list) else str(result)
     failed = [
-        "%s: %s" % (key, one.get("comment"))
+        f"{key}: {one.get('comment')}"
         for key, one in result.items()
         if isinstance(one, dict) and one.get("result") is False
     ]
-    return "; ".join(failed) or "%d states" % len(result)
+    return "; ".join(failed) or f"{len(result)} states"
 
 
 def _done(job, work):
@@ -650,13 +650,13 @@ def _event_id(event_id):
     if isinstance(event_id, (int, float)) and not isinstance(event_id, bool):
         return str(event_id)
     raise SaltInvocationError(
-        "event_id: expected the id of an event, not %r; leave it out for a preparation by hand" % (event_id,)
+        f"event_id: expected the id of an event, not {event_id!r}; leave it out for a preparation by hand"
     )
 
 
 def _truth(name, value):
     if not isinstance(value, bool):
-        raise SaltInvocationError("%s: expected true or false, not %r" % (name, value))
+        raise SaltInvocationError(f"{name}: expected true or false, not {value!r}")
     return value
 
 
@@ -676,8 +676,7 @@ def _check_paths(**given):
     for name, path in given.items():
         if path is not None and not allowed and not _is_local_call():
             raise SaltInvocationError(
-                "%s: this minion takes paths from jobs only with azure_events: {allow_paths: true} in its own configuration"
-                % name
+                f"{name}: this minion takes paths from jobs only with azure_events: {{allow_paths: true}} in its own configuration"
             )
 
 

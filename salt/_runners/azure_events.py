@@ -37,7 +37,7 @@ try:
 
     MISSING = None
 except ImportError as error:
-    MISSING = "%s: run salt-run saltutil.sync_utils, or install the package into the master's Python" % error
+    MISSING = f"{error}: run salt-run saltutil.sync_utils, or install the package into the master's Python"
 
 __virtualname__ = "azure_events"
 
@@ -168,7 +168,7 @@ def _request(do, event_id=None, force=False):
     try:
         request["signature"] = signature.sign(request, signature.read_secret(path))
     except OSError as error:
-        return _failed("azure_events: %s cannot be read: %s; run the command as the user of the master" % (path, error))
+        return _failed(f"azure_events: {path} cannot be read: {error}; run the command as the user of the master")
     with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
         bus.fire_event(request, shell.REQUEST + request["request_id"])
         reply = bus.get_event(wait=_WAIT, tag=shell.REPLY + request["request_id"])

@@ -158,7 +158,7 @@ def pending(
     if not found["events"]:
         return _result(name, True, "No event is there")
     changes = {"events": {"old": [], "new": _ids(found["events"])}}
-    return _result(name, None if __opts__["test"] else True, "There is: %s" % _told(found["events"]), changes)
+    return _result(name, None if __opts__["test"] else True, f"There is: {_told(found['events'])}", changes)
 
 
 def approved(
@@ -200,7 +200,7 @@ def approved(
             return _result(
                 name,
                 False,
-                "of: no state azure_events.pending with the name %r has seen the events in this run" % (of,),
+                f"of: no state azure_events.pending with the name {of!r} has seen the events in this run",
             )
         seen = __context__[_SEEN][of]
         wanted = (
@@ -239,7 +239,7 @@ def approved(
             # in test mode nothing was approved, and a failure plans nothing
             return _result(name, False, _short(error), _approvals([] if __opts__["test"] else done["approved"]))
     comment = (
-        "; ".join("%(event_id)s: %(outcome)s: %(reason)s" % item for item in done["approvals"])
+        "; ".join(f"{item['event_id']}: {item['outcome']}: {item['reason']}" for item in done["approvals"])
         or "No event is selected"
     )
     if __opts__["test"] and done["changed"]:
@@ -291,7 +291,7 @@ def settled(
     if __opts__["test"]:
         if _is_absent(found):
             return _result(name, True, "No event is there")
-        return _result(name, None, "Would wait for the end of: %s" % _told(found["events"]), changes)
+        return _result(name, None, f"Would wait for the end of: {_told(found['events'])}", changes)
     waited = not _is_absent(found)
     sights = 0 if waited else 1
     while sights < ABSENCES_NEEDED:
@@ -311,14 +311,14 @@ def settled(
         if again["events"] and not changes:
             changes = {"events": {"old": _ids(again["events"]), "new": []}}
     return _result(
-        name, True, "Over after %.0f seconds" % (time.monotonic() - began) if waited else "No event is there", changes
+        name, True, f"Over after {time.monotonic() - began:.0f} seconds" if waited else "No event is there", changes
     )
 
 
 def _done(name, by_hand, function, change):
     """What came of ``prepare`` or ``recover``, as a state tells it."""
     if not isinstance(by_hand, bool):
-        return _result(name, False, "by_hand: expected true or false, not %r" % (by_hand,))
+        return _result(name, False, f"by_hand: expected true or false, not {by_hand!r}")
     test = bool(__opts__["test"])
     try:
         answer = __salt__["azure_events." + function](None if by_hand else name, test=test)
@@ -329,10 +329,12 @@ def _done(name, by_hand, function, change):
         changes[function] = (
             change if answer["outcome"] in _REACHED else {"old": change["old"], "new": answer["outcome"]}
         )
-        steps = {"%d %s" % (number, step["name"]): step["outcome"] for number, step in enumerate(answer["steps"], 1)}
+        steps = {f"{number} {step['name']}": step["outcome"] for number, step in enumerate(answer["steps"], 1)}
         changes.update({"steps": steps} if steps else {})
     result = answer["outcome"] in _REACHED
-    return _result(name, None if result and test and changes else result, "%(outcome)s: %(reason)s" % answer, changes)
+    return _result(
+        name, None if result and test and changes else result, f"{answer['outcome']}: {answer['reason']}", changes
+    )
 
 
 def _is_absent(found):
@@ -361,4 +363,7 @@ def _ids(events):
 
 
 def _told(events):
-    return ", ".join("%(event_type)s %(event_id)s, %(status)s" % event for event in events) or "unknown events"
+    return (
+        ", ".join(f"{event['event_type']} {event['event_id']}, {event['status']}" for event in events)
+        or "unknown events"
+    )

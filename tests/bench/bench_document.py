@@ -30,11 +30,11 @@ def body(count: int) -> bytes:
     """A document of so many events, about 500 bytes each."""
     events = [
         {
-            "EventId": "%08X-0000-4000-8000-000000000000" % number,
+            "EventId": f"{number:08X}-0000-4000-8000-000000000000",
             "EventStatus": "Scheduled",
             "EventType": "Freeze",
             "ResourceType": "VirtualMachine",
-            "Resources": ["web_%d" % number, "web_%d" % (number + count)],
+            "Resources": [f"web_{number}", f"web_{number + count}"],
             "NotBefore": "Mon, 11 Apr 2022 22:26:58 GMT",
             "Description": "Virtual machine is being paused because of a memory-preserving Live Migration operation."
             + "." * 150,
@@ -76,13 +76,13 @@ def main() -> None:
         document = parse_document(text)
         compared = best(lambda: changes(document, document))
         cells = [
-            "%d" % count,
-            "%.1f" % (len(text) / 1024),
-            "%.3f" % (ours * 1e3),
-            "%.3f" % (plain * 1e3),
+            f"{count}",
+            f"{len(text) / 1024:.1f}",
+            f"{ours * 1000.0:.3f}",
+            f"{plain * 1000.0:.3f}",
             ratio(ours, plain),
         ]
-        cells += ["%.1f" % (mine / 1024), "%.1f" % (theirs / 1024), ratio(mine, theirs), "%.3f" % (compared * 1e3)]
+        cells += [f"{mine / 1024:.1f}", f"{theirs / 1024:.1f}", ratio(mine, theirs), f"{compared * 1000.0:.3f}"]
         rows.append(cells)
     columns = [
         "events",
@@ -104,7 +104,7 @@ def main() -> None:
         float(subprocess.run([sys.executable, "-c", IMPORT], env=environment, capture_output=True, check=True).stdout)
         for _run in range(6)
     ]
-    print("Importing the helper takes %.1f ms beyond requests (best of 5, compiled)." % (min(runs[1:]) * 1e3))
+    print(f"Importing the helper takes {min(runs[1:]) * 1000.0:.1f} ms beyond requests (best of 5, compiled).")
 
 
 if __name__ == "__main__":

@@ -63,8 +63,8 @@ def main() -> None:
     for name in ("wall", "controller", "host"):
         empty, trivial, ours, other = (min(getattr(measured, name) for measured in column) for column in zip(*taken))
         least, mine, theirs = ((seconds - empty) / times * 1000 for seconds in (trivial, ours, other))
-        rows.append([name + ", ms", "%.0f" % least, "%.0f" % mine, "%.0f" % theirs, ratio(mine, theirs)])
-    title = "Reading once what concerns this VM (mean of %d, best of %d rounds)" % (times, rounds)
+        rows.append([name + ", ms", f"{least:.0f}", f"{mine:.0f}", f"{theirs:.0f}", ratio(mine, theirs)])
+    title = f"Reading once what concerns this VM (mean of {times}, best of {rounds} rounds)"
     print_table(title, ["", "ping", "event_info", "uri + filters", "event_info / uri"], rows)
     print(
         "wall is by the clock; controller and host are CPU. A playbook without tasks is subtracted. ping is what any module costs."

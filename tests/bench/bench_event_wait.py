@@ -72,11 +72,11 @@ def main() -> None:
         ("requests to IMDS", ours.requests, other.requests),
         ("from an event to the end of the playbook, s", our_delay, other_delay),
     ]
-    rows = [[name, "%.2f" % mine, "%.2f" % theirs, ratio(mine, theirs)] for name, mine, theirs in lines]
+    rows = [[name, f"{mine:.2f}", f"{theirs:.2f}", ratio(mine, theirs)] for name, mine, theirs in lines]
     print_table(
-        "Waiting %g s for an event, one look a second" % seconds, ["", "event_wait", "uri + until", "ratio"], rows
+        f"Waiting {seconds:g} s for an event, one look a second", ["", "event_wait", "uri + until", "ratio"], rows
     )
-    print("CPU of the controller is without that of a playbook without tasks (%.2f s)." % empty.controller)
+    print(f"CPU of the controller is without that of a playbook without tasks ({empty.controller:.2f} s).")
     print(
         "The delay is the median of %d short waits, in which the event appears at various moments between two looks."
         % len(PHASES)

@@ -124,13 +124,13 @@ class Race:
 
 def cpu_seconds(pid: int) -> float:
     """CPU that a process, its threads and its children that have ended took so far."""
-    threads = sum(int((task / "schedstat").read_text().split()[0]) for task in Path("/proc/%d/task" % pid).iterdir())
-    fields = Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()
+    threads = sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir())
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return threads / 1e9 + (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident(pid: int) -> float:
-    lines = Path("/proc/%d/status" % pid).read_text().splitlines()
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1]) / 1024
 
 
@@ -159,13 +159,13 @@ def idle(seconds: float, folder: Path) -> None:
             race.add_command("curl", ["bash", "-c", CURL % (azure.endpoints["curl"] + PATH)])
         used = race.measure(seconds)
     rows = [
-        [names[name], "%.2f" % used[name].cpu, ratio(used["daemon"].cpu, used[name].cpu), "%.1f" % used[name].memory]
+        [names[name], f"{used[name].cpu:.2f}", ratio(used["daemon"].cpu, used[name].cpu), f"{used[name].memory:.1f}"]
         for name in names
         if name in used
     ]
-    rows.append(["python3 -c 'import requests'", "-", "-", "%.1f" % used["import"].memory])
+    rows.append(["python3 -c 'import requests'", "-", "-", f"{used['import'].memory:.1f}"])
     print_table(
-        "Watching without an event, a look a second, for %g s" % seconds,
+        f"Watching without an event, a look a second, for {seconds:g} s",
         ["", "CPU, s per hour", "daemon / this", "resident, MiB"],
         rows,
     )
@@ -173,8 +173,9 @@ def idle(seconds: float, folder: Path) -> None:
         "Goals: the daemon takes at most 0.6 of the CPU of requests.Session, 0.7 with an event, and at most 3 MiB more than importing requests."
     )
     print(
-        "It takes %.2f, and %.1f MiB more."
-        % (used["daemon"].cpu / used["session"].cpu, used["daemon"].memory - used["import"].memory)
+        "It takes {:.2f}, and {:.1f} MiB more.".format(
+            used["daemon"].cpu / used["session"].cpu, used["daemon"].memory - used["import"].memory
+        )
     )
 
 
@@ -186,8 +187,7 @@ def busy(seconds: float, folder: Path) -> None:
     """With events pending: one hits the VM of each daemon, the others a neighbour."""
     counts = (1, 10, 1000)
     groups = {
-        "g%d" % count: {"kind": "availability_set", "vms": {kind + str(count): {} for kind in KINDS}}
-        for count in counts
+        f"g{count}": {"kind": "availability_set", "vms": {kind + str(count): {} for kind in KINDS}} for count in counts
     }
     events = [
         {
@@ -201,31 +201,31 @@ def busy(seconds: float, folder: Path) -> None:
     with simulator_process.start({"groups": groups, "events": events}, ["--quiet"]) as azure:
         race = Race(azure, folder)
         for count in counts:
-            race.add_daemon("daemon%d" % count)
+            race.add_daemon(f"daemon{count}")
             if BASELINE:
-                race.add_daemon("baseline%d" % count)
+                race.add_daemon(f"baseline{count}")
             race.add_command(
-                "session%d" % count, [sys.executable, "-c", SESSION % (address(azure, "session%d" % count), INTERVAL)]
+                f"session{count}", [sys.executable, "-c", SESSION % (address(azure, f"session{count}"), INTERVAL)]
             )
         used = race.measure(seconds)
     rows = []
     for count in counts:
-        ours, other = used["daemon%d" % count], used["session%d" % count]
+        ours, other = used[f"daemon{count}"], used[f"session{count}"]
         row = [
-            "%d" % count,
-            "%.2f" % ours.cpu,
-            "%.2f" % other.cpu,
+            f"{count}",
+            f"{ours.cpu:.2f}",
+            f"{other.cpu:.2f}",
             ratio(ours.cpu, other.cpu),
-            "%.1f" % ours.memory,
-            "%.1f" % other.memory,
+            f"{ours.memory:.1f}",
+            f"{other.memory:.1f}",
         ]
         if BASELINE:
-            before = used["baseline%d" % count]
-            row += ["%.2f" % before.cpu, ratio(before.cpu, other.cpu), "%.1f" % before.memory]
+            before = used[f"baseline{count}"]
+            row += [f"{before.cpu:.2f}", ratio(before.cpu, other.cpu), f"{before.memory:.1f}"]
         rows.append(row)
     columns = ["events", "daemon, CPU s per hour", "requests.Session", "ratio", "daemon, MiB", "requests.Session"]
     columns += ["BASELINE, CPU", "its ratio", "its MiB"] if BASELINE else []
-    print_table("Watching with events pending, a look a second, for %g s" % seconds, columns, rows)
+    print_table(f"Watching with events pending, a look a second, for {seconds:g} s", columns, rows)
 
 
 def address(azure: Simulator, vm: str) -> str:

@@ -61,11 +61,11 @@ def delays(azure: Simulator, daemon: Daemon, stamps: Stamps, vm: str, count: int
         began = time.time()
         event = azure.post("/events", {"type": "Reboot", "resources": [vm]})["id"]
         found.append(stamps.wait(number + 1, daemon) - began)
-        azure.post("/events/%s/cancel" % event)
+        azure.post(f"/events/{event}/cancel")
 
 
 def first_instruction(events: int, library: Path, folder: Path) -> list[float]:
-    vms = ["vm%d" % number for number in range(VMS)]
+    vms = [f"vm{number}" for number in range(VMS)]
     groups = {vm: {"kind": "standalone", "vms": {vm: {}}} for vm in vms}
     found: list[float] = []
     with simulator_process.start({"groups": groups}, ["--quiet"]) as azure:
@@ -86,7 +86,7 @@ def first_instruction(events: int, library: Path, folder: Path) -> list[float]:
             for daemon in daemons:
                 daemon.kill()
     if len(found) < events // VMS * VMS:
-        raise RuntimeError("only %d of %d events were heard of" % (len(found), events))
+        raise RuntimeError(f"only {len(found)} of {events} events were heard of")
     return sorted(found)
 
 
@@ -105,7 +105,7 @@ def recovery(starts: int, library: Path, folder: Path) -> tuple[list[float], lis
                 prepared.wait(number + 1, daemon)
                 time.sleep(0.3)
                 daemon.kill()
-                azure.post("/events/%s/cancel" % event)
+                azure.post(f"/events/{event}/cancel")
                 began = time.time()
                 daemon.start()
                 recovered.append(recoveries.wait(number + 1, daemon) - began)
@@ -133,14 +133,14 @@ def main() -> None:
         recovered, asked = recovery(starts, library, folder)
     rows = [
         [
-            "%.3f" % quantile(heard, 0.0),
-            "%.3f" % quantile(heard, 0.5),
-            "%.3f" % quantile(heard, 0.99),
-            "%.3f" % heard[-1],
+            f"{quantile(heard, 0.0):.3f}",
+            f"{quantile(heard, 0.5):.3f}",
+            f"{quantile(heard, 0.99):.3f}",
+            f"{heard[-1]:.3f}",
         ]
     ]
     print_table(
-        "From an event's appearance to the first instruction of its hook, %d events at random moments, s" % len(heard),
+        f"From an event's appearance to the first instruction of its hook, {len(heard)} events at random moments, s",
         ["least", "median", "p99", "most"],
         rows,
     )
@@ -149,9 +149,9 @@ def main() -> None:
     )
     ours, other = quantile(recovered, 0.5), quantile(asked, 0.5)
     print_table(
-        "From a start of the daemon to the first instruction of a recover hook, median of %d, s" % len(recovered),
+        f"From a start of the daemon to the first instruction of a recover hook, median of {len(recovered)}, s",
         ["", "daemon", "a program that asks once", "ratio"],
-        [["an event in the journal is over", "%.3f" % ours, "%.3f" % other, ratio(ours, other)]],
+        [["an event in the journal is over", f"{ours:.3f}", f"{other:.3f}", ratio(ours, other)]],
     )
 
 

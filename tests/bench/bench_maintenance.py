@@ -55,9 +55,9 @@ def main() -> None:
                     for which, collections in checkouts.items():
                         walls[which].append(wall(collections, hosts, has_event))
                 before, after = (statistics.median(walls[which]) for which in ("before", "after"))
-                rows.append(["%d hosts, %s" % (hosts, what), "%.1f" % before, "%.1f" % after, ratio(after, before)])
+                rows.append([f"{hosts} hosts, {what}", f"{before:.1f}", f"{after:.1f}", ratio(after, before)])
     print_table(
-        "Playbook maintenance, wall time in seconds (median of %d)" % options.times,
+        f"Playbook maintenance, wall time in seconds (median of {options.times})",
         ["", options.before, "here", "ratio"],
         rows,
     )
@@ -81,7 +81,7 @@ def unpack(commit: str, folder: Path) -> Path:
 
 def wall(collections: Path, hosts: int, has_event: bool) -> float:
     """Seconds that one run takes; RuntimeError where it does not do what it is for."""
-    names = ["vm%d" % number for number in range(1, hosts + 1)]
+    names = [f"vm{number}" for number in range(1, hosts + 1)]
     scenario = {
         "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in names}}},
         "events": [{"type": "Freeze", "resources": names, "notice": "25m", "started_for": STARTED_FOR}] * has_event,
@@ -92,21 +92,21 @@ def wall(collections: Path, hosts: int, has_event: bool) -> float:
         approvals = [line for line in azure.get("/log")["lines"] if line["what"] == "approval"]
         recovered = sum((Path(name) / ("recovered-" + each)).exists() for each in names)
     if len(approvals) != has_event or recovered != hosts * has_event:
-        raise RuntimeError("%d approvals, and %d of %d hosts recovered" % (len(approvals), recovered, hosts))
+        raise RuntimeError(f"{len(approvals)} approvals, and {recovered} of {hosts} hosts recovered")
     return seconds
 
 
 def run(folder: Path, azure: Simulator, collections: Path, names: list[str]) -> float:
     for step in ("prepared", "recovered"):
-        tasks = [{"name": "Step", "ansible.builtin.command": "touch %s/%s-{{ inventory_hostname }}" % (folder, step)}]
+        tasks = [{"name": "Step", "ansible.builtin.command": f"touch {folder}/{step}-{{{{ inventory_hostname }}}}"}]
         (folder / (step + ".yml")).write_text(json.dumps(tasks))
     common = {
         "ansible_connection": "local",
         "ansible_python_interpreter": sys.executable,
         "maintenance_prepare": str(folder / "prepared.yml"),
         "maintenance_recover": str(folder / "recovered.yml"),
-        "maintenance_receipts": "%s/receipts-{{ inventory_hostname }}" % folder,
-        "maintenance_notes": "%s/notes-{{ inventory_hostname }}" % folder,
+        "maintenance_receipts": f"{folder}/receipts-{{{{ inventory_hostname }}}}",
+        "maintenance_notes": f"{folder}/notes-{{{{ inventory_hostname }}}}",
     }
     hosts = {name: {"maintenance_endpoint": azure.endpoints[name]} for name in names}
     (folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}))

@@ -64,8 +64,8 @@ def delays(here: Site, azure: Azure, name: str, count: int) -> tuple[list[float]
         time.sleep(random.uniform(0.2, 1.2))
         began = time.time()
         event_id = azure.announce(name)
-        told = here.master.bus.wait("salt/beacon/%s/%s/scheduled" % (name, BEACONS[name]), event_id=event_id)
-        returned = here.master.bus.wait("salt/job/*/ret/%s" % name, **{"return": event_id})
+        told = here.master.bus.wait(f"salt/beacon/{name}/{BEACONS[name]}/scheduled", event_id=event_id)
+        returned = here.master.bus.wait(f"salt/job/*/ret/{name}", **{"return": event_id})
         azure.end(event_id)
         to_bus.append(told.time - began)
         to_return.append(returned.time - began)
@@ -75,7 +75,7 @@ def delays(here: Site, azure: Azure, name: str, count: int) -> tuple[list[float]
 def cpu(minion: Minion) -> float:
     """Seconds of CPU of all threads of a minion, as the kernel's scheduler counts them."""
     pid = Path(minion.config["pidfile"]).read_text().strip()
-    return sum(int(path.read_text().split()[0]) for path in Path("/proc/%s/task" % pid).glob("*/schedstat")) / 1e9
+    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def cpu_per_hour(minions: dict[str, Minion], seconds: float) -> dict[str, float]:
@@ -103,7 +103,7 @@ def main() -> None:
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 120.0
     installed = salt_of_the_tests()
-    reactor = [{"salt/beacon/*/%s/scheduled" % beacon: [str(OWN / "echo.sls")]} for beacon in BEACONS.values()]
+    reactor = [{f"salt/beacon/*/{beacon}/scheduled": [str(OWN / "echo.sls")]} for beacon in BEACONS.values()]
     with ExitStack() as stack:
         azure = stack.enter_context(simulated(GROUPS))
         here = stack.enter_context(site(installed, [TREE, OWN], reactor=reactor))
@@ -140,28 +140,29 @@ def report(
 
     for index, what in enumerate(("event to the master's bus", "event to the return of the reaction")):
         for word, share in (("median", 0.5), ("p99", 0.99)):
-            row("%s, %s, s" % (what, word), *(percentile(measured[name][index], share) for name in BEACONS), "%.2f")
+            row(f"{what}, {word}, s", *(percentile(measured[name][index], share) for name in BEACONS), "%.2f")
     for what, taken in (("IMDS is well", healthy), ("IMDS hangs", hanging)):
         row(
-            "loop held each second, %s, median, ms" % what,
+            f"loop held each second, {what}, median, ms",
             *(statistics.median(taken[name]) for name in BEACONS),
             "%.2f",
         )
-        row("loop held each second, %s, max, ms" % what, *(max(taken[name]) for name in BEACONS), "%.2f")
+        row(f"loop held each second, {what}, max, ms", *(max(taken[name]) for name in BEACONS), "%.2f")
     for when, seconds in spent.items():
         row(
-            "CPU that it adds to an idle minion, %s the events, s/h" % when,
+            f"CPU that it adds to an idle minion, {when} the events, s/h",
             *(seconds[name] - seconds["idle"] for name in BEACONS),
             "%.1f",
         )
     print_table(
-        "The Salt beacon at 1 s (Salt %d, %d events each)" % (SERIES, events),
+        f"The Salt beacon at 1 s (Salt {SERIES}, {events} events each)",
         ["", "azure_events", "naive", "ratio"],
         rows,
     )
     print(
-        "naive sends one blocking requests.get in each call, with a timeout of 10 s. A minion without a beacon spends %.0f s/h."
-        % spent["before"]["idle"]
+        "naive sends one blocking requests.get in each call, with a timeout of 10 s. A minion without a beacon spends {:.0f} s/h.".format(
+            spent["before"]["idle"]
+        )
     )
 
 

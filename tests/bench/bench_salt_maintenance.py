@@ -52,7 +52,7 @@ class Contestant(NamedTuple):
     recover: str = "recover"
 
     def pillar(self, folder: Path) -> dict[str, Any]:
-        commands = ["date +%s:%%s.%%N >> %s/steps" % (step, folder) for step in ("prepare", "recover")]
+        commands = [f"date +{step}:%s.%N >> {folder}/steps" for step in ("prepare", "recover")]
         steps: list[Any] = [[command] for command in commands] if self.section == "azure_events" else list(commands)
         return {self.section: dict(zip((self.prepare, self.recover), steps))}
 
@@ -83,7 +83,7 @@ class Runner:
     """One contestant with its master and minions."""
 
     def __init__(self, name: str, here: Site, azure: Azure) -> None:
-        self.minions = ["%s%d" % (name, number) for number in (1, 2)]
+        self.minions = [f"{name}{number}" for number in (1, 2)]
         self._site = here
         self._azure = azure
 
@@ -113,7 +113,7 @@ class Runner:
             pid = waiting.pop()
             waiting += children(pid)
             try:
-                fields = Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             except (FileNotFoundError, ProcessLookupError):
                 continue
             ticks += sum(map(int, fields[11:15]))
@@ -129,15 +129,13 @@ class Runner:
             file = self._steps(minion)
             return [line for line in file.read_text().split() if line.startswith(step)] if file.exists() else []
 
-        return float(until(found, "%s on %s" % (step, minion))[0].partition(":")[2])
+        return float(until(found, f"{step} on {minion}")[0].partition(":")[2])
 
 
 @contextmanager
 def runners(names: dict[str, Contestant]) -> Iterator[dict[str, Runner]]:
     installed = salt_of_the_tests()
-    groups = {
-        name: {"kind": "availability_set", "vms": {"%s%d" % (name, number): {} for number in (1, 2)}} for name in names
-    }
+    groups = {name: {"kind": "availability_set", "vms": {f"{name}{number}": {} for number in (1, 2)}} for name in names}
     with ExitStack() as stack:
         azure = stack.enter_context(simulated(groups))
         found = {}
@@ -181,15 +179,15 @@ def main() -> None:
         rows.append(
             [
                 text,
-                *("%.2f" % medians[name] for name in found),
+                *(f"{medians[name]:.2f}" for name in found),
                 *(ratio(medians["engine"], medians[name]) for name in list(found)[1:]),
             ]
         )
     ratios = (ratio(idle["engine"], idle[name]) for name in list(found)[1:])
-    rows.append(["CPU of the master without an event, s/h", *("%.0f" % (3600 * idle[name]) for name in found), *ratios])
+    rows.append(["CPU of the master without an event, s/h", *(f"{3600 * idle[name]:.0f}" for name in found), *ratios])
     print_table(
-        "A maintenance of two minions (Salt 3008, median of %d)" % count,
-        ["", *found, *("engine / %s" % name for name in list(found)[1:])],
+        f"A maintenance of two minions (Salt 3008, median of {count})",
+        ["", *found, *(f"engine / {name}" for name in list(found)[1:])],
         rows,
     )
 

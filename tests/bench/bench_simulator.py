@@ -80,19 +80,19 @@ def main() -> int:
 
 
 def source_address(number: int) -> str:
-    return "127.0.%d.%d" % (1 + number // 250, 1 + number % 250)
+    return f"127.0.{1 + number // 250}.{1 + number % 250}"
 
 
 def measure_simulator(core: int) -> Result:
     """The simulator with 20 groups of 50 VMs, an event in each."""
     groups = {
-        "g%d" % first: {
+        f"g{first}": {
             "kind": "availability_set",
-            "vms": {"vm%d" % number: {"source": source_address(number)} for number in range(first, first + GROUP_SIZE)},
+            "vms": {f"vm{number}": {"source": source_address(number)} for number in range(first, first + GROUP_SIZE)},
         }
         for first in range(0, VMS, GROUP_SIZE)
     }
-    events = [{"type": "Freeze", "resources": ["vm%d" % first], "notice": "2h"} for first in range(0, VMS, GROUP_SIZE)]
+    events = [{"type": "Freeze", "resources": [f"vm{first}"], "notice": "2h"} for first in range(0, VMS, GROUP_SIZE)]
     with simulator_process.start({"groups": groups, "events": events}, args=["--quiet"]) as running:
         os.sched_setaffinity(running.process.pid, {core})
         port = int(running.endpoints["vm0"].rpartition(":")[2])
@@ -175,7 +175,7 @@ def saturate(connections: Sequence[socket.socket]) -> int:
             connection.send(REQUEST)
         while waiting:
             if time.monotonic() > end + PATIENCE:
-                raise SystemExit("%d answers never came" % len(waiting))
+                raise SystemExit(f"{len(waiting)} answers never came")
             for key, _events in selector.select(0.1):
                 connection = key.data
                 if connection not in waiting:
@@ -203,7 +203,7 @@ def pace(connections: Sequence[socket.socket]) -> list[float]:
         while len(latencies) < total:
             now = time.monotonic()
             if now > began + PACED_SECONDS + PATIENCE:
-                raise SystemExit("%d answers never came" % (total - len(latencies)))
+                raise SystemExit(f"{total - len(latencies)} answers never came")
             while sent < total and began + sent / len(connections) <= now:
                 connection = connections[sent % len(connections)]
                 if connection in asked:
@@ -231,7 +231,7 @@ def receive(connection: socket.socket) -> bytes:
 
 def insist_on_200(answer: bytes) -> None:
     if not answer.startswith(b"HTTP/1.1 200"):
-        raise SystemExit("the server answered %r" % answer[:60])
+        raise SystemExit(f"the server answered {answer[:60]!r}")
 
 
 class watching:
@@ -252,29 +252,21 @@ class watching:
 
 def cpu_seconds(pid: int) -> float:
     """User and system time of a process so far."""
-    fields = Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def print_table(results: Sequence[Result]) -> None:
-    print("%d VMs, one connection each; one core for the server; Python %s" % (VMS, sys.version.split()[0]))
+    print(f"{VMS} VMs, one connection each; one core for the server; Python {sys.version.split()[0]}")
     print("| server | requests/s, saturated | requests per CPU second | CPU share at 1,000/s | p50 ms | p99 ms |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for each in results:
         print(
-            "| %s | %.0f | %.0f | %.0f %% | %.2f | %.2f |"
-            % (each.name, each.saturated, each.per_cpu_second, 100 * each.paced_cpu, each.p50, each.p99)
+            f"| {each.name} | {each.saturated:.0f} | {each.per_cpu_second:.0f} | {100 * each.paced_cpu:.0f} % | {each.p50:.2f} | {each.p99:.2f} |"
         )
     ours, canned = results
     print(
-        "| ratio | %.2f | %.2f | %.2f | %.2f | %.2f |"
-        % (
-            ours.saturated / canned.saturated,
-            ours.per_cpu_second / canned.per_cpu_second,
-            ours.paced_cpu / max(canned.paced_cpu, 0.001),
-            ours.p50 / canned.p50,
-            ours.p99 / canned.p99,
-        )
+        f"| ratio | {ours.saturated / canned.saturated:.2f} | {ours.per_cpu_second / canned.per_cpu_second:.2f} | {ours.paced_cpu / max(canned.paced_cpu, 0.001):.2f} | {ours.p50 / canned.p50:.2f} | {ours.p99 / canned.p99:.2f} |"
     )
 
 

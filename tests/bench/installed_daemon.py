@@ -98,5 +98,5 @@ def wait_for(is_so: Callable[[], bool], what: str, tell: Callable[[], str] = str
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:
-            raise RuntimeError("it did not come that %s\n%s" % (what, tell()))
+            raise RuntimeError(f"it did not come that {what}\n{tell()}")
         time.sleep(0.01)

@@ -12,7 +12,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     """Print rows below their columns: the first one to the left, the others to the right."""
     lines = [columns, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
-    print("\n%s" % title)
+    print(f"\n{title}")
     for line in lines:
         print(
             "  ".join(
@@ -26,4 +26,4 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 def ratio(ours: float, other: float) -> str:
     """How many times the other is ours, for people."""
-    return "%.2f" % (ours / other) if other else "-"
+    return f"{ours / other:.2f}" if other else "-"

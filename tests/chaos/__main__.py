@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(draw(options.seed or 0).as_text())
         return 0
     if reason := possible.reason_against() or possible.reason_against_nspawn(rootfs.ensure()):
-        print("chaos: cannot run here: %s; `make test-chaos` installs what is missing" % reason, file=sys.stderr)
+        print(f"chaos: cannot run here: {reason}; `make test-chaos` installs what is missing", file=sys.stderr)
         return 2
     collections = options.folder / "collections"
     copy_tree(options.of.resolve(), collections)
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if outcome.violations or options.seed is not None:
             print(outcome.text, flush=True)
         word = "FAILED" if outcome.violations else "good"
-        print("seed %d (%s): %s, %.0f s" % (outcome.seed, outcome.cause, word, outcome.seconds), flush=True)
+        print(f"seed {outcome.seed} ({outcome.cause}): {word}, {outcome.seconds:.0f} s", flush=True)
 
     limit = None if options.limit is None else 60 * options.limit
     run_seeds(
@@ -81,9 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seconds=limit,
         keep=options.keep or options.seed is not None,
     )
-    print("\n%s\n%.0f s" % (totals.as_text(), time.monotonic() - began))
+    print(f"\n{totals.as_text()}\n{time.monotonic() - began:.0f} s")
     if totals.failing:
-        print("what they left is in %s/SEED; `make chaos CHAOS_SEED=N` runs one of them again" % options.folder)
+        print(f"what they left is in {options.folder}/SEED; `make chaos CHAOS_SEED=N` runs one of them again")
     return 1 if totals.failing else 0
 
 

@@ -66,7 +66,7 @@ def _in_a_space(seed: int, folder: Path, sockets: Path, collections: Path) -> Ou
             return Outcome.read(folder / "outcome")
         except (subprocess.SubprocessError, OSError, ValueError) as error:
             plan = draw(seed)
-            text = "%s\nharness: %s\n%s" % (plan.as_text(), error, (folder / "harness").read_text())
+            text = f"{plan.as_text()}\nharness: {error}\n{(folder / 'harness').read_text()}"
             return Outcome(seed, plan.cause, (("harness", str(error)),), text, {"seeds": 1}, 0.0)
 
 

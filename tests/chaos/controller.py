@@ -56,7 +56,7 @@ class Controller:
         with self.log.open("w") as log:
             for line in self._process.stdout or ():
                 self.lines.append((time.time(), line.rstrip("\n")))
-                log.write("%.3f %s" % (time.time() - self.began, line))
+                log.write(f"{time.time() - self.began:.3f} {line}")
                 log.flush()
 
     @property

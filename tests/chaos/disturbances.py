@@ -53,7 +53,7 @@ class Disturbances:
     def _go(self, disturbance: Disturbance) -> None:
         try:
             if not self._wait_for(disturbance.moment):
-                self._note("%s: the moment did not come" % disturbance.verb)
+                self._note(f"{disturbance.verb}: the moment did not come")
                 return
             getattr(self, "do_" + disturbance.verb.replace("-", "_"))(*disturbance.arguments)
             self.done.append(disturbance.verb)
@@ -90,12 +90,12 @@ class Disturbances:
     def _then_heal(self, name: str, after: Any) -> None:
         if after is not None and not self._over.wait(after):
             self._site.vms[name].heal()
-            self._note("%s is well again" % name)
+            self._note(f"{name} is well again")
 
     # the controller
 
     def do_kill_controller(self, how: str) -> None:
-        self._note("controller: %s" % how)
+        self._note(f"controller: {how}")
         self._run.kill(how)
 
     def do_second_run(self) -> None:
@@ -105,7 +105,7 @@ class Disturbances:
     # VMs
 
     def do_kill_host(self, name: str, back: Any) -> None:
-        self._note("%s dies" % name)
+        self._note(f"{name} dies")
         self._site.vms[name].die()
         if back == AFTER_THE_NEXT_RUN:
             self.stays_down = name
@@ -113,29 +113,29 @@ class Disturbances:
             self._then_heal(name, back)
 
     def do_kill_sshd(self, name: str, back: Any) -> None:
-        self._note("sshd of %s is killed" % name)
+        self._note(f"sshd of {name} is killed")
         self._site.vms[name].kill_sshd(stay_away=back != 0)
         if back != 0:
             self._then_heal(name, back)
 
     def do_cut(self, name: str, back: Any) -> None:
-        self._note("all packets of %s vanish" % name)
+        self._note(f"all packets of {name} vanish")
         self._site.vms[name].wire.cut()
         self._then_heal(name, back)
 
     def do_cut_ssh(self, name: str, back: Any) -> None:
-        self._note("packets of ssh of %s vanish" % name)
+        self._note(f"packets of ssh of {name} vanish")
         self._site.vms[name].wire.cut_ssh()
         self._then_heal(name, back)
 
     # Azure
 
     def do_imds(self, vm: str, kind: str, seconds: float, options: str) -> None:
-        self._note("IMDS of %s: %s for %.0f s" % (vm, kind, seconds))
+        self._note(f"IMDS of {vm}: {kind} for {seconds:.0f} s")
         self._site.simulator.post("/faults", {"kind": kind, "for": seconds, **self._whose(vm), **json.loads(options)})
 
     def do_stale_imds(self, vm: str, requests: str) -> None:
-        self._note("IMDS of %s: old documents, requests %s" % (vm, requests))
+        self._note(f"IMDS of {vm}: old documents, requests {requests}")
         body = json.dumps({"DocumentIncarnation": 1, "Events": []})
         for place in requests.split(","):
             fault = {"kind": "body", "method": "GET", "route": "scheduledevents", "requests": place, "body": body}
@@ -163,7 +163,7 @@ class Disturbances:
             "start": ("approve", {}),
         }[way]
         try:
-            self._site.simulator.post("/events/%s/%s" % (event["id"], verb), body)
-            self._note("event %s: %s" % (event["id"][:8], way))
+            self._site.simulator.post(f"/events/{event['id']}/{verb}", body)
+            self._note(f"event {event['id'][:8]}: {way}")
         except ControlError as error:
-            self._note("event %s: %s refused, %d" % (event["id"][:8], way, error.status))
+            self._note(f"event {event['id'][:8]}: {way} refused, {error.status}")

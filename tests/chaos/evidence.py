@@ -123,43 +123,38 @@ class Evidence(NamedTuple):
         if (begun.step, begun.what) == (SETTLE, "ok"):
             return "prepared"
         if last is not None and last.what == "failed" and last is begun:
-            return "not prepared: step %s failed" % begun.step
-        return "not prepared: step %s %s" % (
-            begun.step,
-            "had not ended" if begun.what == "begin" else "was the last one",
-        )
+            return f"not prepared: step {begun.step} failed"
+        return f"not prepared: step {begun.step} {'had not ended' if begun.what == 'begin' else 'was the last one'}"
 
     def timeline(self) -> list[str]:
         """All of it in the order of time, a line each, for people."""
-        lines = [(mark.at, "        %s %s %s (%s)" % mark[1:]) for mark in self.marks]
-        lines += [(deed.at, "  * %s" % deed.text) for deed in self.deeds]
+        lines = [(mark.at, "        {} {} {} ({})".format(*mark[1:])) for mark in self.marks]
+        lines += [(deed.at, f"  * {deed.text}") for deed in self.deeds]
         for event in self.events:
             name = event.event_id[:8]
-            lines += [(at, "    azure: %s %s of %s" % (name, event.kind, ",".join(hit))) for at, hit in event.hits]
+            lines += [(at, f"    azure: {name} {event.kind} of {','.join(hit)}") for at, hit in event.hits]
             lines += [
-                (at, "    azure: %s %s" % (name, what))
+                (at, f"    azure: {name} {what}")
                 for at, what in ((event.started, "started"), (event.over, "over"))
                 if at is not None
             ]
         lines += [
-            (approval.at, "    azure: %s approved by %s" % (approval.event_id[:8], approval.vm))
+            (approval.at, f"    azure: {approval.event_id[:8]} approved by {approval.vm}")
             for approval in self.approvals
         ]
         for run in self.runs:
-            lines.append((run.began, "%s begins" % run.name))
+            lines.append((run.began, f"{run.name} begins"))
             end = (
                 "hangs, and is killed"
                 if run.hung
                 else ("killed: %s, %d" if run.killed else "ends%s with %d") % (run.killed, run.status)
             )
-            state = "drained: %s; down: %s" % (
+            state = "drained: {}; down: {}".format(
                 " ".join(sorted(run.drained)) or "none",
                 " ".join(sorted(run.down)) or "none",
             )
-            lines.append((run.ended, "%s %s (%s)" % (run.name, end, state)))
-        return [
-            "%s %s" % (datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S.%f")[:-3], text) for at, text in sorted(lines)
-        ]
+            lines.append((run.ended, f"{run.name} {end} ({state})"))
+        return [f"{datetime.fromtimestamp(at, UTC).strftime('%H:%M:%S.%f')[:-3]} {text}" for at, text in sorted(lines)]
 
 
 def events_from(lines: Sequence[dict[str, Any]]) -> list[AzureEvent]:

@@ -33,13 +33,13 @@ def no_host_stays_drained(evidence: Evidence) -> Iterator[Violation]:
     for run in undisturbed(evidence):
         for vm in sorted(run.drained - run.down):
             if not evidence.events_of(vm, run.ended):
-                yield Violation("drained without an event", "%s after %s" % (vm, run.name))
+                yield Violation("drained without an event", f"{vm} after {run.name}")
 
 
 def no_recovery_is_lost(evidence: Evidence) -> Iterator[Violation]:
     """At the end of all, every VM that a step began to prepare has been brought back."""
     for vm in sorted(evidence.runs[-1].drained if evidence.runs else ()):
-        yield Violation("lost recovery", "%s is drained at the end of all" % vm)
+        yield Violation("lost recovery", f"{vm} is drained at the end of all")
 
 
 def approvals_follow_preparations(evidence: Evidence) -> Iterator[Violation]:
@@ -55,7 +55,7 @@ def approvals_follow_preparations(evidence: Evidence) -> Iterator[Violation]:
             state = evidence.preparation(vm, approval.at)
             if state != "prepared":
                 rule = "approval after a failed preparation" if "failed" in state else "approval without preparation"
-                yield Violation(rule, "%s approved %s when %s was %s" % (approval.vm, approval.event_id[:8], vm, state))
+                yield Violation(rule, f"{approval.vm} approved {approval.event_id[:8]} when {vm} was {state}")
 
 
 def recoveries_wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
@@ -67,7 +67,7 @@ def recoveries_wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
             since = [each.at for each in evidence.approvals if each.event_id == event.event_id and each.at <= mark.at]
             since += [event.started] if event.started is not None and event.started <= mark.at else []
             if since and min(since) < mark.at - UNKNOWN_FOR and mark.vm in event.resources_at(mark.at - UNKNOWN_FOR):
-                yield Violation("recovery during the event", "%s of %s" % (mark.vm, event.event_id[:8]))
+                yield Violation("recovery during the event", f"{mark.vm} of {event.event_id[:8]}")
 
 
 def undisturbed_runs_handle_events(evidence: Evidence) -> Iterator[Violation]:
@@ -81,19 +81,15 @@ def undisturbed_runs_handle_events(evidence: Evidence) -> Iterator[Violation]:
             end = min(filter(None, (event.started, event.over, run.ended)))
             for vm in resources:
                 if evidence.preparation(vm, end) != "prepared":
-                    text = "%s was %s when %s started or was over" % (
-                        vm,
-                        evidence.preparation(vm, end),
-                        event.event_id[:8],
-                    )
-                    yield Violation("event ignored", "%s: %s" % (run.name, text))
+                    text = f"{vm} was {evidence.preparation(vm, end)} when {event.event_id[:8]} started or was over"
+                    yield Violation("event ignored", f"{run.name}: {text}")
 
 
 def runs_end(evidence: Evidence) -> Iterator[Violation]:
     """No run hangs."""
     for run in evidence.runs:
         if run.hung:
-            yield Violation("hang", "%s did not end within %.0f s" % (run.name, run.ended - run.began))
+            yield Violation("hang", f"{run.name} did not end within {run.ended - run.began:.0f} s")
 
 
 def exit_statuses_are_right(evidence: Evidence) -> Iterator[Violation]:
@@ -101,15 +97,15 @@ def exit_statuses_are_right(evidence: Evidence) -> Iterator[Violation]:
     for run in (run for run in evidence.runs if not run.killed):
         left = sorted(vm for vm in run.drained if vm in run.down or not evidence.events_of(vm, run.ended))
         if run.status not in PLAIN:
-            yield Violation("exit status", "%s ended with %d" % (run.name, run.status))
+            yield Violation("exit status", f"{run.name} ended with {run.status}")
         elif run.status == 0 and left:
-            yield Violation("exit status", "%s ended with 0 although %s stayed drained" % (run.name, ", ".join(left)))
+            yield Violation("exit status", f"{run.name} ended with 0 although {', '.join(left)} stayed drained")
         elif run.status == 0 and (failed := failed_preparations(evidence, run)):
             yield Violation(
-                "exit status", "%s ended with 0 although a preparation failed on %s" % (run.name, ", ".join(failed))
+                "exit status", f"{run.name} ended with 0 although a preparation failed on {', '.join(failed)}"
             )
         elif not run.is_disturbed and (run.status != 0) != bool(run.down) and not started_unprepared(evidence, run):
-            yield Violation("exit status", "%s ended with %d" % (run.name, run.status))
+            yield Violation("exit status", f"{run.name} ended with {run.status}")
 
 
 def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
@@ -119,7 +115,7 @@ def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
             if (NONSENSE.search(line) and not run.killed) or (
                 CUT_SHORT in line and not run.is_disturbed and not started_unprepared(evidence, run)
             ):
-                yield Violation("message", "%s: %s" % (run.name, line.strip()[:300]))
+                yield Violation("message", f"{run.name}: {line.strip()[:300]}")
                 break
 
 
@@ -132,7 +128,7 @@ def runs_keep_apart(evidence: Evidence) -> Iterator[Violation]:
             is_unknown = mark.run == ELSEWHERE and bool(other.killed)
             if mark.run != other.name and (is_alive or is_unknown) and evidence.held_by(other, mark.vm, mark.at):
                 yield Violation(
-                    "two runs at once", "%s: %s of %s while %s held the VM" % (mark.vm, mark.step, mark.run, other.name)
+                    "two runs at once", f"{mark.vm}: {mark.step} of {mark.run} while {other.name} held the VM"
                 )
 
 
@@ -140,19 +136,19 @@ def reports_are_true(evidence: Evidence) -> Iterator[Violation]:
     """A report says of each VM and event what happened in its run, and an undisturbed one leaves nothing out."""
     for run in evidence.runs:
         for row in run.report or ():
-            where = "%s: %s of %s" % (run.name, row["host"], row["event_id"][:8])
+            where = f"{run.name}: {row['host']} of {row['event_id'][:8]}"
             for member, step in (("prepared", SETTLE), ("recovered", JOIN)):
                 if bool(row[member]) != evidence.did(row["host"], step, run) and (row[member] or not run.is_disturbed):
-                    yield Violation("report", "%s is reported as %s%s" % (where, "" if row[member] else "not ", member))
+                    yield Violation("report", f"{where} is reported as {'' if row[member] else 'not '}{member}")
             approved = any(
                 each.event_id == row["event_id"].casefold() and each.at <= run.ended for each in evidence.approvals
             )
             if row["approved"] and not approved:
-                yield Violation("report", "%s is reported as approved" % where)
+                yield Violation("report", f"{where} is reported as approved")
         reported = {row["host"] for row in run.report or ()}
         if run.report is not None:
             for vm in sorted({mark.vm for mark in evidence.marks if mark.run == run.name} - reported):
-                yield Violation("report", "%s: %s is not in it" % (run.name, vm))
+                yield Violation("report", f"{run.name}: {vm} is not in it")
 
 
 def undisturbed(evidence: Evidence) -> list[Run]:

@@ -61,7 +61,7 @@ class _Life:
             self._end(self.site.run(ELSEWHERE, elsewhere=True), is_disturbed=True)
         for number in range(1, MOST_RUNS + 1):
             self._end(
-                self.site.run("next-run-%d" % number, elsewhere=is_elsewhere, take_over=is_elsewhere),
+                self.site.run(f"next-run-{number}", elsewhere=is_elsewhere, take_over=is_elsewhere),
                 is_disturbed=False,
             )
             if not self.runs[-1].down and not self.site.living():

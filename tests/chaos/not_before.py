@@ -38,7 +38,7 @@ class NotBefore:
                 self._let_start()
 
     def _let_start(self) -> None:
-        for request in self._site.simulator.get("/requests?after=%d" % self._last)["requests"]:
+        for request in self._site.simulator.get(f"/requests?after={self._last}")["requests"]:
             self._last = request["number"]
             if (request["method"], request["route"]) == ("GET", "scheduledevents"):
                 self._looks[request["vm"]].append(request["moment"])
@@ -47,4 +47,4 @@ class NotBefore:
                 continue
             quiet_since = max([self._site.announced_at(event["id"]), *(mark.at for mark in self._site.marks())])
             if any(sum(at > quiet_since for at in self._looks[vm]) >= LOOKS for vm in event["resources"]):
-                self._site.simulator.post("/events/%s/approve" % event["id"])
+                self._site.simulator.post(f"/events/{event['id']}/approve")

@@ -38,7 +38,7 @@ class Failure(NamedTuple):
     after_effect: bool
 
     def __str__(self) -> str:
-        return "%s fails once on %s, %s its effect" % (self.step, self.vm, "after" if self.after_effect else "before")
+        return f"{self.step} fails once on {self.vm}, {'after' if self.after_effect else 'before'} its effect"
 
 
 class Slow(NamedTuple):
@@ -49,7 +49,7 @@ class Slow(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        return "%s takes %.1f s on %s" % (self.step, self.seconds, self.vm)
+        return f"{self.step} takes {self.seconds:.1f} s on {self.vm}"
 
 
 class Moment(NamedTuple):
@@ -68,7 +68,7 @@ class Moment(NamedTuple):
     delay: float = 0.0
 
     def __str__(self) -> str:
-        return " ".join(filter(None, ("%.2f s after" % self.delay, self.what, self.name, self.vm)))
+        return " ".join(filter(None, (f"{self.delay:.2f} s after", self.what, self.name, self.vm)))
 
 
 class Disturbance(NamedTuple):
@@ -79,7 +79,7 @@ class Disturbance(NamedTuple):
     arguments: tuple[object, ...] = ()
 
     def __str__(self) -> str:
-        return "%s: %s" % (self.moment, " ".join(map(str, (self.verb, *self.arguments))))
+        return f"{self.moment}: {' '.join(map(str, (self.verb, *self.arguments)))}"
 
 
 class Plan(NamedTuple):
@@ -116,7 +116,7 @@ class Plan(NamedTuple):
         flags += ["the next run is on another controller"] * self.elsewhere
         lines = [
             "seed %d (%s): %s; %s"
-            % (self.seed, self.cause, ", ".join(self.vms), "; ".join([*flags, "pause of %.1f s" % self.pause]))
+            % (self.seed, self.cause, ", ".join(self.vms), "; ".join([*flags, f"pause of {self.pause:.1f} s"]))
         ]
         things: tuple[object, ...] = (*self.events, *self.failures, *self.slow, *self.disturbances)
         lines += ["  " + str(thing) for thing in things]

@@ -56,13 +56,13 @@ class Totals:
 
     def as_text(self) -> str:
         """For people: one count a line."""
-        lines = ["%-55s %6d" % (name, count) for name, count in sorted(self.counts.items())]
+        lines = [f"{name:55} {count:6d}" for name, count in sorted(self.counts.items())]
         lines += [
-            "%-55s %6d in %d seeds" % ("violations: " + rule, count, self.seeds_of[rule])
+            f"{'violations: ' + rule:55} {count:6d} in {self.seeds_of[rule]} seeds"
             for rule, count in sorted(self.violations.items())
         ]
         failing = " ".join(map(str, sorted(self.failing))) or "none"
-        return "\n".join([*lines, "seeds that failed: %s" % failing])
+        return "\n".join([*lines, f"seeds that failed: {failing}"])
 
 
 def counts_of(evidence: Evidence, done: list[str]) -> dict[str, int]:
@@ -74,11 +74,11 @@ def counts_of(evidence: Evidence, done: list[str]) -> dict[str, int]:
     counts["runs of ansible-playbook"] = len(evidence.runs)
     for mark in evidence.marks:
         if mark.what != "begin":
-            counts["step %s %s" % (mark.step, mark.what)] += 1
+            counts[f"step {mark.step} {mark.what}"] += 1
     counts.update("did: " + verb for verb in done)
     counts["VMs drained after the disturbed run"] = len(evidence.runs[0].drained)
     for run in evidence.runs:
         kind = "disturbed" if run.is_disturbed else "undisturbed"
         counts["runs that ended by themselves without a report"] += not run.killed and run.report is None
-        counts["%s runs that ended with %s" % (kind, run.killed or run.status)] += 1
+        counts[f"{kind} runs that ended with {run.killed or run.status}"] += 1
     return dict(counts)

@@ -76,7 +76,7 @@ class Site:
     def _project(self) -> None:
         for name, steps in (("prepare", PREPARE), ("recover", RECOVER)):
             tasks = [
-                {"name": "Step %s" % step, "ansible.builtin.command": "%s %s {{ chaos_run }}" % (ROTATE, step)}
+                {"name": f"Step {step}", "ansible.builtin.command": f"{ROTATE} {step} {{{{ chaos_run }}}}"}
                 for step in steps
             ]
             (self._folder / (name + ".yml")).write_text(json.dumps(tasks, indent=2))
@@ -86,7 +86,7 @@ class Site:
             "ansible_user": "root",
             "ansible_python_interpreter": "/usr/bin/python3",
             "ansible_ssh_private_key_file": str(self._folder / "key"),
-            "ansible_ssh_common_args": "-F /dev/null -o UserKnownHostsFile=%s" % known,
+            "ansible_ssh_common_args": f"-F /dev/null -o UserKnownHostsFile={known}",
         }
         hosts = {name: {"ansible_host": vm.host.address} for name, vm in self.vms.items()}
         (self._folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}, indent=2))
@@ -142,7 +142,7 @@ class Site:
         for event in self.living():
             with contextlib.suppress(ControlError):  # it has just ended
                 self.simulator.post(
-                    "/events/%s/%s" % (event["id"], "cancel" if event["status"] == "Scheduled" else "complete")
+                    f"/events/{event['id']}/{'cancel' if event['status'] == 'Scheduled' else 'complete'}"
                 )
 
     def heal(self, but: str | None = None) -> None:
@@ -175,7 +175,7 @@ def site_of(plan: Plan, folder: Path, sockets: Path, collections: Path) -> Itera
                 "knobs": KNOBS,
                 "impact": impacts.commands,
             }
-            sources = [word for name, vm in vms.items() for word in ("--source", "%s=%s" % (name, vm.host.address))]
+            sources = [word for name, vm in vms.items() for word in ("--source", f"{name}={vm.host.address}")]
             with simulator_process.start(scenario, sources, listen=IMDS + ":80") as simulator:
                 yield Site(plan, folder, sockets, collections, vms, simulator)
 

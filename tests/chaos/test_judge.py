@@ -16,8 +16,10 @@ from chaos.judge import judge
 from chaos.vm import Mark
 
 EVENT = AzureEvent("a", "Freeze", ((0.0, ("vm1", "vm2")),), not_before=100.0, started=30.0, over=40.0)
-REPORT = '\tRUN: { "maintenance_report": [ %s ]}' % ", ".join(
-    '{"host": "%s", "event_id": "A", "prepared": %%s, "approved": %%s, "recovered": %%s}' % vm for vm in ("vm1", "vm2")
+REPORT = '\tRUN: {{ "maintenance_report": [ {} ]}}'.format(
+    ", ".join(
+        f'{{"host": "{vm}", "event_id": "A", "prepared": %s, "approved": %s, "recovered": %s}}' for vm in ("vm1", "vm2")
+    )
 )
 GOOD_REPORT = REPORT % (('"11:00"', '"20:00"', '"46:00"') * 2)
 NONE: frozenset[str] = frozenset()

@@ -76,7 +76,7 @@ class Vm:
         self._install(HOST_KEY + ".pub", public, 0o644)
         self._install("/root/.ssh/authorized_keys", key, 0o600)
         self._install(ROTATE, ROTATION, 0o755)
-        self.host_key = "%s %s" % (host.address, public)
+        self.host_key = f"{host.address} {public}"
         host.run(["systemctl", "enable", "--now", "ssh.service"])
 
     def _install(self, path: str, text: str, mode: int) -> None:
@@ -87,10 +87,10 @@ class Vm:
         file.write_text(text)
 
     def let_fail(self, failure: Failure) -> None:
-        (self._state / ("fail-%s-%s" % ("after" if failure.after_effect else "before", failure.step))).touch()
+        (self._state / (f"fail-{'after' if failure.after_effect else 'before'}-{failure.step}")).touch()
 
     def let_be_slow(self, slow: Slow) -> None:
-        (self._state / ("slow-" + slow.step)).write_text("%.1f\n" % slow.seconds)
+        (self._state / ("slow-" + slow.step)).write_text(f"{slow.seconds:.1f}\n")
 
     def marks(self) -> list[Mark]:
         file = self._state / "marks"
@@ -121,7 +121,7 @@ class Vm:
             end = time.monotonic() + LONGEST
             while not self._is_well():
                 if time.monotonic() > end:
-                    raise HostFailed("%s does not come back" % self.name)
+                    raise HostFailed(f"{self.name} does not come back")
                 time.sleep(0.1)
             self.wire.mend()
 

@@ -30,7 +30,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 def section(text: str, heading: str) -> str:
     """What stands below a heading, up to the next one."""
-    return re.split(r"^#+ ", text.split("# %s\n" % heading, 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+    return re.split(r"^#+ ", text.split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def rows(text: str, heading: str) -> list[list[str]]:

@@ -30,7 +30,7 @@ def until(condition: Callable[[], T], what: str = "it", seconds: float = 20.0) -
         if found:
             return found
         time.sleep(0.005)
-    raise AssertionError("waited in vain for %s" % what)
+    raise AssertionError(f"waited in vain for {what}")
 
 
 def marked(mark: str) -> list[int]:
@@ -76,7 +76,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.mark = "mark-%d-%s" % (os.getpid(), folder.name)
+        self.mark = f"mark-{os.getpid()}-{folder.name}"
         self.daemons: list[Daemon] = []
         self.may_leave = False
         self.runs = self.restarted()
@@ -95,7 +95,7 @@ class Bench:
         return str(path)
 
     def python(self, script: str) -> str:
-        return self.hook("#!%s -IS\nimport os, sys, time, signal\n%s" % (os.path.realpath(sys.executable), script))
+        return self.hook(f"#!{os.path.realpath(sys.executable)} -IS\nimport os, sys, time, signal\n{script}")
 
     def start(
         self,
@@ -109,7 +109,7 @@ class Bench:
         (runs or self.runs).start(step, path, input, variables or {}, limit)
 
     def result(self, step: int = 1, runs: Daemon | None = None) -> Result:
-        ended = until((runs or self.runs).poll, "the result of %d" % step)
+        ended = until((runs or self.runs).poll, f"the result of {step}")
         assert [number for number, _result in ended] == [step]
         return ended[0][1]
 

@@ -43,13 +43,13 @@ def make_record(id: int, event_id: str = "E-1", **fields: Any) -> Record:
 def add_step(record: Record, id: int, stage: str = "prepare", hook: str = "10-app", state: str = RUNNING) -> Step:
     step = Step(id, stage, hook, 1, state, after(1))
     record.steps.append(step)
-    record.timeline.append(Entry(after(1), "hook-started", "%s/%s" % (stage, hook)))
+    record.timeline.append(Entry(after(1), "hook-started", f"{stage}/{hook}"))
     return step
 
 
 def end_step(record: Record, step: Step, output: str = "done\n", state: str = OK, exit_status: int = 0) -> None:
     step.state, step.output, step.exit_status, step.ended_at = state, output, exit_status, after(3.5)
-    record.timeline.append(Entry(after(3.5), "hook-ended", "%s/%s: %s" % (step.stage, step.hook, state)))
+    record.timeline.append(Entry(after(3.5), "hook-ended", f"{step.stage}/{step.hook}: {state}"))
 
 
 def close_record(record: Record) -> None:

@@ -118,7 +118,7 @@ class Rig(Told):
             lambda record, event: self._queue.append((record, event)),
             self._say,
             lambda record, step: self.ended.append((record, step)),
-            "boot %d" % self.boot_number,
+            f"boot {self.boot_number}",
         )
         return self._engine
 
@@ -203,7 +203,7 @@ class Rig(Told):
         until = time.monotonic() + PATIENCE
         while not is_so():
             if time.monotonic() > until:
-                raise AssertionError("it did not come: %s\n%s\n%s" % (is_so, self.log.getvalue(), self.marks()))
+                raise AssertionError(f"it did not come: {is_so}\n{self.log.getvalue()}\n{self.marks()}")
             time.sleep(0.005)
 
     def release(self, hook: str, exit_status: int = 0) -> None:
@@ -281,7 +281,7 @@ class Rig(Told):
 
     def _rests(self, step: Step) -> bool:
         """Whether a running hook does nothing until the test, or the clock, lets it."""
-        last = next((mark for mark in reversed(self.marks()) if mark.hook == "%s/%s" % (step.stage, step.hook)), None)
+        last = next((mark for mark in reversed(self.marks()) if mark.hook == f"{step.stage}/{step.hook}"), None)
         is_told_to_end = step.id in self.engine.work._stopping
         return last is not None and last.what == "hang" and is_alive(last.pid) and not is_told_to_end
 

@@ -38,19 +38,19 @@ class Azure:
         return event_id
 
     def change(self, event_id: str, **edit: Any) -> None:
-        self.simulator.post("/events/%s/change" % event_id, edit)
+        self.simulator.post(f"/events/{event_id}/change", edit)
 
     def cancel(self, event_id: str) -> None:
-        self.simulator.post("/events/%s/cancel" % event_id)
+        self.simulator.post(f"/events/{event_id}/cancel")
 
     def complete(self, event_id: str) -> None:
-        self.simulator.post("/events/%s/complete" % event_id)
+        self.simulator.post(f"/events/{event_id}/complete")
 
     def approve(self, event_id: str, who: str = "control-plane") -> None:
-        self.simulator.post("/events/%s/approve" % event_id, {"as": who})
+        self.simulator.post(f"/events/{event_id}/approve", {"as": who})
 
     def status(self, event_id: str) -> str:
-        text: str = self.simulator.get("/events/%s" % event_id)["status"]
+        text: str = self.simulator.get(f"/events/{event_id}")["status"]
         return text
 
     def fault(self, kind: str, **rest: Any) -> None:
@@ -97,7 +97,7 @@ class Azure:
 
     def log(self, what: str) -> list[dict[str, Any]]:
         """What happened since this test began, of one kind."""
-        lines: list[dict[str, Any]] = self.simulator.get("/log?what=%s&after=%d" % (what, self._lines))["lines"]
+        lines: list[dict[str, Any]] = self.simulator.get(f"/log?what={what}&after={self._lines}")["lines"]
         return lines
 
     def approvals(self) -> list[tuple[str, str]]:
@@ -111,7 +111,7 @@ class Azure:
         return len([line for line in self.log("started") if line["id"] == event_id])
 
     def requests(self, method: str, route: str = "scheduledevents") -> list[dict[str, Any]]:
-        found = self.simulator.get("/requests?after=%d" % self._requests)["requests"]
+        found = self.simulator.get(f"/requests?after={self._requests}")["requests"]
         return [request for request in found if (request["method"], request["route"]) == (method, route)]
 
 
@@ -122,6 +122,6 @@ def clean(simulator: Simulator, knobs: dict[str, Any]) -> None:
         if event["status"] != "Gone":
             # one that has not appeared yet can only be cancelled
             verb = "complete" if event["status"] in ("Scheduled", "Started") else "cancel"
-            simulator.post("/events/%s/%s" % (event["id"], verb))
+            simulator.post(f"/events/{event['id']}/{verb}")
     if simulator.get("/knobs") != knobs:
         simulator.post("/knobs", knobs)

@@ -14,7 +14,7 @@ import pytest
 from azure_scheduled_events.yaml_lines import locate
 from hook_runner.config import yaml_subprocess
 
-TEXT = "interval: 2\nhooks:\n  10-a: {timeout: 5}\n" + "".join("x%d: y\n" % number for number in range(20000))
+TEXT = "interval: 2\nhooks:\n  10-a: {timeout: 5}\n" + "".join(f"x{number}: y\n" for number in range(20000))
 
 
 @pytest.mark.parametrize("text", ["", TEXT])

@@ -60,9 +60,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def said(report: Report, severity: str) -> str:
-    return "\n".join(
-        "%s: %s: %s" % (each.what, each.where, each.text) for each in report.findings if each.severity == severity
-    )
+    return "\n".join(f"{each.what}: {each.where}: {each.text}" for each in report.findings if each.severity == severity)
 
 
 def test_all_is_well_with_a_good_configuration_and_good_hooks(stage: Stage) -> None:
@@ -139,7 +137,7 @@ def test_the_path_of_hooks_is_the_configured_one(stage: Stage) -> None:
     tool.write_text("")
     tool.chmod(0o755)
     assert "env will not find my-tool" in said(stage.check(), ERROR)
-    assert said(stage.check(environment={"PATH": "/bin:%s" % tool.parent}), ERROR) == ""
+    assert said(stage.check(environment={"PATH": f"/bin:{tool.parent}"}), ERROR) == ""
 
 
 def test_what_looks_like_a_forgotten_hook_is_a_warning_and_what_is_left_over_is_told(stage: Stage) -> None:
@@ -158,7 +156,7 @@ def test_what_looks_like_a_forgotten_hook_is_a_warning_and_what_is_left_over_is_
 @pytest.mark.parametrize("key", ["10-darin", "prepare/10-darin"])
 def test_settings_for_a_hook_that_is_not_there_are_a_warning_with_the_nearest_name(stage: Stage, key: str) -> None:
     stage.hook("prepare/10-drain")
-    assert "hooks.%s: there is no such hook; did you mean %s?" % (key, key.replace("darin", "drain")) in said(
+    assert f"hooks.{key}: there is no such hook; did you mean {key.replace('darin', 'drain')}?" in said(
         stage.check(hooks={key: {"timeout": 5}}), WARNING
     )
     good = {"10-drain": {"timeout": 5}, "prepare/10-drain": {"timeout": 5}}
@@ -219,7 +217,7 @@ def test_a_folder_of_journal_or_runs_that_others_can_write_is_an_error(stage: St
     (stage.folder / name).mkdir()
     assert said(stage.check(), ERROR) == ""
     (stage.folder / name).chmod(0o777)
-    assert "%s can be written by others" % (stage.folder / name) in said(stage.check(), ERROR)
+    assert f"{stage.folder / name} can be written by others" in said(stage.check(), ERROR)
 
 
 @pytest.mark.parametrize("little, severity", [(10, ERROR), (4 << 20, WARNING), (1 << 30, "")])
@@ -267,7 +265,7 @@ def test_an_imds_that_refuses_or_is_not_there_is_an_error(stage: Stage, azure: A
     assert "supported: " in said(refused, ERROR)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        report = stage.check(offline=False, endpoint="http://127.0.0.1:%d" % closed.getsockname()[1])
+        report = stage.check(offline=False, endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}")
     assert "imds: http://127.0.0.1" in said(report, ERROR)
 
 
@@ -281,7 +279,7 @@ def test_an_imds_that_is_being_updated_or_does_not_answer_in_time_is_a_warning(
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        report = stage.check(offline=False, endpoint="http://127.0.0.1:%d" % silent.getsockname()[1], timeout=0.5)
+        report = stage.check(offline=False, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.5)
     assert said(report, ERROR) == ""
     assert "the service may just be switching on" in said(report, WARNING)
 

@@ -133,15 +133,15 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
         ):
             load(tmp_path, "policy: Documented\n")
     else:
-        assert load(tmp_path, "policy: %s\n" % name).policy.name == name
-        assert load(tmp_path, "policy: {preset: %s}\n" % name).policy.name == name
+        assert load(tmp_path, f"policy: {name}\n").policy.name == name
+        assert load(tmp_path, f"policy: {{preset: {name}}}\n").policy.name == name
 
 
 def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     (tmp_path / "policy.yml").write_text("name: filed\nrules:\n- {when: {}, do: log}\n")
     assert load(tmp_path, "policy_file: policy.yml\n").policy.name == "filed"
-    assert load(tmp_path, "policy_file: %s\n" % (tmp_path / "policy.yml")).policy.name == "filed"
+    assert load(tmp_path, f"policy_file: {tmp_path / 'policy.yml'}\n").policy.name == "filed"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_configuration_that_others_can_write_is_refused(tmp_path: Path, name: 
     owners = frozenset({0, os.geteuid()})
     assert load(tmp_path, "policy_file: policy.yml\n", owners=owners).policy.name == "documented"
     (tmp_path / name).chmod(0o666)
-    with pytest.raises(ConfigError, match="%s is refused: .*%s can be written by others" % (name, name)):
+    with pytest.raises(ConfigError, match=f"{name} is refused: .*{name} can be written by others"):
         load_settings(str(tmp_path / "config.yml"), owners)
     assert load_settings(str(tmp_path / "config.yml")).policy.name == "documented"
 

@@ -108,7 +108,7 @@ def test_the_end_of_the_host_at_each_commit(azure: Azure, tmp_path: Path, when: 
     for life, record in lives(tmp_path, azure, "reboot", when):
         begun, ended = life.count("begin"), life.count("end")
         for hook in ("prepare/10-a", "prepare/20-b", "recover/10-a"):
-            states = [step.state for step in record.steps if "%s/%s" % (step.stage, step.hook) == hook]
+            states = [step.state for step in record.steps if f"{step.stage}/{step.hook}" == hook]
             # run again only where the journal says that the run before was cut
             assert states in (["ok"], ["interrupted", "ok"]), (hook, states)
             assert 1 <= ended[hook] <= begun[hook] <= len(states), hook

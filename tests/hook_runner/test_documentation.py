@@ -62,7 +62,7 @@ class Host:
             "hooks_directory": self._moved("/etc/azure-scheduled-events/hooks.d"),
             "journal": self._moved("/var/lib/azure-scheduled-events/journal.db"),
             "run_directory": self._moved("/run/azure-scheduled-events"),
-            "environment": {"PATH": "%s:/usr/bin:/bin" % (folder / "bin")},
+            "environment": {"PATH": f"{folder / 'bin'}:/usr/bin:/bin"},
         }
         self._write(self._config, CONFIG + yaml.safe_dump(own), 0o600)
 
@@ -194,7 +194,7 @@ def test_what_a_readme_gives_the_role_is_a_configuration(readme: str, tmp_path: 
     for text in texts:
         (given,) = [role["vars"] for play in yaml.safe_load(text) for role in play["roles"]]
         settings = {
-            "%s/%s" % (hook["stage"], hook["name"]): hook["settings"]
+            f"{hook['stage']}/{hook['name']}": hook["settings"]
             for hook in given["hook_runner_hooks"]
             if "settings" in hook
         }
@@ -214,7 +214,7 @@ def test_the_mistake_that_is_shown_is_what_one_gets(tmp_path: Path) -> None:
 
 def test_the_answer_to_an_approval_that_waits_is_the_one_that_is_told() -> None:
     (told,) = re.findall(r"the second answer is `([^`]+)`", section(GUIDE, "Approval"))
-    assert '"%s"' % told in (REPOSITORY / "roles/hook_runner/files/hook_runner/lifecycle/approvals.py").read_text()
+    assert f'"{told}"' in (REPOSITORY / "roles/hook_runner/files/hook_runner/lifecycle/approvals.py").read_text()
 
 
 def test_contents_lead_to_headings() -> None:

@@ -48,14 +48,14 @@ def test_every_key_of_the_configuration_is_documented_and_no_other() -> None:
 
 def test_the_defaults_are_those_that_are_told(tmp_path: Path) -> None:
     told = {quoted(cells[0])[0]: quoted(cells[1])[0] for cells in KEYS if cells[1]}
-    read = loaded(tmp_path, "".join("%s: %s\n" % item for item in told.items()))
+    read = loaded(tmp_path, "".join("{}: {}\n".format(*item) for item in told.items()))
     plain = Settings()
     assert read.policy.name == plain.policy.name
     assert read._replace(policy=plain.policy) == plain
 
 
 def test_the_defaults_of_a_hook_are_those_that_are_told(tmp_path: Path) -> None:
-    told = "".join("    %s: %s\n" % (quoted(cells[0])[0], quoted(cells[1])[0]) for cells in HOOK_KEYS)
+    told = "".join(f"    {quoted(cells[0])[0]}: {quoted(cells[1])[0]}\n" for cells in HOOK_KEYS)
     read = loaded(tmp_path, "hooks:\n  10-drain:\n" + told).hook("prepare", "10-drain")
     assert read == HookSettings() == Settings().hook("prepare", "20-other")
 
@@ -66,10 +66,10 @@ def bounds(table: list[list[str]]) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("key", "least", "most"), bounds(KEYS) + [("hooks: {x: {%s" % key, *rest) for key, *rest in bounds(HOOK_KEYS)]
+    ("key", "least", "most"), bounds(KEYS) + [(f"hooks: {{x: {{{key}", *rest) for key, *rest in bounds(HOOK_KEYS)]
 )
 def test_the_bounds_are_those_that_are_told(key: str, least: str, most: str, tmp_path: Path) -> None:
-    text = "%s: %%s%s\n" % (key, "}" * key.count("{"))
+    text = f"{key}: %s{'}' * key.count('{')}\n"
     for value in (least, most):
         loaded(tmp_path, text % value)
     for outside in (float(least) / 2 or -1, int(most) + 1):

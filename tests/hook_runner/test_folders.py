@@ -49,7 +49,7 @@ def test_a_folder_of_somebody_else_is_refused(azure: Azure, make_daemon: MakeDae
     folder.mkdir(0o755)
     os.chown(folder, NOBODY, -1)
     done = me.command("run")
-    assert done.returncode == 78 and "belongs to user %d" % NOBODY in done.stderr
+    assert done.returncode == 78 and f"belongs to user {NOBODY}" in done.stderr
 
 
 @needs_root
@@ -68,7 +68,7 @@ def test_a_folder_that_is_not_there_is_not_made_where_others_decide(
     code, found = me.data("check", "--offline")
     assert code == 1 and [each["severity"] for each in found["findings"] if each["what"] == key] == ["error"], found
     done = me.command("run")
-    assert done.returncode == 78 and key + ": the service does not work in the folder %s" % place in done.stderr
+    assert done.returncode == 78 and key + f": the service does not work in the folder {place}" in done.stderr
     assert list((above / "cache").iterdir()) == []
 
 
@@ -87,7 +87,7 @@ def test_a_folder_that_another_user_made_first_is_refused(tmp_path: Path) -> Non
     (tmp_path / "a").mkdir()
     os.chown(tmp_path / "a", NOBODY, -1)
     for path in (tmp_path / "a", tmp_path / "a" / "b"):
-        with pytest.raises(Untrusted, match="belongs to user %d" % NOBODY):
+        with pytest.raises(Untrusted, match=f"belongs to user {NOBODY}"):
             make_folder(str(path), 0o700, OWNERS)
     assert list((tmp_path / "a").iterdir()) == []
 

@@ -70,7 +70,7 @@ def test_no_events_are_said_to_be_none() -> None:
 
 
 def test_events_are_told_in_the_order_in_which_they_are_given() -> None:
-    records = [make_record(number, "E-%d" % number) for number in (2, 1, 3)]
+    records = [make_record(number, f"E-{number}") for number in (2, 1, 3)]
     assert [part.splitlines()[0] for part in history.as_text(records).split("\n\n")] == [
         "event E-2",
         "event E-1",
@@ -220,7 +220,7 @@ def make_plain() -> Record:
 
 def test_very_many_and_very_long_names_do_not_flood_the_text() -> None:
     record = make_record(
-        1, "i" * 1_000_000, resources=tuple("vm-%d" % number for number in range(5000)), description="d" * 1_000_000
+        1, "i" * 1_000_000, resources=tuple(f"vm-{number}" for number in range(5000)), description="d" * 1_000_000
     )
     record.timeline.append(Entry(NOON, "changed", "c" * 1_000_000))
     text = history.as_text([record])
@@ -238,4 +238,4 @@ def test_durations_are_readable(seconds: float, text: str) -> None:
     step = add_step(record, 2)
     end_step(record, step, "")
     step.ended_at = after(1 + seconds)
-    assert "after %s " % text in history.as_text([record])
+    assert f"after {text} " in history.as_text([record])

@@ -47,7 +47,7 @@ def test_what_others_named_neither_steers_a_terminal_nor_floods_it() -> None:
     ],
 )
 def test_a_stage_is_told_by_its_worst_hook(states: list[str], told: str) -> None:
-    assert result([{"hook": "%d" % number, "state": state} for number, state in enumerate(states)]) == told
+    assert result([{"hook": f"{number}", "state": state} for number, state in enumerate(states)]) == told
 
 
 def test_a_stage_is_told_by_the_latest_run_of_a_hook() -> None:
@@ -66,4 +66,4 @@ def test_a_stage_is_told_by_the_latest_run_of_a_hook() -> None:
 )
 def test_an_id_or_its_beginning_stands_for_events(asked: str, found: list[str]) -> None:
     assert meant(asked, ["ABC", "abcd", "ABC"]) == found
-    assert len(meant("a", ["a%d" % number for number in range(100)])) == MOST_CANDIDATES
+    assert len(meant("a", [f"a{number}" for number in range(100)])) == MOST_CANDIDATES

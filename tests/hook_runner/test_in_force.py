@@ -72,14 +72,14 @@ def test_a_changed_file_differs_until_it_is_read_or_put_back(disk: Disk, change:
     before, old = file.read_bytes(), disk.data()
     file.write_bytes(before + b"# changed\n")
     assert (disk.data()["differs"], disk.data()["changed"]) == (True, [str(file)])
-    assert "the disk differs from what is in force: %s" % file in as_lines(disk.data())[2]
+    assert f"the disk differs from what is in force: {file}" in as_lines(disk.data())[2]
     file.write_bytes(before)
     assert disk.data() == old
     file.write_bytes(before + b"# changed\n")
     disk.reload()
-    assert not disk.data()["differs"] and disk.data()[
-        "%ssha256" % ("policy_" if change == "policy" else "")
-    ] == sha256sum(file)
+    assert not disk.data()["differs"] and disk.data()[f"{'policy_' if change == 'policy' else ''}sha256"] == sha256sum(
+        file
+    )
 
 
 @pytest.mark.parametrize(

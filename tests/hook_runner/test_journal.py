@@ -195,7 +195,7 @@ def test_records_come_newest_first_and_of_one_event_in_any_letter_case(journal: 
 
 def test_pruning_keeps_the_newest_closed_ones_and_every_open_one(journal: Journal, path: str) -> None:
     for number in range(6):
-        record = make_record(journal.next_id(), "E-%d" % number)
+        record = make_record(journal.next_id(), f"E-{number}")
         end_step(record, add_step(record, journal.next_id()))
         if number != 1:
             close_record(record)
@@ -225,7 +225,7 @@ def test_file_keeps_a_bounded_size(journal: Journal, path: str) -> None:
 def test_only_what_changed_is_written(journal: Journal, path: str) -> None:
     record = make_record(journal.next_id())
     for number in range(30):
-        end_step(record, add_step(record, journal.next_id(), hook="%02d-hook" % number), "x" * 4096)
+        end_step(record, add_step(record, journal.next_id(), hook=f"{number:02d}-hook"), "x" * 4096)
     journal.save(record)
     connection = journal._connection
     assert connection is not None

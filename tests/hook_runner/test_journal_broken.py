@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> str:
     path = str(tmp_path / "journal.db")
     journal = Journal.open(path, print)
     for number in range(41):
-        record = make_record(journal.next_id(), "E-%d" % number)
+        record = make_record(journal.next_id(), f"E-{number}")
         add_step(record, journal.next_id()).output = "x" * 2000
         if number:
             close_record(record)

@@ -131,7 +131,7 @@ def test_log_that_lost_its_end_gives_a_state_that_was(tmp_path: Path) -> None:
     seen = set()
     for number, end in enumerate(ends):
         for rest in (b"", os.urandom(200), bytes(200)):
-            copy = tmp_path / ("copy-%d-%d" % (number, len(rest) + rest[:1].count(0)))
+            copy = tmp_path / (f"copy-{number}-{len(rest) + rest[:1].count(0)}")
             copy.mkdir(exist_ok=True)
             shutil.copy(path, copy / "journal.db")
             (copy / "journal.db-wal").write_bytes(log[:end] + rest)
@@ -161,7 +161,7 @@ def test_killed_at_any_moment_all_that_was_acknowledged_is_there(tmp_path: Path)
             assert journal.save(record)
             while True:
                 record.timeline.append(
-                    record.timeline[0]._replace(what="number-%d" % len(record.timeline), detail="x" * 3000)
+                    record.timeline[0]._replace(what=f"number-{len(record.timeline)}", detail="x" * 3000)
                 )
                 assert journal.save(record)
                 os.write(to_parent, b"%8d" % len(record.timeline))
@@ -179,7 +179,7 @@ def test_killed_at_any_moment_all_that_was_acknowledged_is_there(tmp_path: Path)
         )  # and mostly the next process finds what this one left
         if found is not None:
             names = [entry.what for entry in found["timeline"]]
-            assert names == ["appeared", *("number-%d" % number for number in range(1, len(names)))]
+            assert names == ["appeared", *(f"number-{number}" for number in range(1, len(names)))]
             assert acknowledged <= len(names) <= acknowledged + 1
 
 
@@ -195,11 +195,11 @@ def test_many_kills_in_a_row_lose_and_repeat_nothing(tmp_path: Path) -> None:
             journal = Deadly.open(path, print)
             assert isinstance(journal, Deadly)
             (record,) = journal.open_records()
-            record.timeline.append(record.timeline[0]._replace(what="start-%d" % len(record.timeline)))
+            record.timeline.append(record.timeline[0]._replace(what=f"start-{len(record.timeline)}"))
             journal.countdown = 1 if dies_after else 0.5
             journal.save(record)
 
         assert in_child(work) == -9
     found = found_in(path)
     assert found is not None
-    assert [entry.what for entry in found["timeline"]] == ["appeared", *("start-%d" % number for number in range(1, 7))]
+    assert [entry.what for entry in found["timeline"]] == ["appeared", *(f"start-{number}" for number in range(1, 7))]

@@ -283,7 +283,7 @@ def test_what_is_known_is_written_into_a_new_file_at_once(
     damage: str, journal: Journal, clock: Clock, path: str
 ) -> None:
     """Also what has not changed since, with all steps and the timeline."""
-    records = [make_record(journal.next_id(), "E-%d" % number) for number in range(3)]
+    records = [make_record(journal.next_id(), f"E-{number}") for number in range(3)]
     for record in records:
         end_step(record, add_step(record, journal.next_id()))
         assert journal.save(record)
@@ -326,7 +326,7 @@ def test_damage_that_comes_again_and_again_is_repaired_again(journal: Journal, c
 
 
 def test_record_that_an_older_copy_of_the_file_has_open_stays_closed(journal: Journal, clock: Clock, path: str) -> None:
-    records = [make_record(journal.next_id(), "E-%d" % number) for number in range(30)]
+    records = [make_record(journal.next_id(), f"E-{number}") for number in range(30)]
     for record in records:
         assert journal.save(record)
     for suffix in ("", "-wal"):
@@ -388,7 +388,7 @@ def test_file_whose_time_of_change_changes_by_itself_is_not_opened_at_each_save(
 
 def test_nothing_grows_with_the_events_of_the_past(journal: Journal) -> None:
     for number in range(OWN_KEYS + 50):
-        record = make_record(journal.next_id(), "E-%d" % number)
+        record = make_record(journal.next_id(), f"E-{number}")
         close_record(record)
         journal._write_pending = lambda at_once: None  # type: ignore[method-assign]  # the disk is of no interest here
         journal.save(record)

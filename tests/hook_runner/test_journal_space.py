@@ -22,7 +22,7 @@ def an_event(journal: Journal, event_id: str = "E-1") -> Record:
     record = make_record(journal.next_id(), event_id)
     assert journal.save(record), journal.degraded
     for number in range(4):
-        step = add_step(record, journal.next_id(), hook="%d0-hook" % number)
+        step = add_step(record, journal.next_id(), hook=f"{number}0-hook")
         assert journal.save(record), journal.degraded
         end_step(record, step, "x" * 4096)
         assert journal.save(record), journal.degraded
@@ -183,11 +183,9 @@ def test_memory_does_not_grow_without_end_while_the_disk_is_full(tmp_path: Path)
     (tmp_path / "state").write_text("a file where the folder should be")
     journal = Journal.open(str(tmp_path / "state" / "journal.db"), print)
     for number in range(50):
-        record = make_record(journal.next_id(), "E-%d" % number)
+        record = make_record(journal.next_id(), f"E-{number}")
         close_record(record)
         assert not journal.save(record)
         journal.prune(5)
-    assert [record.event.event_id for record in journal.records(100)] == [
-        "E-%d" % number for number in range(49, 44, -1)
-    ]
+    assert [record.event.event_id for record in journal.records(100)] == [f"E-{number}" for number in range(49, 44, -1)]
     journal.close()

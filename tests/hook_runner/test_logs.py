@@ -67,7 +67,7 @@ def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with listener(tmp_path / "socket") as heard:
         monkeypatch.setattr(log_module, "JOURNAL", str(tmp_path / "socket"))
         about = os.fstat(2)
-        monkeypatch.setenv("JOURNAL_STREAM", "%d:%d" % (about.st_dev, about.st_ino))
+        monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
         Log().say("notice", "appeared", azure_event_id="A1", azure_event_status="Scheduled")
         assert fields_of(heard.recv(65536)) == {
             "MESSAGE": "appeared",
@@ -82,7 +82,7 @@ def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, m
     with listener(tmp_path / "socket") as heard:
         monkeypatch.setattr(log_module, "JOURNAL", str(tmp_path / "socket"))
         about = os.fstat(2)
-        monkeypatch.setenv("JOURNAL_STREAM", "%d:%d" % (about.st_dev, about.st_ino))
+        monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
         log = Log()
         for number in range(3000):
             log.say("info", str(number))
@@ -96,7 +96,7 @@ def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, m
         log.say("info", "again")
         assert 0 < taken < 3000
         assert [fields_of(heard.recv(65536))["MESSAGE"] for _line in range(2)] == [
-            "%d lines were lost, since nobody took them" % (3000 - taken),
+            f"{3000 - taken} lines were lost, since nobody took them",
             "again",
         ]
 
@@ -106,12 +106,12 @@ def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
     with open(writer, "w") as stream, open(reader, "rb") as pipe:
         log = Log("info", stream)
         for number in range(3000):
-            log.say("info", "%d %s" % (number, "x" * 100))
+            log.say("info", f"{number} {'x' * 100}")
         lines = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
         log.say("info", "again")
         assert 0 < len(lines) < 3000
         told = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
-        assert told == ["warning %d lines were lost, since nobody took them" % (3000 - len(lines)), "info    again"]
+        assert told == [f"warning {3000 - len(lines)} lines were lost, since nobody took them", "info    again"]
 
 
 def test_a_line_longer_than_a_pipe_costs_no_time() -> None:
@@ -139,7 +139,7 @@ def test_without_journald_lines_go_to_stderr(
 
 @pytest.mark.parametrize("abstract", [False, True])
 def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
-    name = "@test-%d" % os.getpid() if abstract else str(tmp_path / "notify")
+    name = f"@test-{os.getpid()}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
         heard.settimeout(30)
         heard.bind("\0" + name[1:] if abstract else name)

@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> str:
 def of_others(count: int) -> EventDocument:
     not_before = datetime(2100, 1, 1, tzinfo=UTC)
     return EventDocument(
-        1, tuple(make_event("E-%d" % number, resources=("vm2",), not_before=not_before) for number in range(count))
+        1, tuple(make_event(f"E-{number}", resources=("vm2",), not_before=not_before) for number in range(count))
     )
 
 
@@ -109,11 +109,11 @@ def fill(path: str, count: int) -> Journal:
     journal = Journal.open(path, print)
     with journal.batch():
         for number in range(count):
-            record = make_record(journal.next_id(), "open-%d" % number)
+            record = make_record(journal.next_id(), f"open-{number}")
             end_step(record, add_step(record, journal.next_id()))
             journal.save(record)
         for number in range(count):
-            record = make_record(journal.next_id(), "closed-%d" % number)
+            record = make_record(journal.next_id(), f"closed-{number}")
             close_record(record)
             journal.save(record)
     assert journal.degraded is None
@@ -130,9 +130,9 @@ def full(path: str) -> Iterator[Journal]:
 def questions_about_some(journal: Journal) -> Effort:
     def ask() -> None:
         for number in range(FEW):
-            assert journal.last_life("open-%d" % number) == journal.last_life("closed-%d" % number) == 1
-            assert journal.last_life("none-%d" % number) == 0
-            assert journal.last_of("none-%d" % number) is None
+            assert journal.last_life(f"open-{number}") == journal.last_life(f"closed-{number}") == 1
+            assert journal.last_life(f"none-{number}") == 0
+            assert journal.last_of(f"none-{number}") is None
 
     return effort(ask, connection_of(journal))
 
@@ -156,7 +156,7 @@ def test_one_record_of_many_is_written_alone(full: Journal) -> None:
 def test_batch_is_one_transaction_and_ends_with_all_on_disk(path: str) -> None:
     journal = Journal.open(path, print)
     questions = Questions(journal)
-    records = [make_record(journal.next_id(), "E-%d" % number) for number in range(50)]
+    records = [make_record(journal.next_id(), f"E-{number}") for number in range(50)]
     with journal.batch():
         assert not any(journal.save(record) for record in records)
         journal.note("vm", "vm1")
@@ -172,7 +172,7 @@ def test_batch_is_one_transaction_and_ends_with_all_on_disk(path: str) -> None:
 
 def test_one_impossible_record_of_a_batch_does_not_hold_up_the_others(path: str) -> None:
     journal = Journal.open(path, print)
-    records = [make_record(journal.next_id(), "E-%d" % number) for number in range(5)]
+    records = [make_record(journal.next_id(), f"E-{number}") for number in range(5)]
     records[2].approval_attempts = 2**70
     with journal.batch():
         for record in records:

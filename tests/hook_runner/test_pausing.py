@@ -209,4 +209,4 @@ def test_the_verbs_pause_and_resume(azure: Azure, make_daemon: MakeDaemon) -> No
 def test_the_version_is_that_of_the_collection_and_of_the_daemon(azure: Azure, make_daemon: MakeDaemon) -> None:
     me = make_daemon().start()
     version = me.data("status")[1]["version"]
-    assert me.command("--version").stdout == "azure-scheduled-events %s\n" % version
+    assert me.command("--version").stdout == f"azure-scheduled-events {version}\n"

@@ -201,7 +201,7 @@ class Moved:
 
 
 def error(status: int, **more: Any) -> ImdsRefused:
-    return ImdsRefused("answered %d" % status, "http://127.0.0.1", status, **more)
+    return ImdsRefused(f"answered {status}", "http://127.0.0.1", status, **more)
 
 
 TRANSIENT: list[ImdsError] = [

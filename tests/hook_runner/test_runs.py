@@ -89,7 +89,7 @@ def test_a_hook_with_a_megabyte_on_stdin_need_not_read_it(bench: Bench) -> None:
 
 
 def test_a_shell_sees_nothing_of_values(bench: Bench) -> None:
-    nasty = "$(touch %s/pwned) `id`; exit 5 \"'" % bench.folder
+    nasty = f"$(touch {bench.folder}/pwned) `id`; exit 5 \"'"
     result = bench.run(bench.hook('printf "%s" "$EVENT_DESCRIPTION"\n'), variables={"EVENT_DESCRIPTION": nasty})
     assert (result.exit_status, result.output) == (0, nasty)
     assert not (bench.folder / "pwned").exists()
@@ -113,7 +113,7 @@ def test_a_hook_that_cannot_be_started_has_a_result_that_says_why(bench: Bench, 
 
 def test_no_shell_guesses_what_a_file_without_interpreter_might_be(bench: Bench) -> None:
     path = bench.hook("#!/bin/sh\n")
-    Path(path).write_text("touch %s/guessed\n" % bench.folder)
+    Path(path).write_text(f"touch {bench.folder}/guessed\n")
     assert "does not begin with #!" in bench.run(path).error
     assert not (bench.folder / "guessed").exists()
     Path(path).write_bytes(b"")
@@ -139,12 +139,12 @@ def test_a_flood_of_output_is_bounded_and_its_end_is_kept(bench: Bench, capfd: p
 
 
 def test_the_keepers_memory_stays_small_under_an_endless_line(bench: Bench) -> None:
-    bench.start(bench.python("open('%s/up', 'w').write('1')\nwhile True: os.write(1, b'x' * 65536)\n" % bench.folder))
+    bench.start(bench.python(f"open('{bench.folder}/up', 'w').write('1')\nwhile True: os.write(1, b'x' * 65536)\n"))
     bench.wait_for("up")
     keeper = bench.keeper()
     end = time.monotonic() + 1
     while time.monotonic() < end:
-        status = Path("/proc/%d/status" % keeper).read_text()
+        status = Path(f"/proc/{keeper}/status").read_text()
         assert int(status.split("VmRSS:")[1].split()[0]) < 40000
         time.sleep(0.05)
     bench.runs.stop(1)
@@ -205,12 +205,12 @@ def test_a_hook_that_closes_its_output_is_waited_for(bench: Bench) -> None:
 
 
 def test_folders_and_files_of_a_run_are_for_their_owner_only(bench: Bench) -> None:
-    bench.start(bench.hook("echo up >%s/up\nsleep 60\n" % bench.folder))
+    bench.start(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"))
     bench.wait_for("up")
     folder = bench.folder / "run/runs/1"
     assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
-    assert b"EVENT" not in Path("/proc/%d/cmdline" % bench.keeper()).read_bytes()
+    assert b"EVENT" not in Path(f"/proc/{bench.keeper()}/cmdline").read_bytes()
     bench.runs.stop(1)
     bench.result()
 
@@ -230,7 +230,7 @@ def test_a_missing_python_raises_and_leaves_nothing(bench: Bench, monkeypatch: p
 
 
 def test_a_folder_that_is_removed_under_a_run_is_an_error_and_not_a_crash(bench: Bench) -> None:
-    bench.start(bench.hook("echo up >%s/up\nsleep 0.2\n" % bench.folder))
+    bench.start(bench.hook(f"echo up >{bench.folder}/up\nsleep 0.2\n"))
     bench.wait_for("up")
     bench.runs.forget(1)
     assert bench.runs.active() == set()
@@ -242,11 +242,11 @@ def test_a_variable_with_a_nul_is_an_error_of_that_hook(bench: Bench) -> None:
 
 
 def test_hooks_run_beside_each_other(bench: Bench) -> None:
-    path = bench.hook("echo up >%s/$STEP\nsleep 60\n" % bench.folder)
+    path = bench.hook(f"echo up >{bench.folder}/$STEP\nsleep 60\n")
     for step in range(1, 6):
-        bench.start(path, step, variables={"STEP": "up-%d" % step})
+        bench.start(path, step, variables={"STEP": f"up-{step}"})
     for step in range(1, 6):
-        bench.wait_for("up-%d" % step)
+        bench.wait_for(f"up-{step}")
         bench.runs.stop(step)
     ended: dict[int, Result] = {}
 

@@ -39,7 +39,7 @@ def test_what_ignores_term_is_killed_after_its_time(bench: Bench) -> None:
 def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> None:
     bench.start(
         bench.hook(
-            "trap 'echo got it' TERM\nsleep 60 & sleep 60 & echo up >%s/up\nwhile :; do wait; done\n" % bench.folder
+            f"trap 'echo got it' TERM\nsleep 60 & sleep 60 & echo up >{bench.folder}/up\nwhile :; do wait; done\n"
         )
     )
     bench.wait_for("up")
@@ -56,7 +56,7 @@ def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> 
 
 def test_a_hook_may_tidy_up_on_term(bench: Bench) -> None:
     bench.start(
-        bench.hook("trap 'echo tidy; exit 7' TERM\necho up >%s/up\nwhile :; do sleep 0.02; done\n" % bench.folder)
+        bench.hook(f"trap 'echo tidy; exit 7' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.02; done\n")
     )
     bench.wait_for("up")
     bench.runs.stop(1)
@@ -72,7 +72,7 @@ def test_a_stop_that_comes_before_the_hook_has_begun_is_not_lost(bench: Bench) -
 
 
 def test_a_later_stop_can_only_be_more_urgent(bench: Bench) -> None:
-    bench.start(bench.hook("trap '' TERM\necho up >%s/up\nwhile :; do sleep 0.05; done\n" % bench.folder))
+    bench.start(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"))
     bench.wait_for("up")
     bench.runs.stop(1, 60)
     bench.runs.stop(1, 0)
@@ -82,7 +82,7 @@ def test_a_later_stop_can_only_be_more_urgent(bench: Bench) -> None:
 @pytest.mark.parametrize("ends_by", ["term", "kill"])
 def test_a_hook_that_stops_itself_is_ended(bench: Bench, ends_by: str) -> None:
     trap = "trap '' TERM\n" if ends_by == "kill" else ""
-    bench.start(bench.hook("%secho up >%s/up\nkill -STOP $$\nwhile :; do sleep 0.05; done\n" % (trap, bench.folder)))
+    bench.start(bench.hook(f"{trap}echo up >{bench.folder}/up\nkill -STOP $$\nwhile :; do sleep 0.05; done\n"))
     bench.wait_for("up")
     bench.runs.stop(1, 0.3)
     assert bench.result().exit_status == (-signal.SIGTERM if ends_by == "term" else -signal.SIGKILL)
@@ -92,7 +92,7 @@ def test_what_a_hook_leaves_in_its_group_is_ended(bench: Bench) -> None:
     result = bench.run(bench.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n"))
     assert result.exit_status == 0
     assert result.seconds < 5
-    assert not [pid for pid in marked(bench.mark) if b"keeper" not in Path("/proc/%d/cmdline" % pid).read_bytes()]
+    assert not [pid for pid in marked(bench.mark) if b"keeper" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(bench: Bench) -> None:
@@ -142,7 +142,7 @@ def test_a_hook_that_leaves_its_own_group_is_still_ended(bench: Bench) -> None:
 
 
 def test_a_keeper_that_is_killed_takes_its_hook_with_it(bench: Bench) -> None:
-    bench.start(bench.hook("trap '' TERM\nsleep 60 &\necho up >%s/up\nwhile :; do sleep 0.05; done\n" % bench.folder))
+    bench.start(bench.hook(f"trap '' TERM\nsleep 60 &\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"))
     bench.wait_for("up")
     os.kill(bench.keeper(), signal.SIGKILL)
     result = bench.result()
@@ -153,7 +153,7 @@ def test_a_keeper_that_is_killed_takes_its_hook_with_it(bench: Bench) -> None:
 def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(bench: Bench) -> None:
     now = [0.0]
     runs = bench.restarted(clock=lambda: now[0])
-    bench.start(bench.hook("echo up >%s/up\nsleep 60\n" % bench.folder), runs=runs)
+    bench.start(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), runs=runs)
     bench.wait_for("up")
     os.kill(bench.keeper(), signal.SIGSTOP)
     runs.stop(1, 2)

@@ -50,8 +50,7 @@ def earlier(bench: Bench) -> Earlier:
 def test_a_hook_outlives_its_daemon_and_the_next_one_gets_its_result(bench: Bench, earlier: Earlier) -> None:
     earlier(
         bench.hook(
-            "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\necho done; exit 6\n"
-            % (bench.folder, bench.folder)
+            f"echo up >{bench.folder}/up\nwhile [ ! -e {bench.folder}/go ]; do sleep 0.02; done\necho done; exit 6\n"
         ),
         wait="up",
     )
@@ -85,14 +84,14 @@ def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(bench: Bench, earlier: 
 
 
 def test_an_adopted_hook_can_be_ended(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook("trap '' TERM\necho up >%s/up\nwhile :; do sleep 0.05; done\n" % bench.folder), wait="up")
+    earlier(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"), wait="up")
     assert bench.runs.adopt(1)
     bench.runs.stop(1, 0.2)
     assert bench.result().exit_status == -signal.SIGKILL
 
 
 def test_an_adopted_hook_whose_keeper_was_killed_is_ended(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook("echo up >%s/up\nsleep 60\n" % bench.folder), wait="up")
+    earlier(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), wait="up")
     os.kill(bench.keeper(), signal.SIGKILL)
     until(lambda: not is_locked(str(bench.folder / "run/runs/1")), "the keeper's end")
     assert bench.runs.adopt(1)
@@ -107,7 +106,7 @@ def test_nothing_is_adopted_after_a_reboot_or_where_nothing_began(bench: Bench) 
     # a run directory that is no tmpfs: the number that the keeper had means nothing any more
     innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
-        (folder / "lock").write_text("another-boot\n%d\n" % innocent.pid)
+        (folder / "lock").write_text(f"another-boot\n{innocent.pid}\n")
         assert not bench.runs.adopt(7)
         bench.runs.clean_one(7)
         assert innocent.poll() is None
@@ -145,7 +144,7 @@ def test_a_result_that_cannot_be_read_is_an_error_and_not_a_success(bench: Bench
 
 
 def test_runs_of_nobody_are_ended_and_removed(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook("echo up >%s/up\nsleep 60\n" % bench.folder), wait="up")
+    earlier(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), wait="up")
     for name in ("5", "6", "other"):
         (bench.folder / "run/runs" / name).mkdir()
     bench.runs.clean({6})
@@ -156,7 +155,7 @@ def test_runs_of_nobody_are_ended_and_removed(bench: Bench, earlier: Earlier) ->
 
 
 def test_a_number_that_a_lost_journal_gives_again_ends_the_old_run_first(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook("trap '' TERM\necho up >%s/up\nsleep 60\n" % bench.folder), wait="up")
+    earlier(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nsleep 60\n"), wait="up")
     result = bench.run(bench.hook("echo new\n", "20-new"))
     assert (result.exit_status, result.output) == (0, "new\n")
 
@@ -175,7 +174,7 @@ sys.stdin.read()
 
 
 def test_whenever_the_daemon_is_killed_a_hook_has_run_once_and_is_known_or_has_not_run_at_all(bench: Bench) -> None:
-    path = bench.hook("echo x >>%s/ran\nexit 5\n" % bench.folder)
+    path = bench.hook(f"echo x >>{bench.folder}/ran\nexit 5\n")
     found = []
     # and at last when it has started the hook, however long that takes
     for delay in [*(number * 0.0002 for number in range(15)), 0.005, 0.01, 0.02, None]:

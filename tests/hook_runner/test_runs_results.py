@@ -117,7 +117,7 @@ def test_run_of_a_daemon_that_made_no_pipe_is_looked_at_each_second(bench: Bench
 def test_run_that_has_to_end_is_looked_at_when_its_keeper_has_had_its_time(bench: Bench) -> None:
     now = [5.0]
     runs = bench.restarted(clock=lambda: now[0])
-    bench.start(bench.hook("trap '' TERM\necho up >%s/up\nwhile :; do sleep 0.05; done\n" % bench.folder), runs=runs)
+    bench.start(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"), runs=runs)
     bench.wait_for("up")
     assert runs.next_look() is None
     runs.stop(1, 0.2)

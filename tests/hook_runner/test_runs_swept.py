@@ -20,7 +20,7 @@ WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\necho done; e
 
 def catches(process: int, number: int) -> bool:
     """Whether a process has a handler for the signal."""
-    lines = Path("/proc/%d/status" % process).read_text().splitlines()
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return bool(int(dict(line.split(":\t", 1) for line in lines)["SigCgt"], 16) & 1 << number - 1)
 
 

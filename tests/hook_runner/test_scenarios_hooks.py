@@ -165,7 +165,7 @@ def test_the_timeline_keeps_what_hooks_print(azure: Azure, make_rig: MakeRig) ->
     me.hook("prepare/10-a", TALKS)
     event = azure.schedule("Reboot")
     me.look()
-    assert me.record(event).steps[0].output == "speaking of %s\nand of trouble\n" % event
+    assert me.record(event).steps[0].output == f"speaking of {event}\nand of trouble\n"
 
 
 def test_a_hook_is_told_all_by_environment_and_by_stdin(azure: Azure, make_rig: MakeRig) -> None:

@@ -42,7 +42,7 @@ def test_late_preparation_ends_when_the_event_starts(azure: Azure, me: Rig) -> N
 
 @pytest.mark.parametrize("minutes", [20, -20])
 def test_preparation_runs_where_the_clocks_are_ahead_of_not_before(azure: Azure, me: Rig, minutes: int) -> None:
-    azure.fault("date-skew", skew="%dm" % minutes)
+    azure.fault("date-skew", skew=f"{int(minutes)}m")
     me.wall_is_off = timedelta(minutes=minutes)
     event = azure.schedule("Reboot", hold=True)
     me.look()

@@ -33,7 +33,7 @@ def test_recover_waits_for_all_events_that_prepared_the_same_hook_and_runs_once(
     azure.complete(second)
     me.look(after=60)
     assert me.ran("recover") == []
-    assert "waits for the end of event %s" % third in me.status()["events"][0]["waiting"]
+    assert f"waits for the end of event {third}" in me.status()["events"][0]["waiting"]
     azure.complete(third)
     me.look(after=1)
     me.look(after=1)
@@ -251,4 +251,4 @@ def test_metrics_count_refused_approvals_and_events_that_are_not_recovered_from(
     lines = (me.folder / "metrics.prom").read_text().splitlines()
     assert "azure_scheduled_events_not_recovered 1.0" in lines
     for result in ("accepted", "status-403"):
-        assert 'azure_scheduled_events_approval_answers_total{result="%s"} 1.0' % result in lines
+        assert f'azure_scheduled_events_approval_answers_total{{result="{result}"}} 1.0' in lines

@@ -76,7 +76,7 @@ def test_one_odd_date_changes_nothing_and_is_warned_of_once(odd: int) -> None:
         warnings.append(ours.heard(date(number + (odd if number in (3, 7, 8, 12) else 0)), number))
         assert abs(seconds(ours, number) - number) <= 1
     assert [number for number, text in enumerate(warnings) if text] == [3]
-    assert "%d s %s what was expected" % (abs(odd), "ahead of" if odd > 0 else "behind") in str(warnings[3])
+    assert f"{int(abs(odd))} s {'ahead of' if odd > 0 else 'behind'} what was expected" in str(warnings[3])
 
 
 def test_dates_that_do_not_agree_with_each_other_are_never_believed() -> None:
@@ -114,7 +114,7 @@ def test_the_first_answer_is_believed_if_the_host_s_clock_is_near(host_is_off: f
 @pytest.mark.parametrize("host_is_off", [-3600, 3600])
 def test_the_first_answer_needs_others_that_agree_if_the_host_s_clock_is_far(host_is_off: float) -> None:
     ours = clock(host_is_off)
-    assert ours.doubts(date(0), 0.0) and "%d s" % abs(host_is_off) in str(ours.heard(date(0), 0.0))
+    assert ours.doubts(date(0), 0.0) and f"{int(abs(host_is_off))} s" in str(ours.heard(date(0), 0.0))
     assert ours.heard(date(0), 0.1) is None
     assert not ours.is_set() and seconds(ours, 0.2) == host_is_off + 0.2
     assert ours.heard(date(0), 0.2) is None
@@ -136,7 +136,7 @@ def test_the_next_process_on_this_host_goes_on_from_what_was_heard(tmp_path: Pat
 @pytest.mark.parametrize("date_left", ["9999-12-31T23:59:59+00:00", "2026-11-21T12:00:00", "1970-01-01T00:00:00+00:00"])
 def test_a_date_that_is_no_date_of_a_server_is_not_gone_on_from(tmp_path: Path, date_left: str) -> None:
     path, ours = tmp_path / "clock", clock()
-    path.write_text("%s\n0.0\n%s\n" % (boot_id().decode("ascii"), date_left))
+    path.write_text(f"{boot_id().decode('ascii')}\n0.0\n{date_left}\n")
     ours.recall(str(path))
     assert not ours.is_set()
 

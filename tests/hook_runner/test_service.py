@@ -66,7 +66,7 @@ def test_the_status_line_follows_what_happens(azure: Azure, make_daemon: MakeDae
 def test_the_watchdog_is_fed_by_polls_and_by_nothing_else(azure: Azure, make_daemon: MakeDaemon) -> None:
     me = make_daemon(timeout=0.5, first_timeout=0.5)
     stuck = me.rig.folder / "stuck"
-    first = """
+    first = f"""
 import os, time
 from azure_scheduled_events.imds import Imds
 from hook_runner.service import poller
@@ -74,11 +74,11 @@ from hook_runner.service import daemon
 poller.SLACK, daemon.CONNECT_TIMEOUT = 0.5, 0.0
 events = Imds.events
 def events_or_nothing(self, within=None):
-    while os.path.exists(%r):
+    while os.path.exists({str(stuck)!r}):
         time.sleep(0.1)
     return events(self, within)
 Imds.events = events_or_nothing
-""" % str(stuck)
+"""
     me.start(first=first, WATCHDOG_USEC="600000")
     me.wait(lambda: me.times("WATCHDOG=1") >= 5)
     stuck.touch()

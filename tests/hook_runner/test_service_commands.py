@@ -103,7 +103,7 @@ def test_history_tells_what_happened(azure: Azure, make_daemon: MakeDaemon, runn
     if not running:
         me.stop()
     code, data = me.data("history", event.lower())
-    assert code == 0 and event in json.dumps(data) and "speaking of %s" % event in json.dumps(data)
+    assert code == 0 and event in json.dumps(data) and f"speaking of {event}" in json.dumps(data)
     text = me.command("history", event).stdout
     for word in (
         "appeared",
@@ -291,7 +291,7 @@ def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: A
         and "cancelled-or-missed" in table[5]
         and "accepted" in table[5]
     )
-    assert "speaking of %s" % event in told[3][1]
+    assert f"speaking of {event}" in told[3][1]
     assert me.command("history", "--all", "--limit", "3").returncode == 2
 
 
@@ -335,10 +335,8 @@ def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: 
     )
     unneeded = (*others, *("hook_runner." + name for name in ours))
     me = make_daemon()
-    show = "lambda: print('in memory: %%s.' %% sorted(set(sys.modules).intersection(%r)), file=sys.stderr)" % (
-        unneeded,
-    )
-    me.start(first="import atexit, sys\natexit.register(%s)" % show)
+    show = f"lambda: print('in memory: %s.' % sorted(set(sys.modules).intersection({unneeded!r})), file=sys.stderr)"
+    me.start(first=f"import atexit, sys\natexit.register({show})")
     me.stop()
     assert me.said("in memory: [].") == 1
 

@@ -41,7 +41,7 @@ def test_a_file_of_root_in_folders_of_root_is_trusted_even_below_a_sticky_tmp(ho
 @pytest.mark.parametrize("path", ["prepare/10-hook", "prepare", ".", ".."])
 def test_what_group_or_others_can_write_is_not_trusted(home: Path, path: str, mode: int) -> None:
     (home / path).chmod(mode)
-    assert "can be written by others than its owner (mode 0%o)" % mode in reason(home)
+    assert f"can be written by others than its owner (mode 0{mode:o})" in reason(home)
 
 
 @pytest.mark.parametrize("path", ["prepare", "."])
@@ -63,7 +63,7 @@ def test_an_access_list_for_somebody_else_is_seen(home: Path) -> None:
     try:
         os.setxattr(home / "prepare/10-hook", "system.posix_acl_access", access)
     except OSError as error:
-        pytest.skip("no access lists here: %s" % error)
+        pytest.skip(f"no access lists here: {error}")
     assert "can be written by others" in reason(home)
 
 
@@ -91,7 +91,7 @@ def test_a_link_inside_is_followed(home: Path) -> None:
 def test_a_link_to_the_outside_is_not_trusted(home: Path, tmp_path: Path) -> None:
     (tmp_path / "hook").write_text("")
     (home / "prepare/20-hook").symlink_to(tmp_path / "hook")
-    assert reason(home, "prepare/20-hook").endswith("/hook, which is outside %s" % home)
+    assert reason(home, "prepare/20-hook").endswith(f"/hook, which is outside {home}")
     (home / "recover").symlink_to("/usr")
     assert "outside" in reason(home, "recover/bin/env") or "outside" in reason(home, "recover")
 

@@ -62,12 +62,12 @@ def test_hook_runs_with_a_made_up_event_and_its_output_is_shown(site: Site) -> N
     site.configure(environment={"POOL": "blue"})
     site.hook(
         "prepare/10-a",
-        'cat >%s/input; echo "$EVENT_TYPE $EVENT_STATUS $EVENT_SECONDS_LEFT $HOOK_SECONDS $POOL"\n' % site.folder,
+        f'cat >{site.folder}/input; echo "$EVENT_TYPE $EVENT_STATUS $EVENT_SECONDS_LEFT $HOOK_SECONDS $POOL"\n',
     )
     done = site.attempt("10-a", "--type", "Preempt", "--notice", "40s")
     assert done.returncode == 0, done
     given = json.loads((site.folder / "input").read_text())
-    assert done.stdout.splitlines()[0] == "prepare/10-a %s: Preempt Scheduled 40 35 blue" % given["event_id"]
+    assert done.stdout.splitlines()[0] == f"prepare/10-a {given['event_id']}: Preempt Scheduled 40 35 blue"
     assert done.stdout.splitlines()[1].startswith("prepare/10-a: ok, exit status 0, after ")
     assert "really runs" in done.stderr
     assert sorted(os.listdir(site.folder)) == ["config.yml", "hooks.d", "input"]
@@ -99,7 +99,7 @@ def test_hook_has_no_more_time_than_the_daemon_would_give_it(site: Site) -> None
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_hook_that_others_could_write_is_refused(site: Site) -> None:
-    site.hook("prepare/10-a", "touch %s/ran\n" % site.folder, 0o777)
+    site.hook("prepare/10-a", f"touch {site.folder}/ran\n", 0o777)
     done = site.attempt("10-a", "--json")
     assert done.returncode == 1 and "can be written by others" in json.loads(done.stdout)["error"]
     assert not (site.folder / "ran").exists()
@@ -114,7 +114,7 @@ def test_hook_that_is_not_there_has_an_exit_status_of_its_own(site: Site) -> Non
 
 def test_interrupt_ends_the_hook(site: Site) -> None:
     site.configure(kill_after=0.2)
-    site.hook("prepare/10-a", "touch %s/up\nsleep 60\n" % site.folder)
+    site.hook("prepare/10-a", f"touch {site.folder}/up\nsleep 60\n")
     command = [*COMMAND, "--config", str(site.config), "10-a"]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT

@@ -181,7 +181,7 @@ def test_random_texts_are_harmless_in_every_variable_and_on_stdin() -> None:
 
 def test_a_long_list_is_cut_at_its_own_length_and_says_so() -> None:
     told = hook_variables(
-        record(resources=tuple("vm_%06d" % number for number in range(100000))), "prepare", "vm_1", NOW, 5
+        record(resources=tuple(f"vm_{number:06d}" for number in range(100000))), "prepare", "vm_1", NOW, 5
     )
     assert len(told["EVENT_RESOURCES"]) == LONGEST_LIST
     assert told["EVENT_RESOURCES"].endswith("...")

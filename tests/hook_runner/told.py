@@ -53,7 +53,7 @@ class Told(ABC):
 
     def steps(self, event_id: str) -> list[tuple[str, str]]:
         """(STAGE/NAME, state) of every step of an event."""
-        return [("%s/%s" % (step.stage, step.hook), step.state) for step in self.record(event_id).steps]
+        return [(f"{step.stage}/{step.hook}", step.state) for step in self.record(event_id).steps]
 
     def words(self, event_id: str) -> list[str]:
         """The words of an event's timeline."""

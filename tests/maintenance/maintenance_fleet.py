@@ -71,8 +71,9 @@ class Fleet:
         """
         ssh = folder / "ssh"
         ssh.write_text(
-            '#!/bin/sh\nDOWN_FOLDER=%s exec %s %s "$@"\n'
-            % (down, sys.executable, Path(__file__).with_name("breaking_ssh.py"))
+            '#!/bin/sh\nDOWN_FOLDER={} exec {} {} "$@"\n'.format(
+                down, sys.executable, Path(__file__).with_name("breaking_ssh.py")
+            )
         )
         ssh.chmod(0o755)
         # pipelining, so that no file has to be brought over the stand-in
@@ -112,7 +113,7 @@ class Fleet:
             happened.touch()
 
         course: Course = {PREPARE: happens, WAIT: self.pass_by, **(at or {})}
-        steps = self.steps("until test -e %s; do sleep 0.05; done && %s" % (happened, prepare), recover)
+        steps = self.steps(f"until test -e {happened}; do sleep 0.05; done && {prepare}", recover)
         return self.hosts.playbook(PLAYBOOK, {**steps, **(given or {})}, *options, at=course)
 
     def steps(self, prepare: str = "true", recover: str = "true") -> dict[str, Any]:
@@ -120,8 +121,8 @@ class Fleet:
         given: dict[str, Any] = {}
         for step, command in (("prepare", prepare), ("recover", recover)):
             tasks = self.folder / (step + ".yml")
-            done = "%s && echo {{ inventory_hostname }} >> %s" % (command, self.folder / (step + ".done"))
-            tasks.write_text('- ansible.builtin.shell: "%s"\n  timeout: 60\n' % done)
+            done = f"{command} && echo {{{{ inventory_hostname }}}} >> {self.folder / (step + '.done')}"
+            tasks.write_text(f'- ansible.builtin.shell: "{done}"\n  timeout: 60\n')
             given["maintenance_" + step] = str(tasks)
         return given
 
@@ -138,7 +139,7 @@ class Fleet:
         until(lambda: self._asked_after(number) >= {name for name in self.azure.endpoints if self.note(name)})
 
     def _asked_after(self, number: int) -> set[str]:
-        return {request["vm"] for request in self.azure.get("/requests?after=%d" % number)["requests"]}
+        return {request["vm"] for request in self.azure.get(f"/requests?after={number}")["requests"]}
 
     def did(self, step: str) -> set[str]:
         """The hosts whose tasks of this step have come to their end."""

@@ -29,7 +29,7 @@ def is_drained(fleet: Fleet, name: str) -> bool:
 
 def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], prepare: str = "true", recover: str = "true") -> None:
     drained = fleet.folder / "drained-{{ inventory_hostname }}"
-    fleet.maintain("touch %s && %s" % (drained, prepare), recover="%s && rm -f %s" % (recover, drained), at=at)
+    fleet.maintain(f"touch {drained} && {prepare}", recover=f"{recover} && rm -f {drained}", at=at)
 
 
 @pytest.mark.parametrize("task", [NOTE, PREPARE, PREPARED, WAIT])
@@ -38,7 +38,7 @@ def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator
     fleet = Fleet(azure, tmp_path)
     maintain(fleet, {task: kill})
     azure.advance(2 * 3600)
-    ran = fleet.maintain(recover="rm -f %s/drained-{{ inventory_hostname }}" % tmp_path, at={WAIT: lambda: None})
+    ran = fleet.maintain(recover=f"rm -f {tmp_path}/drained-{{{{ inventory_hostname }}}}", at={WAIT: lambda: None})
     assert ran.returncode == 0, ran.stdout
     assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
     assert fleet.note("vm1") is fleet.note("vm2") is None
@@ -80,7 +80,7 @@ def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp
     maintain(
         fleet,
         {WAIT: kill_in_recovery},
-        recover="touch %s && until test -e %s/goes_on; do sleep 0.05; done" % (recovers, tmp_path),
+        recover=f"touch {recovers} && until test -e {tmp_path}/goes_on; do sleep 0.05; done",
     )
     assert is_drained(fleet, "vm1") and is_drained(fleet, "vm2")
     maintain(fleet, {WAIT: lambda: None})
@@ -103,7 +103,7 @@ def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_aga
     maintain(
         fleet,
         {WAIT: kill_in_recovery},
-        recover="touch %s && until test -e %s; do sleep 0.05; done" % (recovers, goes_on),
+        recover=f"touch {recovers} && until test -e {goes_on}; do sleep 0.05; done",
     )
     azure.post("/events", {**FREEZE, "type": "Reboot", "resources": ["vm1"]})
 
@@ -134,7 +134,7 @@ def test_command_of_a_killed_run_that_still_drains_is_waited_for(azure: Simulato
         kill()
 
     drained = tmp_path / "drained-vm1"
-    slow = "touch %s && until test -e %s; do sleep 0.05; done && touch %s" % (drains, goes_on, drained)
+    slow = f"touch {drains} && until test -e {goes_on}; do sleep 0.05; done && touch {drained}"
     fleet.maintain(slow, at={PREPARE: kill_in_preparation})
     azure.advance(2 * 3600)
 
@@ -142,6 +142,6 @@ def test_command_of_a_killed_run_that_still_drains_is_waited_for(azure: Simulato
         fleet.seen_by_all()
         goes_on.touch()
 
-    ran = fleet.maintain(recover="rm %s" % drained, at={WAIT: let_it_drain})
+    ran = fleet.maintain(recover=f"rm {drained}", at={WAIT: let_it_drain})
     assert ran.returncode == 0, ran.stdout
     assert not drained.exists() and fleet.course_of("recover") == ["vm1"]

@@ -141,11 +141,7 @@ def test_command_that_goes_on_after_its_connection_is_waited_for(azure: Simulato
     azure.post("/events", FREEZE)
     fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
     drains, goes_on, drained = tmp_path / "drains", tmp_path / "goes_on", tmp_path / "drained"
-    slow = "touch %s && until test {{ inventory_hostname }} = vm1 -o -e %s; do sleep 0.05; done && touch %s" % (
-        drains,
-        goes_on,
-        drained,
-    )
+    slow = f"touch {drains} && until test {{{{ inventory_hostname }}}} = vm1 -o -e {goes_on}; do sleep 0.05; done && touch {drained}"
 
     def cut_in_preparation() -> None:
         (tmp_path / "happened").touch()
@@ -160,6 +156,6 @@ def test_command_that_goes_on_after_its_connection_is_waited_for(azure: Simulato
         assert fleet.did("recover") == {"vm1"}
         goes_on.touch()
 
-    ran = fleet.maintain(slow, at={PREPARE: cut_in_preparation, WAIT: ends_later}, recover="rm -f %s" % drained)
+    ran = fleet.maintain(slow, at={PREPARE: cut_in_preparation, WAIT: ends_later}, recover=f"rm -f {drained}")
     assert failed(ran) == {"vm2"}
     assert fleet.approvals() == [] and fleet.did("recover") == {"vm1", "vm2"} and not drained.exists()

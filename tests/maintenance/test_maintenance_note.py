@@ -15,7 +15,7 @@ from simulator_process import Simulator
 def test_note_is_there_from_before_the_preparation_until_after_the_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
-    has_note = "test -e %s/{{ inventory_hostname }}/notes/note.json" % tmp_path
+    has_note = f"test -e {tmp_path}/{{{{ inventory_hostname }}}}/notes/note.json"
     ran = fleet.maintain(has_note, recover=has_note)
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}

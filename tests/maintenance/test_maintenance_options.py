@@ -58,7 +58,7 @@ def test_missing_role_is_refused(azure: Simulator, tmp_path: Path) -> None:
 def test_misspelt_variable_is_refused_with_the_right_name(azure: Simulator, tmp_path: Path, name: str) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(given={name: "x.yml"})
-    assert failed(ran) == {"vm1", "vm2"} and "%s: no such option; did you mean maintenance_" % name in ran.stdout
+    assert failed(ran) == {"vm1", "vm2"} and f"{name}: no such option; did you mean maintenance_" in ran.stdout
     assert not has_been_asked(azure)
 
 
@@ -101,13 +101,13 @@ def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Pat
     (role / "tasks").mkdir(parents=True)
     (role / "handlers").mkdir()
     (role / "tasks" / "main.yml").write_text("- ansible.builtin.command: 'true'\n  notify: Reload\n")
-    leave = "echo {{ inventory_hostname }} {{ place }} >> %s/drained" % tmp_path
-    (role / "handlers" / "main.yml").write_text("- name: Reload\n  ansible.builtin.shell: %s\n" % leave)
+    leave = f"echo {{{{ inventory_hostname }}}} {{{{ place }}}} >> {tmp_path}/drained"
+    (role / "handlers" / "main.yml").write_text(f"- name: Reload\n  ansible.builtin.shell: {leave}\n")
     (tmp_path / "group_vars").mkdir()
     (tmp_path / "group_vars" / "all.yml").write_text("place: pool-1\n")
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "undrain.yml").write_text(
-        "- ansible.builtin.shell: echo {{ inventory_hostname }} {{ place }} >> %s/undrained\n" % tmp_path
+        f"- ansible.builtin.shell: echo {{{{ inventory_hostname }}}} {{{{ place }}}} >> {tmp_path}/undrained\n"
     )
     play = own_plays(
         tmp_path,

@@ -89,8 +89,7 @@ def test_hosts_that_reboot_come_back_and_recover(tmp_path: Path) -> None:
     down = tmp_path / "down"
     down.mkdir()
     command = {
-        phase: ["sh", "-c", "%s %s/$VM_NAME" % (program, down)]
-        for phase, program in (("start", "touch"), ("end", "rm -f"))
+        phase: ["sh", "-c", f"{program} {down}/$VM_NAME"] for phase, program in (("start", "touch"), ("end", "rm -f"))
     }
     scenario = {
         "groups": PAIR,

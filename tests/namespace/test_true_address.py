@@ -36,7 +36,7 @@ def test_every_module_needs_no_option_for_the_address(azure: Simulator, hosts: H
     approved = hosts.module("web", "event_approve", policy="documented", receipts=str(tmp_path / "receipts"))
     assert approved["approved"] == [event_id]
     assert hosts.module("web", "event_wait", state="started", timeout=60)["outcome"] == "reached"
-    azure.post("/events/%s/complete" % event_id)
+    azure.post(f"/events/{event_id}/complete")
     assert hosts.module("web", "event_wait", state="absent", timeout=60)["outcome"] == "reached"
 
 
@@ -50,7 +50,7 @@ def test_receipts_are_kept_below_run_by_default(azure: Simulator, hosts: Hosts) 
         assert hosts.module("web", "event_approve", event_ids=[event_id])["changed"] is False
         assert len(set(folder.glob("*.json")) - present) == 1
     finally:
-        azure.post("/events/%s/cancel" % event_id)
+        azure.post(f"/events/{event_id}/cancel")
         hosts.module("web", "event_approve", event_ids=[event_id])
     assert set(folder.glob("*.json")) <= present
 
@@ -99,8 +99,8 @@ def test_auto_finds_the_address_that_dhcp_named(tmp_path: Path, port: int) -> No
     lease = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
     ip("address", "add", "168.63.129.16/32", "dev", "lo")
     try:
-        with start(listen="168.63.129.16:%d" % port):
-            command = ["unshare", "--mount", "sh", "-c", "%s && exec %s %s" % (lease, sys.executable, script)]
+        with start(listen=f"168.63.129.16:{port}"):
+            command = ["unshare", "--mount", "sh", "-c", f"{lease} && exec {sys.executable} {script}"]
             found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.split()
     finally:
         ip("address", "delete", "168.63.129.16/32", "dev", "lo")
@@ -139,7 +139,7 @@ def test_auto_leaves_a_server_that_is_not_imds(tmp_path: Path) -> None:
     try:
         with start(listen="168.63.129.16:80") as other:
             other.post("/faults", {"kind": "not-found"})
-            command = ["unshare", "--mount", "sh", "-c", "%s && exec %s %s" % (lease, sys.executable, script)]
+            command = ["unshare", "--mount", "sh", "-c", f"{lease} && exec {sys.executable} {script}"]
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
                 assert asking.stdout is not None
                 assert asking.stdout.readline().strip() == "http://168.63.129.16"
@@ -174,7 +174,7 @@ def test_a_full_disk_leaves_no_half_receipt(tmp_path: Path) -> None:
     script, folder = tmp_path / "full.py", tmp_path / "full"
     folder.mkdir()
     script.write_text(FULL % str(REPOSITORY / "plugins/module_utils"))
-    mount = "mount -t tmpfs -o size=64k,mode=755 tmpfs %s && exec %s %s %s" % (folder, sys.executable, script, folder)
+    mount = f"mount -t tmpfs -o size=64k,mode=755 tmpfs {folder} && exec {sys.executable} {script} {folder}"
     said = subprocess.run(
         ["unshare", "--mount", "sh", "-c", mount], capture_output=True, text=True, timeout=120, check=True
     ).stdout

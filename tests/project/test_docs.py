@@ -55,7 +55,7 @@ def test_the_program_of_the_helper_runs() -> None:
     event = {"type": "Freeze", "resources": ["vm1"]}
     scenario = {"groups": {"one": {"kind": "standalone", "vms": {"vm1": {}}}}, "events": [event]}
     with simulator_process.start(scenario) as azure:
-        text = program.replace("Imds()", "Imds(%r)" % azure.endpoints["vm1"]).replace("time.sleep(", "time.sleep(0 * ")
+        text = program.replace("Imds()", f"Imds({azure.endpoints['vm1']!r})").replace("time.sleep(", "time.sleep(0 * ")
         environment = {"PYTHONPATH": str(DOCS.parent / "plugins" / "module_utils")}
         ran = subprocess.run(
             [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False

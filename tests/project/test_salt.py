@@ -102,7 +102,7 @@ def test_nothing_posix_is_imported_on_a_minion_but_for_locks() -> None:
     posix = {"fcntl", "grp", "posix", "pwd", "resource", "syslog", "termios"} & set(sys.stdlib_module_names)
     modules = [file for file in MODULES if file.parent.name not in ("_engines", "_runners")]
     files = [*sources(WATCH), *(file for file in sources(STEPS) if file.name != "lock.py"), *modules]
-    imported = re.compile(r"^\s*(?:import|from) (%s)\b" % "|".join(posix), re.MULTILINE)
+    imported = re.compile(rf"^\s*(?:import|from) ({'|'.join(posix)})\b", re.MULTILINE)
     assert [relative_name(file) for file in files if imported.search(file.read_text(encoding="utf-8"))] == []
 
 

@@ -125,7 +125,7 @@ def test_kinds_of_steps_and_their_variables_are_listed() -> None:
     shown = names("Steps")
     assert shown[: shown.index("function")] == ["command"] and set(KINDS) <= set(shown)
     assert {name for name in shown if name.startswith("EVENT_")} == set(variables("prepare", "", {}, None))
-    assert "`timeout` (default %g seconds)" % DEFAULT_TIMEOUT in REFERENCE
+    assert f"`timeout` (default {DEFAULT_TIMEOUT:g} seconds)" in REFERENCE
 
 
 def test_steps_of_the_engine_are_listed_in_their_order() -> None:

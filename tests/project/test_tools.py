@@ -166,7 +166,7 @@ def test_the_end_of_what_is_printed_tells_what_failed(tmp_path: Path, capsys: py
         )
 
     reports = [
-        report("scenarios", *("test_life::test_%d: %s" % (number, "x" * 500) for number in range(20))),
+        report("scenarios", *(f"test_life::test_{number}: {'x' * 500}" for number in range(20))),
         report("mypy"),
         report("unit", "one: a\nb"),
     ]

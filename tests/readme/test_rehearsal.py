@@ -30,7 +30,7 @@ def install(checkout: Path, python: Path) -> None:
     (library / "libraries.pth").write_text(sysconfig.get_path("purelib"))
     for program in PROGRAMS:
         text = Path(sys.executable).with_name(program).read_text().partition("\n")[2]
-        (venv / "bin" / program).write_text("#!%s\n%s" % (venv / "bin" / "python", text))
+        (venv / "bin" / program).write_text(f"#!{venv / 'bin' / 'python'}\n{text}")
         (venv / "bin" / program).chmod(0o755)
 
 
@@ -48,7 +48,7 @@ def give(folder: Path) -> None:
 
 
 def test_the_rehearsal_needs_no_home_directory(folder: Path) -> None:
-    python = python_for_user("sys.version_info[:2] == %r" % (sys.version_info[:2],))
+    python = python_for_user(f"sys.version_info[:2] == {sys.version_info[:2]!r}")
     if python is None:
         pytest.skip("needs a Python of the version of .venv that other users can run")
     checkout = copy_tree(REPOSITORY, folder)

@@ -33,7 +33,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """A failure is shown with what the daemons had to say."""
     report = yield
     if report.failed:
-        report.sections += [("the site in %s" % here.folder, here.said()) for here in OPEN]
+        report.sections += [(f"the site in {here.folder}", here.said()) for here in OPEN]
     return report
 
 

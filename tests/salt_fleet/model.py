@@ -123,7 +123,7 @@ class ModelMinion:
             "status": event.status,
             "resources": list(event.vms),
             "resource_type": "VirtualMachine",
-            "not_before": "2026-01-01T%05d" % min(99999, event.not_before),
+            "not_before": f"2026-01-01T{int(min(99999, event.not_before)):05d}",
             "description": "",
             "source": "Platform",
             "duration_seconds": None,
@@ -230,7 +230,7 @@ class HostileMinion(ModelMinion):
             found["events"] = [dict(self.shown(event), resources=[victim]) for event in others[:20]]
             found["records"] = [dict(record_of(event.event_id)) for event in others[:20]]
         elif kind == 5:
-            forged = Event("forged-%d" % self.chance.randrange(10**6), "Preempt", (self.vm, victim), now, now + 30, 1)
+            forged = Event(f"forged-{self.chance.randrange(10**6)}", "Preempt", (self.vm, victim), now, now + 30, 1)
             found["events"] = [self.shown(forged)]
         elif kind == 6:
             found["events"] = [

@@ -147,7 +147,7 @@ class Simulation:
         self.masters = [Master(self) for _number in range(plan.masters)]
 
     def _make_minions(self) -> None:
-        names = ["vm%04d" % number for number in range(self.plan.minions)]
+        names = [f"vm{number:04d}" for number in range(self.plan.minions)]
         for name in names:
             kind = HostileMinion if self.chance.random() < self.plan.hostile else ModelMinion
             # a third have minion ids that are not the names of their VMs
@@ -187,9 +187,9 @@ class Simulation:
             )
         )
         if self.chance.random() < 0.05:
-            vms.append("unmanaged%d" % number)
+            vms.append(f"unmanaged{number}")
         notice = 30.0 if kind == "Preempt" else 900.0
-        event = Event("E%05d" % number, kind, tuple(vms), self.now, self.now + notice, self.chance.uniform(5.0, 120.0))
+        event = Event(f"E{number:05d}", kind, tuple(vms), self.now, self.now + notice, self.chance.uniform(5.0, 120.0))
         self.azure.lasting[event.event_id] = event
         self.events.append(event)
         self._hint(event)
@@ -274,7 +274,7 @@ class Simulation:
             approved=sum(1 for event in self.events if event.approvals),
             approved_twice=sum(1 for event in self.events if event.approvals > 1),
             unprepared=[
-                "%s was approved, but %s was not prepared" % (event.event_id, event.unready)
+                f"{event.event_id} was approved, but {event.unready} was not prepared"
                 for event in self.events
                 if event.unready
             ],
@@ -282,11 +282,9 @@ class Simulation:
                 event.event_id for event in self.events if not event.approvals and self._should_be_approved(event)
             ],
             prepared=sum(one.sessions for one in honest),
-            left_prepared=[
-                "%s is still prepared: %s" % (minion.name, minion.records) for minion in honest if minion.records
-            ],
+            left_prepared=[f"{minion.name} is still prepared: {minion.records}" for minion in honest if minion.records],
             recovered_otherwise=[
-                "%s: prepared %d times, recovered %d times" % (one.name, one.sessions, one.recoveries)
+                f"{one.name}: prepared {one.sessions} times, recovered {one.recoveries} times"
                 for one in honest
                 if one.recoveries != one.sessions
             ],

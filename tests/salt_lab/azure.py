@@ -28,24 +28,24 @@ class Azure:
         return event_id
 
     def event(self, event_id: str) -> dict[str, Any]:
-        event: dict[str, Any] = self.simulator.get("/events/%s" % event_id)
+        event: dict[str, Any] = self.simulator.get(f"/events/{event_id}")
         return event
 
     def start(self, event_id: str) -> None:
         """Let an event start because its time has come, and not go on to its end."""
-        self.simulator.post("/events/%s/approve" % event_id, {"as": "control-plane"})
+        self.simulator.post(f"/events/{event_id}/approve", {"as": "control-plane"})
         self.simulator.advance(2)
         assert self.event(event_id)["status"] == "Started"
 
     def end(self, event_id: str) -> None:
-        self.simulator.post("/events/%s/complete" % event_id)
+        self.simulator.post(f"/events/{event_id}/complete")
 
     def cancel(self, event_id: str) -> None:
-        self.simulator.post("/events/%s/cancel" % event_id)
+        self.simulator.post(f"/events/{event_id}/cancel")
 
     def change(self, event_id: str, **changes: Any) -> None:
         """Edit an event, as a scenario does."""
-        self.simulator.post("/events/%s/change" % event_id, changes)
+        self.simulator.post(f"/events/{event_id}/change", changes)
 
     def approvals(self, event_id: str) -> list[str]:
         """The VMs that approved this event, once for each time."""
@@ -61,7 +61,7 @@ class Azure:
             self.wait_for_victims(fault, vm)
             yield
         finally:
-            self.simulator.delete("/faults/%d" % fault)
+            self.simulator.delete(f"/faults/{fault}")
 
     def wait_for_victims(self, fault: int, vm: str, requests: int = 1) -> None:
         def seen() -> bool:
@@ -70,7 +70,7 @@ class Azure:
                 for entry in self.simulator.get("/faults")["faults"]
             )
 
-        until(seen, "a request of %s that meets the fault" % vm)
+        until(seen, f"a request of {vm} that meets the fault")
 
     def requests(self, vm: str) -> int:
         """How many requests for events a VM has sent."""
@@ -80,7 +80,7 @@ class Azure:
     def wait_for_looks(self, vm: str, more: int = 3) -> None:
         """Until a VM has looked so many times more."""
         wanted = self.requests(vm) + more
-        until(lambda: self.requests(vm) >= wanted, "%d looks of %s at IMDS" % (more, vm))
+        until(lambda: self.requests(vm) >= wanted, f"{more} looks of {vm} at IMDS")
 
 
 @contextmanager

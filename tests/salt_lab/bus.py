@@ -46,7 +46,7 @@ class Bus:
 
     def wait(self, tag: str, seconds: float = PATIENCE, **fields: Any) -> Event:
         """The first such event, which may have been there before."""
-        return until(lambda: self.events(tag, **fields), "an event %s with %s" % (tag, fields), seconds)[0]
+        return until(lambda: self.events(tag, **fields), f"an event {tag} with {fields}", seconds)[0]
 
     def wait_for_more(self, tag: str, than: int, seconds: float = PATIENCE, **fields: Any) -> Event:
         """The newest such event, as soon as there are more of them than that."""
@@ -54,7 +54,7 @@ class Bus:
         def found() -> list[Event]:
             return self.events(tag, **fields)[than:]
 
-        return until(found, "more than %d events %s with %s" % (than, tag, fields), seconds)[-1]
+        return until(found, f"more than {than} events {tag} with {fields}", seconds)[-1]
 
     def _catch_up(self) -> None:
         if not self._file.exists():

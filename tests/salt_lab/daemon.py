@@ -19,7 +19,7 @@ from salt_lab.leashed import Leashed
 
 # loopback has an address for each process, and only the masters of this one listen there: nobody takes a port that is wanted later, or while its master is down
 ADDRESS, SECOND_ADDRESS = (
-    "127.%d.%d.%d" % (first + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255) for first in (128, 1)
+    f"127.{first + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}" for first in (128, 1)
 )
 # below those that the kernel gives to whoever does not care
 PORTS = itertools.count(20000)
@@ -60,7 +60,7 @@ class Daemon:
     def start(self) -> None:
         if self.process and self.process.running:
             return
-        command = [*self.prefix, *self.installed.command("salt-%s" % self.kind), "-c", str(self.folder)]
+        command = [*self.prefix, *self.installed.command(f"salt-{self.kind}"), "-c", str(self.folder)]
         self.process = Leashed(command, self.log, {**os.environ, **QUIET})
 
     def stop(self) -> None:
@@ -98,7 +98,7 @@ class Daemon:
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 (line,) = [
                     line
-                    for line in Path("/proc/%d/smaps_rollup" % pid).read_text().splitlines()
+                    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
                     if line.startswith("Pss:")
                 ]
                 total += int(line.split()[1])

@@ -39,7 +39,7 @@ def _row(report: pytest.TestReport) -> tuple[str, str, str]:
     counts = [str(value) for key, value in report.user_properties if key == "counts"]
     measured = [str(value) for key, value in report.user_properties if key == "measured"]
     return (
-        name + ("" if report.passed else ": %s" % report.outcome.upper()),
+        name + ("" if report.passed else f": {report.outcome.upper()}"),
         "; then ".join(counts),
         ", ".join(measured),
     )

@@ -42,10 +42,10 @@ class Fleet:
         return Path(self.site.master.config["cachedir"], "azure_events", "engine.sqlite")
 
     def steps(self, event_id: str) -> list[Event]:
-        return self.site.master.bus.events("salt/azure_events/%s/*" % event_id)
+        return self.site.master.bus.events(f"salt/azure_events/{event_id}/*")
 
     def wait_for(self, event_id: str, step: str, **fields: Any) -> Event:
-        return self.site.master.bus.wait("salt/azure_events/%s/%s" % (event_id, step), **fields)
+        return self.site.master.bus.wait(f"salt/azure_events/{event_id}/{step}", **fields)
 
     def finish(self, event_id: str) -> None:
         """Let the event start and end, up to the recovery."""
@@ -57,7 +57,7 @@ class Fleet:
         return [self.journals[name].counts for name in names]
 
     def run(self, function: str, *words: str) -> Any:
-        return self.site.master.run("salt-run", "azure_events.%s" % function, *words)
+        return self.site.master.run("salt-run", f"azure_events.{function}", *words)
 
     def row(self, event_id: str, vm: str) -> dict[str, Any]:
         """What the runner shows of one VM of an event; nothing while the engine does not know the event."""
@@ -68,7 +68,7 @@ class Fleet:
         """Until the runner names the reason."""
         until(
             lambda: text in (self.row(event_id, vm).get(column) or ""),
-            lambda: "%r in %s" % (text, self.row(event_id, vm)),
+            lambda: f"{text!r} in {self.row(event_id, vm)}",
         )
 
     def judge(self, event_id: str, approvals: int = 1, /, **counts: tuple[int, int]) -> None:
@@ -77,15 +77,15 @@ class Fleet:
         approved = len(self.azure.approvals(event_id))
         shown = ["%s %d/%d" % (name, *pair) for name, pair in found.items()]
         if len(shown) > len(VMS) and len(set(found.values())) == 1:
-            shown = ["%d minions %s" % (len(found), shown[0].split()[1])]
-        self.notes.append(("counts", "%s; %d" % (", ".join(shown), approved)))
+            shown = [f"{len(found)} minions {shown[0].split()[1]}"]
+        self.notes.append(("counts", f"{', '.join(shown)}; {approved}"))
         assert (found, approved) == (counts, approvals)
 
     @contextmanager
     def measured(self, what: str) -> Iterator[None]:
         began = time.monotonic()
         yield
-        self.notes.append(("measured", "%s %.1f s" % (what, time.monotonic() - began)))
+        self.notes.append(("measured", f"{what} {time.monotonic() - began:.1f} s"))
 
     def return_master(self) -> None:
         """Start the master that was away, up to the first answer of a minion."""
@@ -110,7 +110,7 @@ class Fleet:
 
     def hint(self, minion: str, event_id: str = "forged") -> None:
         """The hostile minion sends a beacon's event in the name of a minion."""
-        self.forge("salt/beacon/%s/azure_events/scheduled" % minion, {"event_id": event_id, "id": minion})
+        self.forge(f"salt/beacon/{minion}/azure_events/scheduled", {"event_id": event_id, "id": minion})
 
     def start_over(self) -> None:
         """Everything runs, and the journals are empty."""
@@ -129,7 +129,7 @@ class Fleet:
             journal.mend()
         self.site.start()
         for name in self.journals:
-            until(lambda name=name: not self._records(name), "the recovery of %s after the test" % name)  # type: ignore[misc]
+            until(lambda name=name: not self._records(name), f"the recovery of {name} after the test")  # type: ignore[misc]
 
     def _records(self, name: str) -> Any:
         status = self.site.minions[name].ask("azure_events.status")

@@ -37,7 +37,7 @@ def put_on_small_disk(daemon: Daemon, folder: Path, size: str) -> None:
 @contextmanager
 def full(daemon: Daemon, folder: Path) -> Iterator[None]:
     """The disk below the folder is full."""
-    seen_from_there = Path("/proc/%d/root" % daemon.pids()[0])
+    seen_from_there = Path(f"/proc/{daemon.pids()[0]}/root")
     filler = seen_from_there / folder.relative_to("/") / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:

@@ -66,7 +66,7 @@ def _block(section: str, language: str, text: str) -> Block:
         return Block(section, CONSOLE, "on the master", language, text)
     first, _newline, rest = text.partition("\n")
     if not first.startswith("# "):
-        raise ValueError("%s: the first line of a block names its file or its place, not %r" % (section, first))
+        raise ValueError(f"{section}: the first line of a block names its file or its place, not {first!r}")
     place = first[2:]
     return (
         Block(section, FILE, place, language, text)
@@ -123,12 +123,12 @@ class Reader:
         # where the commands of a place run
         self.folders: dict[str, Path] = {}
         self._servers: list[Leashed] = []
-        self.environment = {**os.environ, **QUIET, "PATH": "%s:%s" % (self._shims(), os.environ["PATH"])}
+        self.environment = {**os.environ, **QUIET, "PATH": f"{self._shims()}:{os.environ['PATH']}"}
         self.run_folder = site.folder / "run"
         self.places = {
-            "/srv/": "%s/" % (site.folder / "srv"),
+            "/srv/": f"{site.folder / 'srv'}/",
             "/opt/scheduled_events": str(REPOSITORY),
-            "/run/": "%s/" % self.run_folder,
+            "/run/": f"{self.run_folder}/",
             **(places or {}),
         }
         for folder in (site.folder / "srv" / "salt", site.folder / "srv" / "pillar", self.run_folder):
@@ -144,7 +144,7 @@ class Reader:
             if last and last in block.text:
                 break
         else:
-            assert not last, "no block that is left holds %r" % last
+            assert not last, f"no block that is left holds {last!r}"
         self._start()
         return printed
 
@@ -191,7 +191,7 @@ class Reader:
             ran = self._run_line(place, command, check=False)
             return is_as_printed(printed, ran)
 
-        until(is_shown, lambda: "%s printed\n%s\nand not\n%s" % (command, ran, printed), _PATIENCE)
+        until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", _PATIENCE)
         return ran
 
     def _run_line(self, place: str, command: str, check: bool = True) -> str:
@@ -246,12 +246,12 @@ class Reader:
         assert command.startswith(_SIMULATOR), command
         log = self._site.folder / "simulator"
         line = self._here(command) + " --listen 127.0.0.1:0 --control 127.0.0.1:0"
-        words = ["sh", "-ec", "cd %s && exec %s" % (shlex.quote(str(self.folders[place])), line)]
+        words = ["sh", "-ec", f"cd {shlex.quote(str(self.folders[place]))} && exec {line}"]
         self._servers.append(Leashed(words, log, self.environment))
         until(lambda: log.exists() and "\ncontrol " in "\n" + log.read_text(), "the address of the simulator's control")
         started = log.read_text()
         endpoints = re.findall(r"^listening (\S+) for", started, re.MULTILINE)
-        self.places.update({"http://127.0.0.1:%d" % port: endpoint for port, endpoint in enumerate(endpoints, 8169)})
+        self.places.update({f"http://127.0.0.1:{port}": endpoint for port, endpoint in enumerate(endpoints, 8169)})
         (control,) = re.findall(r"^control (\S+)", started, re.MULTILINE)
         self.environment["IMDS_SIMULATOR_CONTROL"] = control
 
@@ -281,6 +281,6 @@ class Reader:
         # what the package needs is there
         commands["salt-pip"] = ["env", "PIP_NO_INDEX=1", str(self._site.installed.python), "-m", "pip"]
         for name, words in commands.items():
-            (folder / name).write_text('#!/bin/sh\nexec %s "$@"\n' % shlex.join(words))
+            (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
             (folder / name).chmod(0o755)
         return folder

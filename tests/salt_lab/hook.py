@@ -32,4 +32,4 @@ class Hook(HttpServer):
         def found() -> list[dict[str, Any]]:
             return [body for where, body in self.posts if where == path and fields.items() <= body.items()]
 
-        return until(found, lambda: "%s at %s, which got %s" % (fields, path, self.posts))[0]
+        return until(found, lambda: f"{fields} at {path}, which got {self.posts}")[0]

@@ -22,7 +22,7 @@ class HttpServer:
 
     def __init__(self, handler: type[QuietHandler]) -> None:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.address = "http://127.0.0.1:%d" % self.server.server_port
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
         self._thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
 
     def __enter__(self: Self) -> Self:

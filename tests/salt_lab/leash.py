@@ -53,7 +53,7 @@ def children(pid: int) -> list[int]:
     """Those of all of its threads; one that ends meanwhile takes none of the others' away."""
     found = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        for thread in Path("/proc/%d/task" % pid).iterdir():
+        for thread in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 found += [int(word) for word in (thread / "children").read_text().split()]
     return found

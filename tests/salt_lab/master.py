@@ -52,7 +52,7 @@ class Master(Daemon):
     def set_pillar(self, **pillars: dict[str, Any]) -> None:
         """The pillar of each minion, by its id."""
         for name, pillar in pillars.items():
-            (self.pillar / ("%s.sls" % name)).write_text(json.dumps(pillar))
+            (self.pillar / (f"{name}.sls")).write_text(json.dumps(pillar))
         (self.pillar / "top.sls").write_text(json.dumps({"base": {name: [name] for name in pillars}}))
 
     def ask(self, minion: str, function: str, *words: Any, timeout: int = 60, **named: Any) -> Any:
@@ -84,7 +84,7 @@ class Master(Daemon):
         """Until each of them answers, the master first."""
         for minion in minions:
             timeouts = itertools.chain((3, 6, 12, 24), itertools.repeat(48))
-            until(lambda: self._answers(minion, next(timeouts)), "an answer of %s" % minion, WAIT_FOR_DAEMONS)
+            until(lambda: self._answers(minion, next(timeouts)), f"an answer of {minion}", WAIT_FOR_DAEMONS)
 
     def _answers(self, minion: str, timeout: int) -> bool:
         try:
@@ -100,7 +100,7 @@ class Master(Daemon):
             line, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=timeout, check=False
         )
         if check and ran.returncode:
-            raise Refused("%s: exit code %d\n%s%s" % (" ".join(words), ran.returncode, ran.stdout, ran.stderr))
+            raise Refused(f"{' '.join(words)}: exit code {ran.returncode}\n{ran.stdout}{ran.stderr}")
         return json.loads(ran.stdout) if ran.stdout.strip() else None
 
     def processes(self) -> int:

@@ -49,9 +49,9 @@ class Minion(Daemon):
         return self.master.bus.wait(self.tag(change), **fields).data
 
     def tag(self, change: str) -> str:
-        return "salt/beacon/%s/azure_events/%s" % (self.name, change)
+        return f"salt/beacon/{self.name}/azure_events/{change}"
 
     def threads(self) -> int:
         """How many threads the minion's main process has, in which its beacons run."""
         pid = Path(self.config["pidfile"]).read_text().strip()
-        return len(list(Path("/proc/%s/task" % pid).iterdir()))
+        return len(list(Path(f"/proc/{pid}/task").iterdir()))

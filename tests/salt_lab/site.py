@@ -42,11 +42,11 @@ class Site:
 
     def said(self) -> str:
         """The last of what its daemons logged, and of what went over the bus, for somebody who looks for a mistake."""
-        events = "\n".join("%s %.300s" % (event.tag, event.data) for event in self.master.bus.events()[-40:])
+        events = "\n".join(f"{event.tag} {event.data:.300}" for event in self.master.bus.events()[-40:])
         logs = {
             daemon.folder.name: daemon.said().splitlines()[-40:] for daemon in (self.master, *self.minions.values())
         }
-        return "\n".join([events, *("== %s\n%s" % (name, "\n".join(lines)) for name, lines in logs.items())])
+        return "\n".join([events, *("== {}\n{}".format(name, "\n".join(lines)) for name, lines in logs.items())])
 
     def kill(self) -> None:
         for minion in self.minions.values():

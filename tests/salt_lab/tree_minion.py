@@ -64,13 +64,7 @@ class Journal:
         }
 
     def _step(self, name: str, first: str, wait: str) -> str:
-        return "cd %s && echo %s >> done && %s && ! test -e fail-%s && echo %s >> done" % (
-            self._folder,
-            first,
-            wait,
-            name,
-            name,
-        )
+        return f"cd {self._folder} && echo {first} >> done && {wait} && ! test -e fail-{name} && echo {name} >> done"
 
     def start_over(self) -> None:
         self.mend()
@@ -96,7 +90,7 @@ class Journal:
         return done.read_text().split().count(step) if done.exists() else 0
 
     def wait(self, step: str, times: int = 1) -> None:
-        until(lambda: self.count(step) >= times, "%s in %s" % (step, self._folder))
+        until(lambda: self.count(step) >= times, f"{step} in {self._folder}")
 
     @property
     def counts(self) -> tuple[int, int]:

@@ -21,5 +21,5 @@ def until(look: Callable[[], Found], what: str | Callable[[], str], seconds: flo
         if found := look():
             return found
         if time.monotonic() > end:
-            raise AssertionError("not within %g s: %s" % (seconds, what if isinstance(what, str) else what()))
+            raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(0.05)

@@ -39,7 +39,7 @@ class Observer:
             self.errors.append(type(error).__name__)
             return []
         found = [
-            "%s %s %s" % (change.kind, change.event.event_type, self._state(change.event))
+            f"{change.kind} {change.event.event_type} {self._state(change.event)}"
             for change in changes(self.known, document)
         ]
         self.known = carried_over(self.known, document)
@@ -63,4 +63,4 @@ class Observer:
         return self.only().seconds_left(self.known.server_time)
 
     def _state(self, event: ScheduledEvent) -> str:
-        return "%s %s" % (event.status, "mine" if concerns(event, self.name) else "of others")
+        return f"{event.status} {'mine' if concerns(event, self.name) else 'of others'}"

@@ -29,45 +29,45 @@ def documented(module: str) -> dict[str, Any]:
         if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == "RETURN":
             found: dict[str, Any] = yaml.safe_load(ast.literal_eval(statement.value))
             return found
-    raise AssertionError("%s documents no return values" % module)
+    raise AssertionError(f"{module} documents no return values")
 
 
 def differences(described: dict[str, Any], real: dict[str, Any], where: str) -> Iterator[str]:
     """What the description of some values says otherwise than the values."""
     for name in real:
         if name not in described and name not in OF_ANSIBLE:
-            yield "%s.%s is returned but not documented" % (where, name)
+            yield f"{where}.{name} is returned but not documented"
     for name, about in described.items():
         if name not in real:
-            yield "%s.%s is documented but not returned" % (where, name)
+            yield f"{where}.{name} is documented but not returned"
             continue
         value = real[name]
         if value is None:
             if "null" not in str(about["description"]).lower():
-                yield "%s.%s is null, which its description does not mention" % (where, name)
+                yield f"{where}.{name} is null, which its description does not mention"
             continue
         if not isinstance(value, TYPES[about["type"]]):
-            yield "%s.%s is %r, not %s" % (where, name, value, about["type"])
+            yield f"{where}.{name} is {value!r}, not {about['type']}"
             continue
         if "sample" in about:
-            yield from shape(about["sample"], value, "%s.%s" % (where, name))
+            yield from shape(about["sample"], value, f"{where}.{name}")
         items = value if about["type"] == "list" else [value]
         for item in items if "contains" in about else []:
-            yield from differences(about["contains"], item, "%s.%s" % (where, name))
+            yield from differences(about["contains"], item, f"{where}.{name}")
 
 
 def shape(sample: Any, value: Any, where: str) -> Iterator[str]:
     """How a sample differs from a value in structure."""
     if isinstance(sample, dict) and isinstance(value, dict):
         if set(sample) != set(value):
-            yield "the sample of %s has other members: %s" % (where, sorted(set(sample) ^ set(value)))
+            yield f"the sample of {where} has other members: {sorted(set(sample) ^ set(value))}"
         for name in set(sample) & set(value):
-            yield from shape(sample[name], value[name], "%s.%s" % (where, name))
+            yield from shape(sample[name], value[name], f"{where}.{name}")
     elif isinstance(sample, list) and isinstance(value, list):
         for item in value[:1]:
             yield from shape(sample[0], item, where)
     elif value is not None and type(sample) is not type(value):
-        yield "the sample of %s is %r where %r is returned" % (where, sample, value)
+        yield f"the sample of {where} is {sample!r} where {value!r} is returned"
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def examples(module: str) -> str:
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == "EXAMPLES":
             return str(ast.literal_eval(statement.value))
-    raise AssertionError("%s has no examples" % module)
+    raise AssertionError(f"{module} has no examples")
 
 
 class Project:
@@ -62,7 +62,7 @@ class Project:
     def drains(self, fails_on: Sequence[str] = ()) -> None:
         """Write the script that the example prepares with."""
         script = self.folder / "drain.sh"
-        script.write_text('#!/bin/sh\nfor name in %s; do test "$HOST" != $name || exit 1; done\n' % " ".join(fails_on))
+        script.write_text(f'#!/bin/sh\nfor name in {" ".join(fails_on)}; do test "$HOST" != $name || exit 1; done\n')
         script.chmod(0o755)
 
     def approved(self) -> list[tuple[str, str]]:

@@ -91,10 +91,10 @@ def test_t06_t07_hardware_failure_is_first_seen_started(simulate: Simulate, kind
         )
     )
     me.look()
-    assert me.look(after=10) == ["appeared %s Started mine" % kind]
+    assert me.look(after=10) == [f"appeared {kind} Started mine"]
     assert me.decide(AFTER_PREPARE, prepared="ok") == ("after_prepare", False)
     assert me.only().source == "Platform"
-    assert me.look(after=70) == ["gone %s Started mine" % kind]
+    assert me.look(after=70) == [f"gone {kind} Started mine"]
 
 
 def test_t08_automatic_approval_is_told_from_hardware_failure_by_its_source(simulate: Simulate) -> None:

@@ -67,7 +67,7 @@ def test_an_empty_name_of_a_policy_file_is_no_policy(azure: Simulator, hosts: Ho
 @pytest.mark.parametrize("option, word, meant", [("statuses", "Schduled", "Scheduled"), ("sources", "Usr", "User")])
 def test_a_misspelt_word_is_not_peace(azure: Simulator, hosts: Hosts, option: str, word: str, meant: str) -> None:
     result = hosts.module("vm1", "event_info", endpoint=azure.endpoints["vm1"], **{option: [word]})
-    assert "did you mean %s?" % meant in result["msg"] and "events" not in result
+    assert f"did you mean {meant}?" in result["msg"] and "events" not in result
 
 
 def test_an_unknown_type_is_warned_of(azure: Simulator, hosts: Hosts) -> None:

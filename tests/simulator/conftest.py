@@ -75,7 +75,7 @@ def still(_still: simulator_process.Simulator) -> simulator_process.Simulator:
     _still.delete("/faults")
     for event in _still.get("/events")["events"]:
         if event["status"] != "Gone":
-            _still.post("/events/%s/complete" % event["id"])
+            _still.post(f"/events/{event['id']}/complete")
     if _still.get("/knobs") != _still.knobs_at_start:
         _still.post("/knobs", _still.knobs_at_start)
     return _still

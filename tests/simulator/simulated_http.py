@@ -67,7 +67,7 @@ def connected(endpoint: str, timeout: float = 60.0) -> socket.socket:
 
 
 def request_bytes(path: str = EVENTS, more: str = "Connection: close\r\n") -> bytes:
-    return ("GET %s HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n%s\r\n" % (path, more)).encode()
+    return (f"GET {path} HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n{more}\r\n").encode()
 
 
 def one_answer(connection: socket.socket) -> bytes:
@@ -79,5 +79,5 @@ def one_answer(connection: socket.socket) -> bytes:
         if blank and len(body) >= int(length or 0):
             return answer
         part = connection.recv(65536)
-        assert part, "the connection closed after %r" % answer
+        assert part, f"the connection closed after {answer!r}"
         answer += part

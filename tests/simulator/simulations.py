@@ -42,7 +42,7 @@ def make_simulation(
 
 def ids() -> Callable[[], str]:
     count = itertools.count(1)
-    return lambda: "00000000-0000-4000-8000-%012X" % next(count)
+    return lambda: f"00000000-0000-4000-8000-{next(count):012X}"
 
 
 def seen(simulation: Simulation, vm: str, now: float, version: str = NEWEST) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def test_one_vm_without_any_configuration(start_simulator):
     sim = start_simulator(args=["--vm", "me"])
     assert list(sim.endpoints) == ["me"]
     assert ask(sim.endpoints["me"]).json == {"DocumentIncarnation": 1, "Events": []}
-    assert sim.output[:2] == ["listening %s for me\n" % sim.endpoints["me"], "control %s\n" % sim.control]
+    assert sim.output[:2] == [f"listening {sim.endpoints['me']} for me\n", f"control {sim.control}\n"]
 
 
 def test_the_addresses_come_before_whatever_happens_at_once(start_simulator):
@@ -126,7 +126,7 @@ def test_it_serves_without_any_stdout():
                 "-m",
                 "imds_simulator",
                 "--listen",
-                "127.0.0.1:%d" % port,
+                f"127.0.0.1:{port}",
                 "--control",
                 "127.0.0.1:0",
             ],
@@ -139,7 +139,7 @@ def test_it_serves_without_any_stdout():
             end = time.monotonic() + 60
             while time.monotonic() < end and process.poll() is None:
                 with contextlib.suppress(ConnectionRefusedError):
-                    assert refused_posts("http://127.0.0.1:%d" % port, 1) == 1
+                    assert refused_posts(f"http://127.0.0.1:{port}", 1) == 1
                     break
                 time.sleep(0.02)
             process.terminate()
@@ -170,11 +170,11 @@ def test_a_signal_ends_it_at_once_even_with_hanging_requests(start_simulator, ho
 @pytest.mark.parametrize("option", ["--listen", "--control"])
 def test_an_address_in_use_is_one_clear_line_and_exit_2(option):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
         options = {"--listen": "127.0.0.1:0", "--control": "127.0.0.1:0", option: address}
         done = run(*[part for pair in options.items() for part in pair])
     assert done.returncode == 2
-    assert done.stderr == "imds_simulator: cannot listen on %s: Address already in use\n" % address
+    assert done.stderr == f"imds_simulator: cannot listen on {address}: Address already in use\n"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_exec_of_what_does_not_run_is_the_exit_code_of_a_shell(command, code, te
     found, said = refused_here(
         capsys, "exec", "--quiet", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", command
     )
-    assert (found, said) == (code, "imds_simulator: cannot run %s: %s\n" % (command, text))
+    assert (found, said) == (code, f"imds_simulator: cannot run {command}: {text}\n")
 
 
 @pytest.mark.parametrize(
@@ -227,13 +227,12 @@ def test_exec_of_what_does_not_run_is_the_exit_code_of_a_shell(command, code, te
     [("aiohttp", ["--quiet"]), ("yaml", ["--check", "terminate"]), ("jsonschema", ["exec", "--", "true"])],
 )
 def test_a_missing_library_is_one_clear_line(library, arguments, tmp_path):
-    (tmp_path / (library + ".py")).write_text("raise ModuleNotFoundError('No module named %s')" % library)
-    done = run(*arguments, PYTHONPATH="%s:%s" % (tmp_path, simulator_process.PACKAGE_ROOT))
+    (tmp_path / (library + ".py")).write_text(f"raise ModuleNotFoundError('No module named {library}')")
+    done = run(*arguments, PYTHONPATH=f"{tmp_path}:{simulator_process.PACKAGE_ROOT}")
     assert (done.returncode, done.stdout) == (2, "")
     assert (
         done.stderr
-        == "imds_simulator: cannot serve with %s: No module named %s; it needs aiohttp, PyYAML and jsonschema\n"
-        % (sys.executable, library)
+        == f"imds_simulator: cannot serve with {sys.executable}: No module named {library}; it needs aiohttp, PyYAML and jsonschema\n"
     )
 
 
@@ -251,9 +250,8 @@ def test_check_names_every_problem_with_its_line(tmp_path, capsys):
     done = run("--check", str(bad))
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "%s:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate (did you mean Freeze?)"
-        % bad,
-        "%s:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)" % bad,
+        f"{bad}:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate (did you mean Freeze?)",
+        f"{bad}:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)",
     ]
     assert refused_here(capsys, "--scenario", str(bad)) == (2, done.stderr)
     assert main(["--check", "terminate"]) == 0
@@ -470,7 +468,7 @@ def started_beside(*command, simulator=AS_MODULE):
 
 @pytest.mark.parametrize("how, name", [(signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP")])
 def test_exec_passes_signals_on(how, name):
-    process = started_beside("sh", "-c", "trap 'exit 5' %s; echo up; while :; do sleep 0.05; done" % name)
+    process = started_beside("sh", "-c", f"trap 'exit 5' {name}; echo up; while :; do sleep 0.05; done")
     process.send_signal(how)
     assert process.wait(60) == 5
     process.stdout.close()
@@ -564,7 +562,7 @@ def lines_when(sim, count, what="impact-command"):
         if len(lines) >= count:
             return lines
         time.sleep(0.02)
-    raise AssertionError("only %d of %d" % (len(lines), count))
+    raise AssertionError(f"only {len(lines)} of {count}")
 
 
 def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
@@ -574,7 +572,7 @@ def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
     lines = lines_when(sim, 4)
     event_id = sim.get("/events/e")["id"]
     assert sorted((tmp_path / "notes").read_text().splitlines()) == sorted(
-        "%s Freeze %s e web %s:%s" % (phase, vm, vm, event_id) for phase in ("start", "end") for vm in ("vm1", "vm2")
+        f"{phase} Freeze {vm} e web {vm}:{event_id}" for phase in ("start", "end") for vm in ("vm1", "vm2")
     )
     assert {(line["status"], line["output"]) for line in lines} == {(0, "done\n")}
 

@@ -79,34 +79,34 @@ def test_names_of_events_are_unique(still):
 
 def test_approve_as_control_plane_other_tenants_and_vm(still):
     held = schedule(still, hold=True)["id"]
-    assert still.post("/events/%s/approve" % held, {"as": "vm2"})["approved_by"] == ["vm2"]
-    assert still.post("/events/%s/approve" % held)["approved_by"] == ["control-plane", "vm2"]
+    assert still.post(f"/events/{held}/approve", {"as": "vm2"})["approved_by"] == ["vm2"]
+    assert still.post(f"/events/{held}/approve")["approved_by"] == ["control-plane", "vm2"]
     still.advance(5)
     assert shown(still)[0]["EventStatus"] == "Scheduled"
-    still.post("/events/%s/approve" % held, {"as": "other-tenants"})
+    still.post(f"/events/{held}/approve", {"as": "other-tenants"})
     assert shown(still)[0]["EventStatus"] == "Scheduled"
     still.advance(1)
     assert shown(still)[0]["EventStatus"] == "Started"
-    assert "not Scheduled" in refused(409, still.post, "/events/%s/approve" % held)
+    assert "not Scheduled" in refused(409, still.post, f"/events/{held}/approve")
     other = schedule(still)["id"]
-    assert "nobody is called" in refused(400, still.post, "/events/%s/approve" % other, {"as": "me"})
-    assert "does not see" in refused(409, still.post, "/events/%s/approve" % other, {"as": "stranger"})
+    assert "nobody is called" in refused(400, still.post, f"/events/{other}/approve", {"as": "me"})
+    assert "does not see" in refused(409, still.post, f"/events/{other}/approve", {"as": "stranger"})
 
 
 def test_cancel_complete_and_change(still):
     event = schedule(still)["id"]
     assert (
-        still.post("/events/%s/change" % event, {"type": "Reboot", "resources": ["vm1", "vm2"], "notice": 60})["type"]
+        still.post(f"/events/{event}/change", {"type": "Reboot", "resources": ["vm1", "vm2"], "notice": 60})["type"]
         == "Reboot"
     )
     assert shown(still)[0]["Resources"] == ["vm1", "vm2"]
-    assert still.post("/events/%s/change" % event, {"status": "Started"})["status"] == "Started"
-    assert "cancelled" in refused(409, still.post, "/events/%s/cancel" % event)
-    assert still.post("/events/%s/change" % event, {"status": "Scheduled", "notice": 60})["status"] == "Scheduled"
-    assert still.post("/events/%s/cancel" % event)["cancelled"]
-    assert shown(still) == [] and "is over" in refused(409, still.post, "/events/%s/complete" % event)
+    assert still.post(f"/events/{event}/change", {"status": "Started"})["status"] == "Started"
+    assert "cancelled" in refused(409, still.post, f"/events/{event}/cancel")
+    assert still.post(f"/events/{event}/change", {"status": "Scheduled", "notice": 60})["status"] == "Scheduled"
+    assert still.post(f"/events/{event}/cancel")["cancelled"]
+    assert shown(still) == [] and "is over" in refused(409, still.post, f"/events/{event}/complete")
     other = schedule(still)["id"]
-    assert still.post("/events/%s/complete" % other)["status"] == "Gone"
+    assert still.post(f"/events/{other}/complete")["status"] == "Gone"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_cancel_complete_and_change(still):
 )
 def test_changes_that_cannot_be(still, body, text):
     event = schedule(still)["id"]
-    assert text in refused(400, still.post, "/events/%s/change" % event, body)
+    assert text in refused(400, still.post, f"/events/{event}/change", body)
 
 
 def test_hardware_failure(still):
@@ -185,9 +185,9 @@ def test_health_and_index(still):
 def test_faults_can_be_listed_and_cleared_by_number(still):
     numbers = [still.post("/faults", {"kind": kind})["number"] for kind in ("empty", "gone")]
     assert [each["number"] for each in still.get("/faults")["faults"]] == numbers
-    assert still.delete("/faults/%d" % numbers[0]) == {"cleared": 1}
+    assert still.delete(f"/faults/{numbers[0]}") == {"cleared": 1}
     assert ask(still.endpoints["vm1"]).status == 410
-    refused(400, still.delete, "/faults/%d" % numbers[0])
+    refused(400, still.delete, f"/faults/{numbers[0]}")
     assert still.delete("/faults") == {"cleared": 1}
     assert "did you mean empty?" in refused(400, still.post, "/faults", {"kind": "emty"})
 
@@ -198,7 +198,7 @@ def test_the_log_says_who_asked_and_approved_what_when(still):
     approve(still.endpoints["vm2"], event)
     approve(still.endpoints["vm2"], "nonsense")
     still.advance(2)
-    lines = still.get("/log?after=%d" % last)["lines"]
+    lines = still.get(f"/log?after={last}")["lines"]
     told = [(line["what"], line.get("vm") or line.get("by"), line.get("status")) for line in lines]
     assert told[:5] == [
         ("scheduled", None, None),
@@ -209,7 +209,7 @@ def test_the_log_says_who_asked_and_approved_what_when(still):
     ]
     assert all(line["time"].endswith("Z") for line in lines)
     assert [line["ids"] for line in lines if line["what"] == "approval"] == [[event], ["nonsense"]]
-    assert [line["what"] for line in still.get("/log?what=approval&after=%d" % last)["lines"]] == [
+    assert [line["what"] for line in still.get(f"/log?what=approval&after={last}")["lines"]] == [
         "approval",
         "approval",
     ]
@@ -220,12 +220,12 @@ def test_requests_are_counted_and_the_recent_ones_kept(still):
     last = still.get("/requests")["requests"][-1]["number"]
     ask(still.endpoints["vm2"])
     ask(still.endpoints["vm1"], "/metadata/versions", headers={})
-    got = still.get("/requests?after=%d" % last)
+    got = still.get(f"/requests?after={last}")
     assert [(each["vm"], each["route"], each["method"], each["status"]) for each in got["requests"]] == [
         ("vm2", "scheduledevents", "GET", 200),
         ("vm1", "versions", "GET", 400),
     ]
-    assert [each["vm"] for each in still.get("/requests?vm=vm1&after=%d" % last)["requests"]] == ["vm1"]
+    assert [each["vm"] for each in still.get(f"/requests?vm=vm1&after={last}")["requests"]] == ["vm1"]
     assert {"vm": "vm1", "method": "GET", "route": "versions", "status": 400} in [
         {key: each[key] for key in ("vm", "method", "route", "status")} for each in got["counts"]
     ]
@@ -236,7 +236,7 @@ def test_the_rings_are_bounded():
 
     kept = journal.Journal()
     for number in range(journal.KEEP_REQUESTS + 100):
-        kept.asked(0.0, "vm%d" % (number % 7), "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
+        kept.asked(0.0, f"vm{number % 7}", "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
     for number in range(journal.KEEP_LINES + 50):
         kept.line(float(number), "x")
     assert (len(kept.requests), len(kept.lines), kept.dropped()) == (20000, 10000, {"lines": 50, "requests": 100})

@@ -28,13 +28,13 @@ PACKAGE = ROOT / "roles" / "imds_simulator" / "files" / "imds_simulator"
 
 def table(heading):
     """The cells of the first table below a heading."""
-    part = TEXT.split("\n%s\n" % heading)[1].split("\n#")[0]
+    part = TEXT.split(f"\n{heading}\n")[1].split("\n#")[0]
     rows = [line for line in part.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows[2:]]
 
 
 def blocks(language):
-    return re.findall(r"```%s\n(.*?)```" % language, TEXT, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_every_knob_stands_in_the_table_with_its_statement_and_meaning():
@@ -43,7 +43,7 @@ def test_every_knob_stands_in_the_table_with_its_statement_and_meaning():
     for name, knob in knob_fields().items():
         assert rows[name][2] == knob.metadata["statement"]
         assert rows[name][3].startswith(knob.metadata["meaning"])
-        assert all("`%s`" % choice in rows[name][3] for choice in knob.metadata["choices"])
+        assert all(f"`{choice}`" in rows[name][3] for choice in knob.metadata["choices"])
 
 
 def test_every_fault_stands_in_the_table_with_its_options():
@@ -98,7 +98,7 @@ def test_the_examples_run(start_simulator):
         done = subprocess.run(
             ["sh", "-c", line], capture_output=True, text=True, timeout=60, env=environment, check=False
         )
-        assert done.returncode == 0, "%s: %s" % (line, done.stderr)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
 
 
 def test_the_role_describes_the_variables_that_it_has():

@@ -187,7 +187,7 @@ def test_hang_says_nothing_until_the_fault_is_cleared(still, vm1):
         with pytest.raises(socket.timeout):
             connection.recv(1)
         connection.settimeout(60)
-        still.delete("/faults/%d" % fault["number"])
+        still.delete(f"/faults/{fault['number']}")
         assert connection.recv(1) == b""
 
 
@@ -258,7 +258,7 @@ def until(condition, seconds=60.0):
 def test_refuse_without_a_vm_is_for_all(still, vm1):
     fault = inject(still, "refuse")
     until(lambda: connection_refused(vm1) and connection_refused(still.endpoints["vm2"]))
-    still.delete("/faults/%d" % fault["number"])
+    still.delete(f"/faults/{fault['number']}")
     until(lambda: not connection_refused(vm1))
 
 
@@ -317,7 +317,7 @@ def test_faulty_requests_are_logged_with_their_fault(still, vm1):
     inject(still, "reset", requests=2)
     ask(vm1)
     broken(vm1)
-    logged = still.get("/requests?after=%d" % last)["requests"]
+    logged = still.get(f"/requests?after={last}")["requests"]
     assert [(each["status"], each["fault"]) for each in logged] == [(503, "unavailable"), (0, "reset")]
 
 

@@ -268,7 +268,7 @@ def test_an_unknown_id_has_the_knob_s_status(still, status):
     still.post("/knobs", {"unknown_event_status": status})
     assert approve(still.endpoints["vm1"], GUID).status == status
     gone = schedule(still)
-    still.post("/events/%s/cancel" % gone)
+    still.post(f"/events/{gone}/cancel")
     assert approve(still.endpoints["vm1"], gone).status == status
 
 
@@ -373,10 +373,10 @@ def test_expect_100_continue_is_answered_before_the_body_comes(still):
 def test_the_log_keeps_the_beginning_of_long_and_many_ids(still):
     last = still.get("/log")["lines"][-1]["number"]
     approve(still.endpoints["vm1"], "x" * 60000)
-    approve(still.endpoints["vm1"], *("y%d" % number for number in range(1000)))
-    long, many = still.get("/log?what=approval&after=%d" % last)["lines"]
+    approve(still.endpoints["vm1"], *(f"y{number}" for number in range(1000)))
+    long, many = still.get(f"/log?what=approval&after={last}")["lines"]
     assert long["ids"] == ["x" * 64] and len(long["refused"]) == 200
-    assert many["ids"] == ["y%d" % number for number in range(20)]
+    assert many["ids"] == [f"y{number}" for number in range(20)]
 
 
 def test_a_body_over_64_kib_is_400(still):

@@ -289,7 +289,7 @@ def test_one_poll_can_show_an_end_and_a_beginning():
 
 def terminations(**more):
     return [
-        {"name": "t%d" % number, "type": "Terminate", "resources": ["pool_%d" % number], "at": 10, "batch": "b", **more}
+        {"name": f"t{number}", "type": "Terminate", "resources": [f"pool_{number}"], "at": 10, "batch": "b", **more}
         for number in (1, 2)
     ]
 
@@ -400,14 +400,14 @@ def test_knob_approve_changes_incarnation():
 
 def test_a_thousand_finished_events_do_not_pile_up():
     simulation = make_simulation(
-        *[{**FREEZE, "name": "e%d" % number, "at": number, "notice": 0, "started_for": 0} for number in range(1200)]
+        *[{**FREEZE, "name": f"e{number}", "at": number, "notice": 0, "started_for": 0} for number in range(1200)]
     )
     simulation.settle(T0 + 5000)
     assert len(simulation.world.gone) == 1000 and simulation.world.events == []
 
 
 def test_a_large_batch_is_judged_by_the_first_that_has_not_agreed():
-    names = ["vm%d" % number for number in range(300)]
+    names = [f"vm{number}" for number in range(300)]
     simulation = make_simulation(
         *({"name": name, "type": "Terminate", "resources": [name], "batch": "all"} for name in names), vms=names
     )

@@ -282,7 +282,7 @@ def test_odd_values_have_their_line(change, expected):
 
 
 def test_a_directory_is_no_scenario(tmp_path):
-    with pytest.raises(ScenarioError, match="^%s: is a directory, not a scenario file$" % re.escape(str(tmp_path))):
+    with pytest.raises(ScenarioError, match=f"^{re.escape(str(tmp_path))}: is a directory, not a scenario file$"):
         load(str(tmp_path))
 
 
@@ -290,12 +290,12 @@ def test_a_directory_is_no_scenario(tmp_path):
     "written, meant", [("0:0:0:0:0:0:0:1", "::1"), ("::FFFF:10.0.0.1", "10.0.0.1"), ("10.0.0.1", "10.0.0.1")]
 )
 def test_a_source_address_has_one_spelling(written, meant):
-    scenario = parse(GOOD.replace("{zone: 1}", "{source: '%s'}" % written), "f.yaml")
+    scenario = parse(GOOD.replace("{zone: 1}", f"{{source: '{written}'}}"), "f.yaml")
     assert scenario.groups[0].vms[1].source == meant
-    twice = GOOD.replace("      vm1:\n", "      vm1: {source: '%s'}\n" % meant).replace(
-        "{zone: 1}", "{source: '%s'}" % written
+    twice = GOOD.replace("      vm1:\n", f"      vm1: {{source: '{meant}'}}\n").replace(
+        "{zone: 1}", f"{{source: '{written}'}}"
     )
-    assert errors(twice) == ["f.yaml:7: groups.web.vms.vm2.source: vm1 has the address %s already" % meant]
+    assert errors(twice) == [f"f.yaml:7: groups.web.vms.vm2.source: vm1 has the address {meant} already"]
 
 
 @pytest.mark.parametrize(

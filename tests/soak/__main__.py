@@ -69,14 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if outcome.violations or options.seed is not None:
             print(outcome.as_text(), flush=True)
         print(
-            "seed %d: %s, %.1f s" % (outcome.plan.seed, "FAILED" if outcome.violations else "good", outcome.seconds),
+            f"seed {outcome.plan.seed}: {'FAILED' if outcome.violations else 'good'}, {outcome.seconds:.1f} s",
             flush=True,
         )
 
     run_seeds(chosen, options.folder, options.jobs, limit, ended)
-    print("\n%s\n%.0f s" % (totals.as_text(), time.monotonic() - began))
+    print(f"\n{totals.as_text()}\n{time.monotonic() - began:.0f} s")
     if totals.failing:
-        print("what they left is in %s/SEED; `make soak SOAK_SEED=N` runs one of them again" % options.folder)
+        print(f"what they left is in {options.folder}/SEED; `make soak SOAK_SEED=N` runs one of them again")
     return 1 if totals.failing else 0
 
 

@@ -25,7 +25,7 @@ def follow_preparation(evidence: Evidence) -> Iterator[Violation]:
         for hook in evidence.plan.setup.hooks:
             why = _unprepared(evidence, approval, hook) if hook.stage == PREPARE else ""
             if why:
-                yield Violation("1 approval after preparation", "%s of %s: %s" % (_shown(approval), hook.path, why))
+                yield Violation("1 approval after preparation", f"{_shown(approval)} of {hook.path}: {why}")
 
 
 def release_no_others(evidence: Evidence) -> Iterator[Violation]:
@@ -39,7 +39,7 @@ def release_no_others(evidence: Evidence) -> Iterator[Violation]:
         }
         hit = {at_the_time, evidence.resources_at(approval.key, approval.at - ON_ITS_WAY), *before} - {()}
         if hit and not any(_may_release(resources, evidence.plan.setup.leader) for resources in hit):
-            yield Violation("1 approval of others", "%s hits %s" % (_shown(approval), " ".join(at_the_time)))
+            yield Violation("1 approval of others", f"{_shown(approval)} hits {' '.join(at_the_time)}")
 
 
 def are_single(evidence: Evidence) -> Iterator[Violation]:
@@ -50,7 +50,7 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
     for number, second in enumerate(taken):
         first = next((each for each in reversed(taken[:number]) if each.key == second.key), None)
         if first is not None and not _may_repeat(evidence, first, second):
-            yield Violation("1 approval once", "%s was approved %.1f s before" % (_shown(second), second.at - first.at))
+            yield Violation("1 approval once", f"{_shown(second)} was approved {second.at - first.at:.1f} s before")
 
 
 def _unprepared(evidence: Evidence, approval: Approval, hook: Hook) -> str:
@@ -62,10 +62,10 @@ def _unprepared(evidence: Evidence, approval: Approval, hook: Hook) -> str:
     if last is None:
         return "it never ran"
     if last.how != "ok" or last.ended is None or last.ended > approval.at:
-        return "its last run %s" % ("failed" if last.how == "failed" else "was not over, or was ended")
+        return f"its last run {'failed' if last.how == 'failed' else 'was not over, or was ended'}"
     for run in evidence.runs:
         if last.began < run.began < approval.at and undoes(evidence, run.hook, hook):
-            return "%s for %s had undone it" % (run.hook, run.key)
+            return f"{run.hook} for {run.key} had undone it"
     if not hook.persists and evidence.rebooted(last.began, approval.at):
         return "the host was started again since"
     return ""
@@ -109,4 +109,4 @@ def _may_repeat(evidence: Evidence, first: Approval, second: Approval) -> bool:
 
 
 def _shown(approval: Approval) -> str:
-    return "event %s, approved at %.3f" % (approval.key[:8], approval.at)
+    return f"event {approval.key[:8]}, approved at {approval.at:.3f}"

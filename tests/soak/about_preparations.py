@@ -52,8 +52,7 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
                     continue
                 yield Violation(
                     "2 preparation once",
-                    "%s prepared event %s again, %.1f s after its success"
-                    % (hook.path, key[:8], second.began - first.ended),
+                    f"{hook.path} prepared event {key[:8]} again, {second.began - first.ended:.1f} s after its success",
                 )
 
 
@@ -71,5 +70,5 @@ def are_not_lost(evidence: Evidence) -> Iterator[Violation]:
         ):
             yield Violation(
                 "5 event in the journal",
-                "event %s was in %d documents and is not in the journal" % (key[:8], len(seen)),
+                f"event {key[:8]} was in {len(seen)} documents and is not in the journal",
             )

@@ -27,12 +27,12 @@ def come(evidence: Evidence) -> Iterator[Violation]:
     for hook in _recover_hooks(evidence):
         done = [run for run in evidence.runs_of(hook.path) if run.how == "ok"]
         for key in evidence.event_ids():
-            prepared = evidence.runs_of("%s/%s" % (PREPARE, hook.name), key)
+            prepared = evidence.runs_of(f"{PREPARE}/{hook.name}", key)
             if not prepared or evidence.forgotten(key, "", prepared[-1].began, math.inf):
                 continue
             if not any(run.began >= prepared[-1].began for run in done):
                 yield Violation(
-                    "3 recovered", "%s never succeeded after %s for event %s" % (hook.path, prepared[-1].hook, key[:8])
+                    "3 recovered", f"{hook.path} never succeeded after {prepared[-1].hook} for event {key[:8]}"
                 )
 
 
@@ -76,7 +76,7 @@ def wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
         if not evidence.absent_twice(run.key, since, run.began + ABOUT):
             yield Violation(
                 "3 recovery after the end",
-                "%s began for event %s, which was not missing twice in a row" % (run.hook, run.key[:8]),
+                f"{run.hook} began for event {run.key[:8]}, which was not missing twice in a row",
             )
             return  # the further ones are of the same decision
 

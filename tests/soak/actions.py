@@ -30,7 +30,7 @@ class Deed(NamedTuple):
 
     def __str__(self) -> str:
         clock = datetime.fromtimestamp(self.began, UTC).strftime("%H:%M:%S.%f")[:-3]
-        return "%s %5.2f s  %s%s" % (clock, self.ended - self.began, self.action, self.result and ": " + self.result)
+        return f"{clock} {self.ended - self.began:5.2f} s  {self.action}{self.result and ': ' + self.result}"
 
 
 class Stale(NamedTuple):
@@ -64,7 +64,7 @@ class Actions:
         try:
             result = getattr(self, "do_" + action.verb.replace("-", "_"))(*action.arguments) or ""
         except ControlError as error:
-            result = "refused, %d" % error.status  # it was over, or had started, before its turn came
+            result = f"refused, {error.status}"  # it was over, or had started, before its turn came
         self.deeds.append(Deed(began, time.time(), action, result))
 
     # waiting

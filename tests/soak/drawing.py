@@ -87,7 +87,7 @@ def _long(seed: int, chance: random.Random) -> Plan:
 
 
 def _event_id(chance: random.Random) -> str:
-    digits = "%032X" % chance.getrandbits(128)
+    digits = f"{chance.getrandbits(128):032X}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
@@ -163,7 +163,7 @@ class _Story:
             return [
                 Action(
                     "imds-for",
-                    ("date-skew", chance.choice(("1", "1-2", "2")), '{"skew": "%s", "method": "GET"}' % skew),
+                    ("date-skew", chance.choice(("1", "1-2", "2")), f'{{"skew": "{skew}", "method": "GET"}}'),
                 )
             ]
         return [Action("imds", chance.choice(FAULTS))]

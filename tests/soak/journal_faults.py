@@ -85,7 +85,7 @@ class JournalFaults:
         try:
             for record in journal.records(10000):
                 found.add((record.key, ""))
-                found.update((record.key, "%s/%s" % (step.stage, step.hook)) for step in record.steps)
+                found.update((record.key, f"{step.stage}/{step.hook}") for step in record.steps)
         except JournalUnreadable:
             found.clear()
         journal.close()

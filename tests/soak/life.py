@@ -82,7 +82,7 @@ class _Life:
         self.site.journal.heal()
         self.site.rig.folder.joinpath("marks.healed").touch()
         if not self.site.is_running():
-            self._found("7 daemon alive", "the daemon had ended by itself, with %s" % self.site.daemon.process)
+            self._found("7 daemon alive", f"the daemon had ended by itself, with {self.site.daemon.process}")
             self.site.note_end("died")
             self.site.start()
 
@@ -107,14 +107,14 @@ class _Life:
             self._found("7 daemon alive", "it ended by itself while all was well")
             return False
         if not came:
-            self._found(what, "after %.0f s without faults the status is %s" % (seconds, _brief(self.status)))
+            self._found(what, f"after {seconds:.0f} s without faults the status is {_brief(self.status)}")
         return came
 
     def _end_events(self) -> None:
         for event in self.simulator.get("/events")["events"]:
             if event["status"] != "Gone":
                 try:
-                    self.simulator.post("/events/%s/complete" % event["id"])
+                    self.simulator.post(f"/events/{event['id']}/complete")
                 except ControlError:
                     pass  # it has just ended
 
@@ -123,30 +123,30 @@ class _Life:
         wanted = {(event["event_id"].casefold(), "") for event in self.status["events"] if event["concerns_me"]}
         if not wait_until(lambda: wanted <= self.site.journal.content(), TO_REWRITE, 0.2):
             missing = [key for key, _hook in wanted - self.site.journal.content()]
-            self._found("5 event in the journal", "it lacks open events: %s" % ", ".join(missing))
+            self._found("5 event in the journal", f"it lacks open events: {', '.join(missing)}")
 
     def _check_commands(self) -> None:
         status, data = self.site.daemon.data("status")
         if status != 0:
-            self._found("7 status", "`status` exits %d with nothing wrong any more: %s" % (status, _brief(data)))
+            self._found("7 status", f"`status` exits {status} with nothing wrong any more: {_brief(data)}")
 
     def _compare(self, warm: tuple[int, int], end: tuple[int, int]) -> None:
         # a connection may just be closing
         if not wait_until(lambda: self.site.footprint()[0] <= warm[0], 3):
-            self._found("6 descriptors", "%d after %d events, %d at the end" % (warm[0], WARM, end[0]))
+            self._found("6 descriptors", f"{warm[0]} after {WARM} events, {end[0]} at the end")
         if end[1] > warm[1] + MOST_GROWTH:
-            self._found("6 memory", "%d KiB after %d events, %d KiB at the end" % (warm[1], WARM, end[1]))
+            self._found("6 memory", f"{warm[1]} KiB after {WARM} events, {end[1]} KiB at the end")
 
     def _stop(self) -> None:
         if not wait_until(lambda: not self.site.left_running(), 5):
-            self._found("4 left running", "processes %s" % self.site.left_running())
+            self._found("4 left running", f"processes {self.site.left_running()}")
         self.site.end("term")
         for how, status in self.site.exits:
             if how == "died" or (how == "term" and status != 0):
-                self._found("7 daemon alive", "the daemon ended with exit status %d (%s)" % (status, how))
+                self._found("7 daemon alive", f"the daemon ended with exit status {status} ({how})")
         traces = self.site.daemon.said("Traceback")
         if traces:
-            self._found("7 daemon alive", "%d tracebacks in its log" % traces)
+            self._found("7 daemon alive", f"{traces} tracebacks in its log")
 
     def _evidence(self) -> Evidence:
         lines = self.simulator.get("/log")["lines"]
@@ -156,7 +156,7 @@ class _Life:
         exit_status, history = self.site.daemon.data("history", "--limit", "10000")
         # a file that was destroyed when there was nothing more to write is found broken at the next write only
         if exit_status != 0 and any(look.keys for look in looks if look.at > (self.site.journal.destroyed_at or 0)):
-            self._found("7 history", "`history` exits %d: %s" % (exit_status, history))
+            self._found("7 history", f"`history` exits {exit_status}: {history}")
         names = [
             each["moment"]
             for each in requests

@@ -39,11 +39,11 @@ class OtherHost:
         """The boot id becomes another one."""
         self.boots += 1
         # `read` of a hook and the daemon take the same line; renamed, so that no reader finds half of it
-        _replace(self._boot_file, "00000000-0000-4000-8000-%012d\n" % self.boots)
+        _replace(self._boot_file, f"00000000-0000-4000-8000-{self.boots:012d}\n")
 
     def set_clock(self, skew: int) -> None:
         """The host's own clock is wrong by so many seconds from now on."""
-        _replace(self._skew_file, "%d" % skew)
+        _replace(self._skew_file, f"{int(skew)}")
 
     def program(self) -> str:
         """Python for the argument ``first`` of `Daemon.start`."""

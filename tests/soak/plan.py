@@ -21,7 +21,7 @@ class Hook(NamedTuple):
 
     @property
     def path(self) -> str:
-        return "%s/%s" % (self.stage, self.name)
+        return f"{self.stage}/{self.name}"
 
 
 class Setup(NamedTuple):
@@ -63,11 +63,11 @@ class Plan(NamedTuple):
     def as_text(self) -> str:
         """For people."""
         setup = self.setup
-        lines = ["seed %d%s" % (self.seed, ", long" if self.is_long else "")]
+        lines = [f"seed {self.seed}{', long' if self.is_long else ''}"]
         operator = ", an operator recovers" * setup.operator
         lines.append(
             "  leader %s, when_started %s, clock wrong by %d s%s"
             % (setup.leader, setup.when_started, setup.skew, operator)
         )
-        lines += ["  %s %s%s" % (hook.path, hook.does, ", persists" if hook.persists else "") for hook in setup.hooks]
+        lines += [f"  {hook.path} {hook.does}{', persists' if hook.persists else ''}" for hook in setup.hooks]
         return "\n".join(lines + ["    " + str(action) for action in self.actions])

@@ -47,10 +47,10 @@ class Totals:
 
     def as_text(self) -> str:
         """For people: one count a line."""
-        lines = ["%-40s %6d" % (name, count) for name, count in sorted(self.counts.items())]
-        lines += ["%-40s %6d" % ("violations of " + name, count) for name, count in sorted(self.violations.items())]
+        lines = [f"{name:40} {count:6d}" for name, count in sorted(self.counts.items())]
+        lines += [f"{'violations of ' + name:40} {count:6d}" for name, count in sorted(self.violations.items())]
         failing = " ".join(map(str, sorted(self.failing))) or "none"
-        return "\n".join([*lines, "seeds that failed: %s" % failing])
+        return "\n".join([*lines, f"seeds that failed: {failing}"])
 
 
 def counts_of(evidence: Evidence) -> dict[str, int]:
@@ -66,5 +66,5 @@ def counts_of(evidence: Evidence) -> dict[str, int]:
     for deed in evidence.deeds:
         if deed.action.verb not in WAITS:
             kind = " " + str(deed.action.arguments[0]) if deed.action.verb in ("imds", "imds-for", "stale") else ""
-            counts["did: %s%s" % (deed.action.verb, kind)] += 1
+            counts[f"did: {deed.action.verb}{kind}"] += 1
     return dict(counts)

@@ -15,4 +15,4 @@ class Violation(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        return "%s: %s" % self
+        return "{}: {}".format(*self)

@@ -43,14 +43,14 @@ def main() -> int:
     workshop = open_workshop(REPOSITORY)
     failed = []
     for series in options.series:
-        with (workshop.cache / ("salt-faults-%d.log" % series)).open("w+") as log:
+        with (workshop.cache / (f"salt-faults-{series}.log")).open("w+") as log:
             try:
                 home = install(Job(workshop, log), series)
             except (Skip, StageFailed) as error:
-                print("salt-faults: Salt %d: %s" % (series, error), file=sys.stderr)
+                print(f"salt-faults: Salt {series}: {error}", file=sys.stderr)
                 failed.append(series)
                 continue
-        print("Salt %d" % series, flush=True)
+        print(f"Salt {series}", flush=True)
         side_by_side = ("-n", str(options.jobs), "--dist", "loadgroup")
         command = [
             workshop.python,

@@ -32,7 +32,7 @@ def azure(service: Simulator) -> Iterator[Simulator]:
     service.delete("/faults")
     for event in service.get("/events")["events"]:
         if event["status"] in ("Scheduled", "Started") and event["gone_at"] is None:
-            service.post("/events/%s/%s" % (event["id"], "cancel" if event["status"] == "Scheduled" else "complete"))
+            service.post(f"/events/{event['id']}/{'cancel' if event['status'] == 'Scheduled' else 'complete'}")
 
 
 @pytest.fixture

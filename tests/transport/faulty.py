@@ -26,7 +26,7 @@ def fault(azure: Simulator, kind: str, **options: Any) -> None:
 
 def asked(azure: Simulator, vm: str = "vm1") -> list[dict[str, Any]]:
     """All requests of a VM so far, oldest first."""
-    requests: list[dict[str, Any]] = azure.get("/requests?vm=%s" % vm)["requests"]
+    requests: list[dict[str, Any]] = azure.get(f"/requests?vm={vm}")["requests"]
     return requests
 
 
@@ -44,5 +44,5 @@ def raw_server(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield "http://127.0.0.1:%d" % server.getsockname()[1], heard
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", heard
         thread.join(60)

@@ -47,7 +47,7 @@ class Scripted:
 
     def __init__(self, listener: socket.socket, steps: list[Step]) -> None:
         self.steps = steps
-        self.endpoint = "http://127.0.0.1:%d" % listener.getsockname()[1]
+        self.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
         self.requests: list[str] = []
         self.connections = 0
         self.ended = threading.Semaphore(0)
@@ -77,8 +77,8 @@ class Scripted:
                 step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
                 if step.body is not None:
                     lines = [
-                        "HTTP/1.1 %d X" % step.status,
-                        "Content-Length: %d" % len(step.body),
+                        f"HTTP/1.1 {step.status} X",
+                        f"Content-Length: {len(step.body)}",
                         *step.headers,
                         "",
                         "",

@@ -58,7 +58,7 @@ def test_all_go_in_one_request_and_leave_receipts(azure: Simulator, approver: Ap
 def test_an_event_that_vanished_meanwhile_does_not_block_the_others(azure: Simulator, approver: Approver) -> None:
     ids = [schedule(azure) for _one in range(3)]
     plan = approver.plan(*ids)
-    azure.post("/events/%s/cancel" % ids[1])
+    azure.post(f"/events/{ids[1]}/cancel")
     assert approver.send(plan) == {ids[0]: "approved", ids[1]: "not_found", ids[2]: "approved"}
     assert approver.receipts.find(ids[1]) is None
 
@@ -74,7 +74,7 @@ def test_an_approval_whose_answer_was_lost_is_not_sent_twice_when_it_worked(
         assert approver.send(plan) == {event_id: "approved"}
     finally:
         azure.post("/knobs", {"start_delay": "1h"})
-    assert azure.get("/events/%s" % event_id)["status"] == "Started"
+    assert azure.get(f"/events/{event_id}")["status"] == "Started"
     assert 200 not in approver.posts(start)
 
 
@@ -83,7 +83,7 @@ def test_an_approval_that_was_lost_is_sent_again(azure: Simulator, approver: App
     plan = approver.plan(event_id)
     fault(azure, "lost-request", method="POST", requests="1-2")
     assert approver.send(plan) == {event_id: "approved"}
-    assert azure.get("/events/%s" % event_id)["approved_by"] == ["vm1"]
+    assert azure.get(f"/events/{event_id}")["approved_by"] == ["vm1"]
 
 
 @pytest.mark.parametrize("kind", ["server-error", "unavailable", "too-many-requests", "gone"])
@@ -108,7 +108,7 @@ def test_an_event_that_goes_while_the_service_is_sick_is_told_as_gone(azure: Sim
     event_id = schedule(azure)
     plan = approver.plan(event_id)
     fault(azure, "server-error", method="POST")
-    azure.post("/events/%s/cancel" % event_id)
+    azure.post(f"/events/{event_id}/cancel")
     assert approver.send(plan) == {event_id: "not_found"}
 
 
@@ -137,7 +137,7 @@ def test_what_has_changed_since_it_was_planned_is_not_sent_again(
 ) -> None:
     event_id = schedule(azure)
     plan, start = approver.plan(event_id), len(asked(azure))
-    azure.post("/events/%s/change" % event_id, change)
+    azure.post(f"/events/{event_id}/change", change)
     fault(azure, "server-error", method="POST", requests="1")
     assert approver.send(plan) == {event_id: "failed"}
     assert approver.posts(start) == [500]
@@ -165,7 +165,7 @@ def test_a_refusal_that_is_about_no_event_is_not_repeated_for_each(
 def test_after_a_refusal_what_has_started_is_not_sent(azure: Simulator, approver: Approver) -> None:
     ids = [schedule(azure) for _one in range(2)]
     plan, start = approver.plan(*ids), len(asked(azure))
-    azure.post("/events/%s/change" % ids[0], {"status": "Started"})
+    azure.post(f"/events/{ids[0]}/change", {"status": "Started"})
     fault(azure, "bad-request", method="POST", requests="1")
     assert approver.send(plan) == dict.fromkeys(ids, "approved")
     assert approver.posts(start) == [400, 200]
@@ -183,7 +183,7 @@ def test_an_id_that_is_used_again_for_another_time_is_approved_again(azure: Simu
     start = len(asked(azure))
     approver.send(approver.plan(event_id))
     assert approver.send(approver.plan(event_id)) == {event_id: "already_approved"}
-    azure.post("/events/%s/change" % event_id, {"notice": "3h"})
+    azure.post(f"/events/{event_id}/change", {"notice": "3h"})
     assert approver.send(approver.plan(event_id)) == {event_id: "approved"}
     assert approver.posts(start) == [200, 200]
 
@@ -198,7 +198,7 @@ def test_one_refusal_of_an_event_that_stays_scheduled_is_tried_again_after_a_sec
     assert [request["method"] for request in asked(azure)[start:]] == ["POST", "GET", "POST"] and approver.posts(
         start
     ) == [400, 200]
-    assert sum(approver.slept) >= 1 and azure.get("/events/%s" % event_id)["approved_by"] == ["vm1"]
+    assert sum(approver.slept) >= 1 and azure.get(f"/events/{event_id}")["approved_by"] == ["vm1"]
 
 
 def test_two_refusals_fail_with_the_reason_that_imds_gave(azure: Simulator, approver: Approver) -> None:
@@ -214,5 +214,5 @@ def test_a_refused_event_that_has_changed_is_not_sent_again(azure: Simulator, ap
     event_id = schedule(azure)
     plan, start = approver.plan(event_id), len(asked(azure))
     fault(azure, "bad-request", method="POST")
-    azure.post("/events/%s/change" % event_id, {"resources": ["vm1", "vm2"]})
+    azure.post(f"/events/{event_id}/change", {"resources": ["vm1", "vm2"]})
     assert approver.send(plan) == {event_id: "failed"} and approver.posts(start) == [400]

@@ -54,7 +54,7 @@ def test_an_approval_starts_the_event(azure: Simulator, endpoint: str, form: str
         "lower case": [event_id.lower()],
     }
     Imds(endpoint).approve(ids[form])
-    assert azure.get("/events/%s" % event_id)["approved_by"] == ["vm1"]
+    assert azure.get(f"/events/{event_id}")["approved_by"] == ["vm1"]
 
 
 def test_several_events_are_approved_at_once_and_again(azure: Simulator, endpoint: str) -> None:
@@ -173,7 +173,7 @@ def test_without_retry_after_there_is_none(azure: Simulator, endpoint: str) -> N
 def test_a_refused_version_names_those_there_are(endpoint: str) -> None:
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint, "2031-01-01").events()
-    assert str(caught.value).startswith("IMDS at %s answered 400 to api-version 2031-01-01: " % endpoint)
+    assert str(caught.value).startswith(f"IMDS at {endpoint} answered 400 to api-version 2031-01-01: ")
     assert "2020-07-01" in caught.value.supported_versions and not caught.value.retryable
 
 
@@ -276,7 +276,7 @@ def test_an_answer_in_a_coding_that_was_not_asked_for_is_unknown(azure: Simulato
     "head",
     [
         "HTTP/1.1 200 OK\r\nContent-Length: \xb2\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\n" % ("9" * 5000),
+        f"HTTP/1.1 200 OK\r\nContent-Length: {'9' * 5000}\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         "HTTP/1.1 429 No\r\nRetry-After: \xb2\r\nContent-Length: 0\r\n\r\n",
@@ -288,7 +288,7 @@ def test_odd_heads_stay_within_the_family_of_errors(head: str) -> None:
         Imds(endpoint).events()
 
 
-@pytest.mark.parametrize("endpoint_text", ["http://a..b", "http://*bad", "http://a b", "http://%s.b" % ("x" * 70)])
+@pytest.mark.parametrize("endpoint_text", ["http://a..b", "http://*bad", "http://a b", f"http://{'x' * 70}.b"])
 def test_a_host_name_that_is_none_stays_within_the_family_of_errors(endpoint_text: str) -> None:
     with pytest.raises(ImdsError):
         Imds(endpoint_text).events()

@@ -33,7 +33,7 @@ def test_an_answer_of_the_same_bytes_is_the_same_document() -> None:
     ]
     one, other = {"DocumentIncarnation": 1, "Events": events}, {"DocumentIncarnation": 1, "Events": []}
     dated = [
-        Step(json.dumps(one).encode(), headers=("Date: Sat, 21 Nov 2026 10:15:0%d GMT" % second,))
+        Step(json.dumps(one).encode(), headers=(f"Date: Sat, 21 Nov 2026 10:15:0{int(second)} GMT",))
         for second in range(2)
     ]
     with scripted(*dated, Step(b"{}"), Step(b"", 500), dated[1], other, one) as server:

@@ -107,7 +107,7 @@ def test_a_call_can_be_limited_further(azure: Simulator, endpoint: str) -> None:
 
 def test_nobody_there_is_told_at_once_and_as_not_connected() -> None:
     with reserved_port() as port, pytest.raises(ImdsUnreachable, match="no connection") as caught:
-        Imds("http://127.0.0.1:%d" % port).events()
+        Imds(f"http://127.0.0.1:{port}").events()
     assert not caught.value.connected and caught.value.retryable and caught.value.status is None
 
 
@@ -125,7 +125,7 @@ def test_a_connection_that_is_never_accepted_is_limited(monkeypatch: pytest.Monk
         time.sleep(0.05)
         # without the limit of this call it would be this one
         monkeypatch.setattr("azure_scheduled_events.imds._CONNECT_TIMEOUT", 60)
-        assert seconds(lambda: Imds("http://127.0.0.1:%d" % address[1]).events(within=0.2)) < MUCH_LONGER
+        assert seconds(lambda: Imds(f"http://127.0.0.1:{address[1]}").events(within=0.2)) < MUCH_LONGER
 
 
 def test_a_reset_is_told_as_broken_and_not_repeated(azure: Simulator, endpoint: str) -> None:
@@ -188,8 +188,8 @@ def test_a_body_larger_than_what_the_socket_takes_at_once_is_sent_whole() -> Non
 
         thread = threading.Thread(target=late, daemon=True)
         thread.start()
-        Imds("http://127.0.0.1:%d" % server.getsockname()[1], timeout=60).approve(
-            "%0100d" % number for number in range(80_000)
+        Imds(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=60).approve(
+            f"{number:0100d}" for number in range(80_000)
         )
         thread.join(60)
     assert received[0] > 9_000_000

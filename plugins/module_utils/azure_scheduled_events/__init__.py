@@ -46,5 +46,5 @@ _IMPORTED_LATER = {"Decision": "policy", "Policy": "policy", "PolicyError": "pol
 
 def __getattr__(name: str) -> Any:
     if name not in _IMPORTED_LATER:
-        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module("." + _IMPORTED_LATER[name], __name__), name)

@@ -118,13 +118,13 @@ class Approvals(NamedTuple):
         """
         named = {event_id.casefold() for event_id in event_ids}
         bad = [
-            "%s: %s" % (displayable(item.event_id), item.reason)
+            f"{displayable(item.event_id)}: {item.reason}"
             for item in self.items
             if item.outcome == FAILED or (item.outcome == OTHERS_AFFECTED and item.event_id.casefold() in named)
         ]
         if not bad:
             return None
-        return "%d of %d events could not be approved. %s" % (len(bad), len(self.items), "; ".join(bad))
+        return f"{len(bad)} of {len(self.items)} events could not be approved. {'; '.join(bad)}"
 
 
 def approve(conversation: Conversation, grounds: Grounds, receipts_folder: str, send: bool) -> Approvals:
@@ -172,10 +172,10 @@ def _planned(
     if event.status == "Started":
         return Outcome(event.event_id, STARTED, "it has started, so there is nothing left to approve", event)
     if event.status != "Scheduled":
-        return Outcome(event.event_id, NOT_DUE, "its status %r is not one that can be approved" % event.status, event)
+        return Outcome(event.event_id, NOT_DUE, f"its status {event.status!r} is not one that can be approved", event)
     approved_at = receipts.find(event.event_id, event.not_before)
     if approved_at is not None:
-        reason = "this host approved it at %s; it waits for Azure to start it" % approved_at
+        reason = f"this host approved it at {approved_at}; it waits for Azure to start it"
         return Outcome(event.event_id, ALREADY_APPROVED, reason, event)
     obstacle, reason = _wish(event, document, grounds, api_version)
     if obstacle is not None:
@@ -185,7 +185,7 @@ def _planned(
         return Outcome(
             event.event_id,
             OTHERS_AFFECTED,
-            "an approval would release other VMs too (%s), which needs release_others" % names,
+            f"an approval would release other VMs too ({names}), which needs release_others",
             event,
         )
     return Outcome(event.event_id, APPROVE, reason, event)
@@ -195,7 +195,7 @@ def _wish(event: ScheduledEvent, document: EventDocument, grounds: Grounds, api_
     """Whether the caller wants the event approved: (what keeps it back or None, the reason)."""
     if grounds.policy is None:
         if event.event_type not in EVENT_TYPES and not (grounds.selection.event_ids or grounds.selection.types):
-            return "its type %r is unknown, and neither its type nor its id was asked for" % event.event_type, ""
+            return f"its type {event.event_type!r} is unknown, and neither its type nor its id was asked for", ""
         return None, "selected"
     situation = Situation(
         now=document.server_time or datetime.now(timezone.utc),
@@ -231,8 +231,8 @@ def _write_receipts(receipts: Receipts, approved: Iterable[Outcome]) -> list[str
             receipts.write(item.event_id, now, item.event.not_before if item.event is not None else None)
     except OSError as error:
         return [
-            "receipts: the approval cannot be noted (%s), and will be given again next time;"
-            " name a folder that belongs to this user or to root, and that others cannot write to" % error
+            f"receipts: the approval cannot be noted ({error}), and will be given again next time;"
+            " name a folder that belongs to this user or to root, and that others cannot write to"
         ]
     return []
 
@@ -286,15 +286,15 @@ class _Sending:
         for item in batch:
             event = document.find(item.event_id)
             if event is not None and event.status == "Started":
-                self._settle([item], APPROVED, "IMDS gave no clear answer (%s), but the event has started" % doubt)
+                self._settle([item], APPROVED, f"IMDS gave no clear answer ({doubt}), but the event has started")
             elif event is None and document.complete:
-                self._settle([item], NOT_FOUND, "IMDS gave no clear answer (%s), and the event is gone" % doubt)
+                self._settle([item], NOT_FOUND, f"IMDS gave no clear answer ({doubt}), and the event is gone")
             elif (
                 event is None
                 or item.event is None
                 or event._replace(not_before=None) != item.event._replace(not_before=None)
             ):
-                self._settle([item], FAILED, "IMDS gave no clear answer (%s), and the event has changed" % doubt)
+                self._settle([item], FAILED, f"IMDS gave no clear answer ({doubt}), and the event has changed")
             else:
                 wanted.append(item)
         return wanted

@@ -44,7 +44,7 @@ def discover_endpoint(
     named = lease_addresses(patterns)
     if not named:
         return DEFAULT_ENDPOINT
-    candidates = [DEFAULT_ENDPOINT] + ["http://%s%s" % (address, port) for address in named for port in _PORTS]
+    candidates = [DEFAULT_ENDPOINT] + [f"http://{address}{port}" for address in named for port in _PORTS]
     accepts = answers or _accepts
     share = connect_timeout / len(candidates)
     for candidate in candidates:

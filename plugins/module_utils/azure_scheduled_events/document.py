@@ -124,8 +124,8 @@ def parse_document(text: str | bytes) -> EventDocument:
     raw = _load(text)
     entries = raw.get("Events")
     if not isinstance(entries, list):
-        found = "no member Events" if "Events" not in raw else "Events is %s" % _kind(entries)
-        raise ImdsUnreadable("the document has no list of events: %s" % found)
+        found = "no member Events" if "Events" not in raw else f"Events is {_kind(entries)}"
+        raise ImdsUnreadable(f"the document has no list of events: {found}")
     notes = _Notes()
     incarnation = _incarnation(raw.get("DocumentIncarnation"), notes)
     events: dict[str, ScheduledEvent] = {}
@@ -140,7 +140,7 @@ def parse_document(text: str | bytes) -> EventDocument:
             doubtful[event.key] = None
         known = events.get(event.key)
         if known is not None:
-            notes.add("event %r is listed more than once; its entries are taken together" % event.event_id)
+            notes.add(f"event {event.event_id!r} is listed more than once; its entries are taken together")
             event = _together(known, event)
         events[event.key] = event
     return EventDocument(incarnation, tuple(events.values()), notes.texts(), complete, None, tuple(doubtful))
@@ -166,26 +166,26 @@ def _load(text: str | bytes) -> dict[str, Any]:
         try:
             text = bytes(text).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise ImdsUnreadable("the body is not UTF-8: %s" % error) from None
+            raise ImdsUnreadable(f"the body is not UTF-8: {error}") from None
     try:
         # strict=False: raw control characters inside strings have been seen on the wire
         raw = json.loads(text, strict=False)
     except (ValueError, RecursionError) as error:
-        raise ImdsUnreadable("the body is not JSON (%s): it begins with %r" % (error, text[:60])) from None
+        raise ImdsUnreadable(f"the body is not JSON ({error}): it begins with {text[:60]!r}") from None
     if not isinstance(raw, dict):
-        raise ImdsUnreadable("the body is %s where an object is expected" % _kind(raw))
+        raise ImdsUnreadable(f"the body is {_kind(raw)} where an object is expected")
     return raw
 
 
 def _event(entry: Any, index: int, notes: _Notes) -> ScheduledEvent | None:
     if not isinstance(entry, dict):
-        notes.add("entry %d of Events is %s, not an event; left out" % (index, _kind(entry)))
+        notes.add(f"entry {index} of Events is {_kind(entry)}, not an event; left out")
         return None
     event_id = entry.get("EventId")
     if not isinstance(event_id, str) or not event_id.strip():
-        notes.add("entry %d of Events has no usable EventId (%s); left out" % (index, _shown(event_id)))
+        notes.add(f"entry {index} of Events has no usable EventId ({_shown(event_id)}); left out")
         return None
-    about = "event %r: " % event_id
+    about = f"event {event_id!r}: "
     status = _word(entry, "EventStatus", EVENT_STATUSES, about, notes)
     not_before, odd = parse_not_before(entry.get("NotBefore"))
     if odd:
@@ -220,7 +220,7 @@ def _together(first: ScheduledEvent, second: ScheduledEvent) -> ScheduledEvent:
 
 
 def _joined(one: str | None, two: str | None) -> str | None:
-    return one if one == two else "%s/%s" % (one, two)
+    return one if one == two else f"{one}/{two}"
 
 
 def _word(
@@ -230,16 +230,16 @@ def _word(
     value = entry.get(name)
     if value is None or value == "":
         if not optional:
-            notes.add("%sno %s" % (about, name))
+            notes.add(f"{about}no {name}")
         return None
     if not isinstance(value, str):
-        notes.add("%s%s is %s, not a text" % (about, name, _kind(value)))
+        notes.add(f"{about}{name} is {_kind(value)}, not a text")
         value = _shown(value)
     folded = value.strip().casefold()
     for word in known:
         if word.casefold() == folded:
             return word
-    notes.add("%sunknown %s %r" % (about, name, value))
+    notes.add(f"{about}unknown {name} {value!r}")
     return value
 
 
@@ -247,7 +247,7 @@ def _text(entry: dict[str, Any], name: str, about: str, notes: _Notes) -> str | 
     value = entry.get(name)
     if value is None or isinstance(value, str):
         return value
-    notes.add("%s%s is %s, not a text" % (about, name, _kind(value)))
+    notes.add(f"{about}{name} is {_kind(value)}, not a text")
     return _shown(value)
 
 
@@ -256,7 +256,7 @@ def _resources(value: Any, about: str, notes: _Notes) -> tuple[str, ...]:
         notes.add(about + "Resources is a single name, not a list")
         value = [value]
     if not isinstance(value, list):
-        notes.add("%sResources is %s, not a list of names" % (about, _kind(value)))
+        notes.add(f"{about}Resources is {_kind(value)}, not a list of names")
         return ()
     if not value:
         notes.add(about + "Resources is empty")
@@ -264,7 +264,7 @@ def _resources(value: Any, about: str, notes: _Notes) -> tuple[str, ...]:
     for item in value:
         if not isinstance(item, str):
             # kept as a name of its own, so that an event never looks as if it hit fewer machines than it does
-            notes.add("%sResources holds %s, not a name" % (about, _kind(item)))
+            notes.add(f"{about}Resources holds {_kind(item)}, not a name")
             item = _shown(item)
         names.append(item)
     return tuple(names)
@@ -288,7 +288,7 @@ def _duration(value: Any, about: str, notes: _Notes) -> timedelta | None:
             raise ValueError("negative")
         return timedelta(seconds=seconds)
     except (TypeError, ValueError, OverflowError):
-        notes.add("%sDurationInSeconds is %s; taken for unknown" % (about, _shown(value)))
+        notes.add(f"{about}DurationInSeconds is {_shown(value)}; taken for unknown")
         return None
 
 
@@ -298,10 +298,10 @@ def _incarnation(value: Any, notes: _Notes) -> int | None:
             raise ValueError("no number")
         number = int(value)
     except (TypeError, ValueError, OverflowError):
-        notes.add("DocumentIncarnation is %s, not a number" % _shown(value))
+        notes.add(f"DocumentIncarnation is {_shown(value)}, not a number")
         return None
     if not isinstance(value, int):
-        notes.add("DocumentIncarnation is %s, not an integer" % _shown(value))
+        notes.add(f"DocumentIncarnation is {_shown(value)}, not an integer")
     return number
 
 

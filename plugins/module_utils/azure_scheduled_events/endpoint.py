@@ -23,7 +23,7 @@ def checked_endpoint(endpoint: str) -> str:
         sound = sound and parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
     if not sound:
         raise ImdsError(
-            "endpoint %r is no address of IMDS: expected http://HOST or http://HOST:PORT, or auto" % (endpoint,),
+            f"endpoint {endpoint!r} is no address of IMDS: expected http://HOST or http://HOST:PORT, or auto",
             retryable=False,
         )
     return "http://" + parts.netloc

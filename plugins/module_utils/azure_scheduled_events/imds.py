@@ -77,7 +77,7 @@ class Imds:
             raise ImdsError("api_version: at least one version is needed", retryable=False)
         for name, value in (("timeout", timeout), ("first_timeout", first_timeout), ("max_bytes", max_bytes)):
             if not value > 0:
-                raise ValueError("%s must be more than 0, not %r" % (name, value))
+                raise ValueError(f"{name} must be more than 0, not {value!r}")
         self._asked_endpoint = endpoint if endpoint == AUTO else checked_endpoint(endpoint)
         self._timeout = timeout
         self._first_timeout = first_timeout
@@ -117,9 +117,7 @@ class Imds:
         if answer.status == 304:
             if "If-None-Match" not in headers or cached is None:
                 self._cached = None
-                raise ImdsUnreadable(
-                    "%s answered 304 to an unconditional request" % self._endpoint, self._endpoint, 304
-                )
+                raise ImdsUnreadable(f"{self._endpoint} answered 304 to an unconditional request", self._endpoint, 304)
             document = cached.document
         else:
             try:
@@ -128,7 +126,7 @@ class Imds:
                 self._cached = None
                 self._doubt_endpoint()
                 raise ImdsUnreadable(
-                    "%s answered 200 to GET scheduledevents, but %s" % (self._endpoint, error), self._endpoint, 200
+                    f"{self._endpoint} answered 200 to GET scheduledevents, but {error}", self._endpoint, 200
                 ) from error
             self._cached = self._tagged(answer.headers.get("ETag"), document)
         self._answered = self._clock()
@@ -175,8 +173,7 @@ class Imds:
             document = None
         if not isinstance(document, dict):
             raise ImdsUnreadable(
-                "%s answered 200 to GET /metadata/instance, but the body is no JSON object: it begins with %r"
-                % (self._endpoint, answer.body[:60]),
+                f"{self._endpoint} answered 200 to GET /metadata/instance, but the body is no JSON object: it begins with {answer.body[:60]!r}",
                 self._endpoint,
                 200,
             )
@@ -221,7 +218,7 @@ class Imds:
         if answer.status == 200 or (answer.status == 304 and method == "GET"):
             coding = answer.headers.get("Content-Encoding", "identity")
             if coding.lower() != "identity":
-                raise ImdsUnreadable("%s answered in the coding %r, which was not asked for" % (self._endpoint, coding))
+                raise ImdsUnreadable(f"{self._endpoint} answered in the coding {coding!r}, which was not asked for")
             return answer
         self._doubt_endpoint()
         raise self._refused(method, path, answer)
@@ -246,8 +243,8 @@ class Imds:
 
     def _refused(self, method: str, path: str, answer: Answer) -> ImdsRefused:
         reason, versions = _error_body(answer.body)
-        asked = "api-version " + path.partition("api-version=")[2] if versions else "%s %s" % (method, path)
-        text = "IMDS at %s answered %d to %s" % (self._endpoint, answer.status, asked)
+        asked = "api-version " + path.partition("api-version=")[2] if versions else f"{method} {path}"
+        text = f"IMDS at {self._endpoint} answered {answer.status} to {asked}"
         if reason:
             text += ": " + reason
         if versions:

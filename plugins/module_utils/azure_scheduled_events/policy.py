@@ -76,10 +76,10 @@ class _Approval(NamedTuple):
         if self.when == AFTER_PREPARE and situation.prepared not in ("ok", "failed"):
             return "its preparation is not done"
         if situation.age() < self.delay:
-            return "it was first seen less than %g s ago" % self.delay
+            return f"it was first seen less than {self.delay:g} s ago"
         left, wanted = event.seconds_left(situation.now), self.time_left
         if wanted is not None and left > wanted:
-            return "%.0f s are left, which is more than %g s" % (left, float(wanted))
+            return f"{left:.0f} s are left, which is more than {float(wanted):g} s"
         return None
 
 
@@ -104,9 +104,9 @@ class Places:
     def of(self, path: tuple[object, ...]) -> str:
         """``policy.yml:12: rules[0].when.type``; the nearest known line where the part itself has none."""
         known = next((path[:size] for size in range(len(path), -1, -1) if path[:size] in self._lines), None)
-        line = ":%d" % self._lines[known] if known is not None else ""
-        dotted = "".join("[%d]" % part if isinstance(part, int) else ".%s" % part for part in path).lstrip(".")
-        return "%s%s%s" % (self._name, line, ": " + dotted if dotted else "")
+        line = f":{self._lines[known]}" if known is not None else ""
+        dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+        return f"{self._name}{line}{': ' + dotted if dotted else ''}"
 
 
 class Policy:
@@ -124,7 +124,7 @@ class Policy:
     def preset(cls, name: str) -> Policy:
         """ "observe" (approves nothing) or "documented" (User events and freezes under 9 s that concern this VM)."""
         if name not in PRESETS:
-            raise PolicyError("unknown policy %r%s" % (name, nearest(name, tuple(PRESETS))))
+            raise PolicyError(f"unknown policy {name!r}{nearest(name, tuple(PRESETS))}")
         return cls(name, cls.from_rules(PRESETS[name], Places("preset " + name), name)._rules, is_preset=True)
 
     @classmethod
@@ -132,7 +132,7 @@ class Policy:
         """A policy of rules as plain data: a list of ``{name, when, do}``. Raises PolicyError."""
         places = places or Places()
         if not isinstance(rules, list) or not rules:
-            raise PolicyError("%s: expected a list of at least one rule" % places.of(("rules",)))
+            raise PolicyError(f"{places.of(('rules',))}: expected a list of at least one rule")
         return cls(name, [_rule(rule, ("rules", index), places) for index, rule in enumerate(rules)])
 
     @classmethod
@@ -141,12 +141,12 @@ class Policy:
         places = places or Places()
         _check_keys(data, ("name", "preset", "rules"), (), places)
         if ("preset" in data) == ("rules" in data):
-            raise PolicyError("%s: expected either preset or rules" % places.of(()))
+            raise PolicyError(f"{places.of(())}: expected either preset or rules")
         if "preset" in data:
             try:
                 return cls.preset(data["preset"])
             except (PolicyError, TypeError) as error:
-                raise PolicyError("%s: %s" % (places.of(("preset",)), error)) from None
+                raise PolicyError(f"{places.of(('preset',))}: {error}") from None
         return cls.from_rules(data["rules"], places, str(data.get("name", "rules")))
 
     def approving_after_preparation(self) -> Policy:
@@ -173,12 +173,12 @@ class Policy:
                 continue
             if all(test(event, situation) for _name, test in rule.tests):
                 return self._decision(rule, event, situation)
-        because = " (%s, so no rule that approves may match)" % strange if strange else ""
-        return Decision(NEVER, False, ("log",), None, "no rule matched%s, so nothing is approved" % because)
+        because = f" ({strange}, so no rule that approves may match)" if strange else ""
+        return Decision(NEVER, False, ("log",), None, f"no rule matched{because}, so nothing is approved")
 
     def _decision(self, rule: _Rule, event: ScheduledEvent, situation: Situation) -> Decision:
         words = ", ".join(name for name, _test in rule.tests) or "any event"
-        matched = "rule %r (%s) matched by %s" % (rule.name, rule.place, words)
+        matched = f"rule {rule.name!r} ({rule.place}) matched by {words}"
         if not rule.approves() and rule.approval.when != MANUAL:
             return Decision(NEVER, False, rule.actions, rule.name, matched + "; it does not approve")
         if event.status == "Started":
@@ -189,26 +189,26 @@ class Policy:
             obstacle = rule.approval.obstacle(event, situation)
         if obstacle is None:
             return Decision(rule.approval.when, True, rule.actions, rule.name, matched + "; it approves")
-        text = "%s; it approves, but not now: %s" % (matched, obstacle)
+        text = f"{matched}; it approves, but not now: {obstacle}"
         return Decision(rule.approval.when, False, rule.actions, rule.name, text)
 
 
 def _unknown_value(event: ScheduledEvent) -> str | None:
     if event.event_type not in EVENT_TYPES:
-        return "its type %r is unknown" % event.event_type
+        return f"its type {event.event_type!r} is unknown"
     if event.status not in EVENT_STATUSES:
-        return "its status %r is unknown" % event.status
+        return f"its status {event.status!r} is unknown"
     if event.source is not None and event.source not in EVENT_SOURCES:
-        return "its source %r is unknown" % event.source
+        return f"its source {event.source!r} is unknown"
     if event.resource_type is not None and event.resource_type not in RESOURCE_TYPES:
-        return "its resource type %r is unknown" % event.resource_type
+        return f"its resource type {event.resource_type!r} is unknown"
     return None
 
 
 def _rule(data: Any, path: tuple[object, ...], places: Places) -> _Rule:
     _check_keys(data, ("name", "when", "do"), path, places)
     if "do" not in data:
-        raise PolicyError("%s: a rule needs do" % places.of(path))
+        raise PolicyError(f"{places.of(path)}: a rule needs do")
     when = data.get("when")
     when = {} if when is None else when
     _check_keys(when, tuple(PREDICATES), (*path, "when"), places)
@@ -217,7 +217,7 @@ def _rule(data: Any, path: tuple[object, ...], places: Places) -> _Rule:
         try:
             tests.append((word, PREDICATES[word](value)))
         except ValueError as error:
-            raise PolicyError("%s: %s" % (places.of((*path, "when", word)), error)) from None
+            raise PolicyError(f"{places.of((*path, 'when', word))}: {error}") from None
     actions, approval = _actions(data["do"], (*path, "do"), places)
     name = data.get("name")
     return _Rule("" if name is None else str(name), places.of(path), tuple(tests), actions, approval)
@@ -231,24 +231,24 @@ def _actions(data: Any, path: tuple[object, ...], places: Places) -> tuple[tuple
         try:
             if isinstance(item, dict):
                 if len(item) != 1:
-                    raise ValueError("expected one action with its setting, not %d" % len(item))
+                    raise ValueError(f"expected one action with its setting, not {len(item)}")
                 ((word, setting),) = item.items()
             else:
                 word, setting = item, None
             action = one_of(word, ACTIONS, "action")
             if action in actions:
-                raise ValueError("%s stands twice" % action)
+                raise ValueError(f"{action} stands twice")
             if action == "approve":
                 approval = _approval(setting)
             elif setting is not None:
-                raise ValueError("%s takes no setting" % action)
+                raise ValueError(f"{action} takes no setting")
         except ValueError as error:
-            raise PolicyError("%s: %s" % (places.of(place), error)) from None
+            raise PolicyError(f"{places.of(place)}: {error}") from None
         actions[action] = None
     if not actions:
-        raise PolicyError("%s: expected at least one action" % places.of(path))
+        raise PolicyError(f"{places.of(path)}: expected at least one action")
     if "hold" in actions and approval.when in (NOW, AFTER_PREPARE):
-        raise PolicyError("%s: hold and approve exclude each other" % places.of(path))
+        raise PolicyError(f"{places.of(path)}: hold and approve exclude each other")
     return tuple(actions), approval
 
 
@@ -270,7 +270,7 @@ def _approval(setting: Any) -> _Approval:
 
 def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: Places) -> None:
     if not isinstance(data, dict):
-        raise PolicyError("%s: expected a mapping, not %r" % (places.of(path), data))
+        raise PolicyError(f"{places.of(path)}: expected a mapping, not {data!r}")
     for key in data:
         if key not in known:
-            raise PolicyError("%s: unknown key %r%s" % (places.of((*path, key)), key, nearest(key, known)))
+            raise PolicyError(f"{places.of((*path, key))}: unknown key {key!r}{nearest(key, known)}")

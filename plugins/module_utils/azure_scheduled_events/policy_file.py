@@ -27,5 +27,5 @@ def parse_policy(text: str, name: str, read: Reader = locate) -> Policy:
     except YamlError as error:
         raise PolicyError(str(error)) from error
     if located is None:
-        raise PolicyError("%s:1: the policy is empty" % name)
+        raise PolicyError(f"{name}:1: the policy is empty")
     return Policy.from_mapping(located.data, Places(name, located.lines))

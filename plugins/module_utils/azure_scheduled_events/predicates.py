@@ -65,7 +65,7 @@ def parse_seconds(value: Any) -> float:
         return float(value)
     match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise ValueError("expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not %r" % (value,))
+        raise ValueError(f"expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not {value!r}")
     return float(match.group(1)) * _UNITS[match.group(2) or "s"]
 
 
@@ -74,13 +74,13 @@ def one_of(word: Any, known: Sequence[str], kind: str) -> str:
     for candidate in known:
         if isinstance(word, str) and candidate.casefold() == word.casefold():
             return candidate
-    raise ValueError("unknown %s %r%s" % (kind, word, nearest(word, known)))
+    raise ValueError(f"unknown {kind} {word!r}{nearest(word, known)}")
 
 
 def nearest(word: Any, known: Sequence[str]) -> str:
     """A closing "; did you mean ...?" or the list of what there is."""
     found = suggestion(word, known)
-    return "; there are: %s" % ", ".join(known) if found is None else "; did you mean %s?" % found
+    return f"; there are: {', '.join(known)}" if found is None else f"; did you mean {found}?"
 
 
 def suggestion(word: Any, known: Sequence[str]) -> str | None:
@@ -102,7 +102,7 @@ def _texts(value: Any) -> list[str]:
     listed = _listed(value)
     for item in listed:
         if not isinstance(item, str):
-            raise ValueError("expected texts, not %r" % (item,))
+            raise ValueError(f"expected texts, not {item!r}")
     return listed
 
 
@@ -119,7 +119,7 @@ def _words(
 def _truth(read: Callable[[ScheduledEvent, Situation], bool]) -> Callable[[Any], Test]:
     def make(value: Any) -> Test:
         if not isinstance(value, bool):
-            raise ValueError("expected true or false, not %r" % (value,))
+            raise ValueError(f"expected true or false, not {value!r}")
         return lambda event, situation: read(event, situation) is value
 
     return make
@@ -157,11 +157,11 @@ def _within(number: float, name: str, end: float) -> bool:
 
 def _pattern(value: Any) -> Test:
     if not isinstance(value, str):
-        raise ValueError("expected a regular expression, not %r" % (value,))
+        raise ValueError(f"expected a regular expression, not {value!r}")
     try:
         pattern = re.compile(value)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError("not a regular expression: %s" % error) from None
+        raise ValueError(f"not a regular expression: {error}") from None
     return lambda event, _situation: pattern.search(event.description or "") is not None
 
 
@@ -185,7 +185,7 @@ def _shell_patterns(value: Any) -> list[re.Pattern[str]]:
     try:
         return [re.compile(fnmatch.translate(text.casefold())) for text in _texts(value)]
     except re.error as error:
-        raise ValueError("not a pattern: %s" % error) from None
+        raise ValueError(f"not a pattern: {error}") from None
 
 
 def _fits(resource: str, patterns: list[re.Pattern[str]]) -> bool:
@@ -213,7 +213,7 @@ def _utc_hours(value: Any) -> Test:
     """``22-6``: from 22:00 until before 06:00 UTC, over midnight where the first number is the larger."""
     match = re.fullmatch(r"(\d{1,2})-(\d{1,2})", value) if isinstance(value, str) else None
     if match is None or int(match.group(1)) > 23 or int(match.group(2)) > 24:
-        raise ValueError("expected hours like 22-6, not %r" % (value,))
+        raise ValueError(f"expected hours like 22-6, not {value!r}")
     start, end = int(match.group(1)), int(match.group(2))
     if start < end:
         return lambda _event, situation: start <= situation.now.hour < end
@@ -228,7 +228,7 @@ def _gate(value: Any) -> Test:
 def _api_version(value: Any) -> Test:
     text = str(value)
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
-        raise ValueError("expected an api-version like 2020-07-01, not %r" % (value,))
+        raise ValueError(f"expected an api-version like 2020-07-01, not {value!r}")
     return lambda _event, situation: situation.api_version >= text
 
 

@@ -108,7 +108,7 @@ class Receipts:
 
     def _name(self, event_id: str) -> str:
         # ids come from outside and may hold anything, so they do not become file names themselves
-        identity = "%s\n%s" % (self._endpoint, event_id.casefold())
+        identity = f"{self._endpoint}\n{event_id.casefold()}"
         return hashlib.sha256(identity.encode("utf-8", "backslashreplace")).hexdigest() + ".json"
 
 

@@ -17,12 +17,9 @@ _MONTHS = {
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?"
 _ZONE = r"(?P<zone>GMT|UTC|UT|Z|[+-]\d{2}:?\d{2})"
 # RFC 1123 and RFC 822 ("Mon, 19 Sep 2016 18:29:47 GMT"), RFC 850 ("Monday, 19-Sep-16 18:29:47 GMT")
-_WORDED = r"(?:[A-Za-z]{3,9},?\s+)?(?P<day>\d{1,2})[ -](?P<month>[A-Za-z]{3})[ -](?P<year>\d{4}|\d{2})\s+%s\s*%s?" % (
-    _CLOCK,
-    _ZONE,
-)
+_WORDED = rf"(?:[A-Za-z]{{3,9}},?\s+)?(?P<day>\d{{1,2}})[ -](?P<month>[A-Za-z]{{3}})[ -](?P<year>\d{{4}}|\d{{2}})\s+{_CLOCK}\s*{_ZONE}?"
 # ISO 8601 / RFC 3339 ("2016-09-19T18:29:47Z")
-_ISO = r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})[T ]%s\s*%s?" % (_CLOCK, _ZONE)
+_ISO = rf"(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})[T ]{_CLOCK}\s*{_ZONE}?"
 
 
 def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
@@ -36,7 +33,7 @@ def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
         time = parse_time(value)
         if time is not None:
             return time, None
-    return None, "NotBefore %r cannot be read; taken for due now" % (value,)
+    return None, f"NotBefore {value!r} cannot be read; taken for due now"
 
 
 def parse_time(text: str) -> datetime | None:
@@ -108,4 +105,4 @@ def as_utc_text(time: datetime) -> str:
     """ISO 8601 in UTC with whole seconds: ``2016-09-19T18:29:47Z``."""
     utc = time.astimezone(timezone.utc)
     # not strftime: years below 1000 lose their leading zeros there
-    return "%04d-%02d-%02dT%02d:%02d:%02dZ" % (utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second)
+    return f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}T{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}Z"

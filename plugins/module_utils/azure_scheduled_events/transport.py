@@ -187,7 +187,7 @@ class Transport:
             request = self._request(method, path, body)
         except (requests.exceptions.RequestException, HTTPError, ValueError) as error:
             raise ImdsError(
-                "endpoint %r cannot be asked: %s" % (self._endpoint, error), self._endpoint, retryable=False
+                f"endpoint {self._endpoint!r} cannot be asked: {error}", self._endpoint, retryable=False
             ) from error
         if request.given is not headers:
             request.given = headers
@@ -247,7 +247,7 @@ class Transport:
                 raise requests.exceptions.ReadTimeout(error) from error
             except (HTTPError, OSError, ValueError) as error:
                 raise ImdsUnreadable(
-                    "the answer of %s was cut short after %d bytes: %s" % (self._endpoint, length, _origin(error)),
+                    f"the answer of {self._endpoint} was cut short after {length} bytes: {_origin(error)}",
                     self._endpoint,
                     response.status,
                 ) from error
@@ -256,7 +256,7 @@ class Transport:
             length += len(piece)
             if length > self._max_bytes:
                 raise ImdsUnreadable(
-                    "the answer of %s is longer than %d bytes and was not read" % (self._endpoint, self._max_bytes),
+                    f"the answer of {self._endpoint} is longer than {self._max_bytes} bytes and was not read",
                     self._endpoint,
                     response.status,
                 )
@@ -265,28 +265,24 @@ class Transport:
         # compared as text: a number may have more digits than int() takes
         if announced.isdecimal() and announced.lstrip("0") != str(length).lstrip("0") and response.status != 304:
             raise ImdsUnreadable(
-                "the answer of %s was cut short: %s of %s bytes came" % (self._endpoint, length, announced),
+                f"the answer of {self._endpoint} was cut short: {length} of {announced} bytes came",
                 self._endpoint,
                 response.status,
             )
         return b"".join(pieces)
 
     def _unreachable(self, error: Exception, method: str, path: str, total: float) -> ImdsUnreachable:
-        asked = "%s %s%s" % (method, self._endpoint, path)
+        asked = f"{method} {self._endpoint}{path}"
         if isinstance(error, requests.exceptions.ReadTimeout):
-            state = "the answer did not end in time" if self._limit.answering else "no answer within %g s" % total
-            return ImdsUnreachable("%s: %s" % (asked, state), self._endpoint, connected=True)
+            state = "the answer did not end in time" if self._limit.answering else f"no answer within {total:g} s"
+            return ImdsUnreachable(f"{asked}: {state}", self._endpoint, connected=True)
         if isinstance(error, requests.exceptions.ConnectTimeout):
-            state = "no connection within %g s" % min(self._connect_timeout, total)
+            state = f"no connection within {min(self._connect_timeout, total):g} s"
         elif _is_connect_failure(error):
-            state = "no connection (%s)" % _origin(error)
+            state = f"no connection ({_origin(error)})"
         else:
-            return ImdsUnreachable(
-                "%s: the connection broke (%s)" % (asked, _origin(error)), self._endpoint, connected=True
-            )
-        return ImdsUnreachable(
-            "%s: %s; is this an Azure VM, and is the endpoint right?" % (asked, state), self._endpoint
-        )
+            return ImdsUnreachable(f"{asked}: the connection broke ({_origin(error)})", self._endpoint, connected=True)
+        return ImdsUnreachable(f"{asked}: {state}; is this an Azure VM, and is the endpoint right?", self._endpoint)
 
 
 def _is_connect_failure(error: BaseException) -> bool:

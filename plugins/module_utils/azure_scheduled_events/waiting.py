@@ -140,15 +140,12 @@ class Watch:
     def failure(self, waited: Waited) -> str:
         """Why a wait did not reach the state: one sentence for people."""
         if waited.reached:
-            return (
-                "the events are gone and were not seen %s: they were cancelled, or were over between two polls"
-                % self._state
-            )
+            return f"the events are gone and were not seen {self._state}: they were cancelled, or were over between two polls"
         if waited.document is None:
-            return "nothing is known of the events after %.0f seconds: %s" % (waited.elapsed, waited.last_error)
+            return f"nothing is known of the events after {waited.elapsed:.0f} seconds: {waited.last_error}"
         if self._state == "absent":
-            return "the events are not over after %.0f seconds" % waited.elapsed
-        return "no event is %s after %.0f seconds" % (self._state, waited.elapsed)
+            return f"the events are not over after {waited.elapsed:.0f} seconds"
+        return f"no event is {self._state} after {waited.elapsed:.0f} seconds"
 
     def _poll(self) -> Callable[[float], EventDocument]:
         return self._conversation.poll(name_required=self._selection.needs_own_name)

@@ -34,7 +34,7 @@ def read_text(path: str, kind: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise YamlError("%s %s cannot be read: %s" % (kind, path, error)) from error
+        raise YamlError(f"{kind} {path} cannot be read: {error}") from error
 
 
 def locate(text: str, name: str, kind: str) -> Located | None:
@@ -42,18 +42,18 @@ def locate(text: str, name: str, kind: str) -> Located | None:
     try:
         import yaml  # only who reads a file needs PyYAML
     except ImportError as error:
-        raise YamlError("%s %s: the Python library PyYAML is not installed on this host" % (kind, name)) from error
+        raise YamlError(f"{kind} {name}: the Python library PyYAML is not installed on this host") from error
     lines: dict[tuple[object, ...], int] = {}
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         return None if node is None else Located(_plain(node, (), lines, yaml.SafeLoader(""), name), lines)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = ":%d" % (mark.line + 1) if mark is not None else ""
+        line = f":{mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or error
-        raise YamlError("%s%s: not YAML: %s" % (name, line, problem)) from None
+        raise YamlError(f"{name}{line}: not YAML: {problem}") from None
     except RecursionError:
-        raise YamlError("%s: nested too deeply, or an anchor that refers to itself" % name) from None
+        raise YamlError(f"{name}: nested too deeply, or an anchor that refers to itself") from None
 
 
 def _plain(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], int], loader: Any, name: str) -> Any:
@@ -67,10 +67,10 @@ def _plain(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], 
     for key_node, child in node.value:
         line = key_node.start_mark.line + 1
         if key_node.id != "scalar":
-            raise YamlError("%s:%d: a key has to be a plain word" % (name, line))
+            raise YamlError(f"{name}:{line}: a key has to be a plain word")
         key = _scalar(key_node, loader, name)
         if key in data:
-            raise YamlError("%s:%d: the key %r stands twice" % (name, line, key))
+            raise YamlError(f"{name}:{line}: the key {key!r} stands twice")
         lines[(*path, key)] = line
         data[key] = _plain(child, (*path, key), lines, loader, name)
     return data
@@ -81,5 +81,5 @@ def _scalar(node: Any, loader: Any, name: str) -> Any:
         return loader.construct_object(node)
     except ValueError as error:
         raise YamlError(
-            "%s:%d: %r is not what it looks like: %s" % (name, node.start_mark.line + 1, node.value, error)
+            f"{name}:{node.start_mark.line + 1}: {node.value!r} is not what it looks like: {error}"
         ) from None

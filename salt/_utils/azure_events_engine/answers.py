@@ -148,7 +148,7 @@ def read_status(answer: Any) -> Status:
     listed_items, records = _list(given, "events", _MOST_LISTED), _list(given, "records", _MOST_RECORDS)
     listed = {event.key: event for event in (_event(one) for one in listed_items if not _has_odd_id(one))}
     if sum(len(event.resources) for event in listed.values()) > _MOST_NAMES:
-        raise OddAnswer("the events have more than %d names of VMs" % _MOST_NAMES)
+        raise OddAnswer(f"the events have more than {_MOST_NAMES} names of VMs")
     events = sorted(listed.values(), key=lambda event: urgency(event.event_type, event.not_before, event.key))
     return Status(
         resource_name=_name(given, "resource_name") if given.get("resource_name") is not None else "",
@@ -167,20 +167,20 @@ def read_done(function: str, answer: Any, event_id: str) -> Done:
     given = _of_this_version(answer)
     outcome = given.get("outcome")
     if not isinstance(outcome, str) or outcome not in OUTCOMES[function]:
-        raise OddAnswer("outcome %s is not one of %s" % (_shown(outcome), function))
+        raise OddAnswer(f"outcome {_shown(outcome)} is not one of {function}")
     named = given.get("event_id")
     if not isinstance(named, str) or event_key(named) != event_key(event_id):
-        raise OddAnswer("the answer is about event %s, not %s" % (_shown(named), event_id))
+        raise OddAnswer(f"the answer is about event {_shown(named)}, not {event_id}")
     return Done(outcome, _words(given, "reason"))
 
 
 def _of_this_version(answer: Any) -> dict[str, Any]:
     if isinstance(answer, str):
         raise OddAnswer(
-            "the answer is a text: %s; synchronize the modules of the minion if it lacks them" % _shown(answer)
+            f"the answer is a text: {_shown(answer)}; synchronize the modules of the minion if it lacks them"
         )
     if not isinstance(answer, dict):
-        raise OddAnswer("expected a dictionary, not %s" % _shown(answer))
+        raise OddAnswer(f"expected a dictionary, not {_shown(answer)}")
     version = answer.get("version")
     if isinstance(version, bool) or version != VERSION:
         raise OddAnswer(
@@ -198,10 +198,10 @@ def _has_odd_id(given: Any) -> bool:
 
 def _event(given: Any) -> Listed:
     if not isinstance(given, dict) or not is_event_id(given.get("event_id")):
-        raise OddAnswer("event without an event ID: %s" % _shown(given))
+        raise OddAnswer(f"event without an event ID: {_shown(given)}")
     status = given.get("status")
     if status not in (SCHEDULED, STARTED):
-        raise OddAnswer("status %s of event %s is neither Scheduled nor Started" % (_shown(status), given["event_id"]))
+        raise OddAnswer(f"status {_shown(status)} of event {given['event_id']} is neither Scheduled nor Started")
     return Listed(
         event_id=given["event_id"],
         event_type=_words(given, "event_type"),
@@ -216,10 +216,10 @@ def _event(given: Any) -> Listed:
 def _record(given: Any) -> Record:
     event_id = given.get("event_id") if isinstance(given, dict) else None
     if not isinstance(event_id, str) or not (event_id == "" or is_event_id(event_id)):
-        raise OddAnswer("record without an event ID: %s" % _shown(given))
+        raise OddAnswer(f"record without an event ID: {_shown(given)}")
     state = given.get("state")
     if state not in RECORD_STATES:
-        raise OddAnswer("state %s of a record is unknown" % _shown(state))
+        raise OddAnswer(f"state {_shown(state)} of a record is unknown")
     return Record(
         event_id,
         state,
@@ -233,9 +233,9 @@ def _record(given: Any) -> Record:
 def _list(given: dict[str, Any], key: str, most: int) -> list[Any]:
     found = given.get(key)
     if not isinstance(found, list):
-        raise OddAnswer("%s: expected a list, not %s" % (key, _shown(found)))
+        raise OddAnswer(f"{key}: expected a list, not {_shown(found)}")
     if len(found) > most:
-        raise OddAnswer("%s: %d entries are more than %d" % (key, len(found), most))
+        raise OddAnswer(f"{key}: {len(found)} entries are more than {most}")
     return found
 
 
@@ -244,21 +244,21 @@ def _names(given: dict[str, Any], key: str) -> tuple[str, ...]:
     found = _list(given, key, _MOST_RESOURCES)
     for name in found:
         if not isinstance(name, str) or not name:
-            raise OddAnswer("%s: %s is not the name of a VM" % (key, _shown(name)))
+            raise OddAnswer(f"{key}: {_shown(name)} is not the name of a VM")
     return tuple(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..." for name in found)
 
 
 def _name(given: dict[str, Any], key: str) -> str:
     name = given.get(key)
     if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise OddAnswer("%s: %s is not the name of a VM" % (key, _shown(name)))
+        raise OddAnswer(f"{key}: {_shown(name)} is not the name of a VM")
     return name
 
 
 def _truth(given: dict[str, Any], key: str) -> bool:
     found = given.get(key)
     if not isinstance(found, bool):
-        raise OddAnswer("%s: expected true or false, not %s" % (key, _shown(found)))
+        raise OddAnswer(f"{key}: expected true or false, not {_shown(found)}")
     return found
 
 
@@ -267,13 +267,13 @@ def _words(given: dict[str, Any], key: str) -> str:
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise OddAnswer("%s: expected a text, not %s" % (key, _shown(found)))
+        raise OddAnswer(f"{key}: expected a text, not {_shown(found)}")
     return printable(found)
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, (list, dict)):
-        return "a %s with %d entries" % ("list" if isinstance(value, list) else "dictionary", len(value))
+        return f"a {'list' if isinstance(value, list) else 'dictionary'} with {len(value)} entries"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return printable(repr(value)[:200], 60)

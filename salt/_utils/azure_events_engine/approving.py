@@ -74,12 +74,12 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
             owner,
             False,
             "disputed",
-            "minions %s say that this is their VM; set azure_events: mapping" % ", ".join([owner, *rivals]),
+            f"minions {', '.join([owner, *rivals])} say that this is their VM; set azure_events: mapping",
         )
     known = state.minions.get(owner)
     member = maintenance.members.get(owner)
     if known is not None and known.interrupted and not (member is not None and member.status == STARTED):
-        return Ready(name, owner, False, "interrupted", "another event has started on minion %s" % owner)
+        return Ready(name, owner, False, "interrupted", f"another event has started on minion {owner}")
     if (
         member is not None
         and member.record == PREPARED
@@ -89,13 +89,13 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
     ):
         return Ready(name, owner, True, "prepared", "prepared")
     if known is None or known.silent > 1 or known.answered_at == float("-inf"):
-        return Ready(name, owner, False, "silent", "minion %s does not answer" % owner)
+        return Ready(name, owner, False, "silent", f"minion {owner} does not answer")
     if known.complaint:
-        return Ready(name, owner, False, "odd_answer", "minion %s: %s" % (owner, known.complaint))
+        return Ready(name, owner, False, "odd_answer", f"minion {owner}: {known.complaint}")
     if known.unavailable:
-        return Ready(name, owner, False, "unavailable", "minion %s: IMDS: %s" % (owner, known.unavailable))
+        return Ready(name, owner, False, "unavailable", f"minion {owner}: IMDS: {known.unavailable}")
     if member is None or not member.listed or member.absent:
-        return Ready(name, owner, False, "not_listed", "the IMDS of minion %s does not list the event" % owner)
+        return Ready(name, owner, False, "not_listed", f"the IMDS of minion {owner} does not list the event")
     if member.status == STARTED:
         return Ready(name, owner, False, "started", "the event has started there")
     if member.not_selected:
@@ -104,19 +104,19 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
             owner,
             False,
             "not_selected",
-            "minion %s: its selection excludes the event (%s)" % (owner, member.not_selected),
+            f"minion {owner}: its selection excludes the event ({member.not_selected})",
         )
     if member.doing == "prepare" or known.working:
-        return Ready(name, owner, False, "preparing", "minion %s prepares" % owner)
+        return Ready(name, owner, False, "preparing", f"minion {owner} prepares")
     if member.outcome:
         return Ready(
             name,
             owner,
             False,
             member.outcome,
-            "minion %s: %s" % (owner, ": ".join(filter(None, (member.outcome, member.reason)))),
+            f"minion {owner}: {': '.join(filter(None, (member.outcome, member.reason)))}",
         )
-    return Ready(name, owner, False, "queued", "minion %s was not asked to prepare yet" % owner)
+    return Ready(name, owner, False, "queued", f"minion {owner} was not asked to prepare yet")
 
 
 def _without_minion(state: State | Turn, name: str) -> Ready:
@@ -124,8 +124,8 @@ def _without_minion(state: State | Turn, name: str) -> Ready:
         return Ready(name, "", False, "no_minion", "no minion has this VM")
     nameless = state.names.nameless()
     if nameless:
-        shown = ", ".join(nameless[:5]) + (" and %d more" % (len(nameless) - 5) if len(nameless) > 5 else "")
-        return Ready(name, "", False, "no_minion", "it may be the VM of a minion whose VM is not known: %s" % shown)
+        shown = ", ".join(nameless[:5]) + (f" and {len(nameless) - 5} more" if len(nameless) > 5 else "")
+        return Ready(name, "", False, "no_minion", f"it may be the VM of a minion whose VM is not known: {shown}")
     return Ready(name, "", True, "covered", "no minion has this VM; unknown_resources is approve")
 
 
@@ -134,13 +134,13 @@ def withheld(state: State | Turn, maintenance: Maintenance) -> tuple[str, list[R
     candidates = ranked(maintenance, state)
     vms = required(maintenance, candidates[0], state) if candidates else {}
     readies = [readiness(state, maintenance, vm, name) for vm, name in vms.items()]
-    reasons = ["%s: %s" % (ready.vm, ready.text) for ready in readies if not ready.ok]
+    reasons = [f"{ready.vm}: {ready.text}" for ready in readies if not ready.ok]
     if maintenance.hold is not None:
-        reasons.insert(0, "held by %s since %s" % (maintenance.hold.by, maintenance.hold.at))
+        reasons.insert(0, f"held by {maintenance.hold.by} since {maintenance.hold.at}")
     if maintenance.unrecorded:
-        reasons.insert(0, "the approval cannot be recorded: %s" % maintenance.unrecorded)
+        reasons.insert(0, f"the approval cannot be recorded: {maintenance.unrecorded}")
     if not reasons:
-        reasons = ["%s: %s" % (minion, reason) for minion, (_at, reason) in sorted(maintenance.refusals.items())]
+        reasons = [f"{minion}: {reason}" for minion, (_at, reason) in sorted(maintenance.refusals.items())]
     return "; ".join(reasons), readies
 
 
@@ -206,7 +206,7 @@ def _examine(turn: Turn, key: str, maintenance: Maintenance) -> None:
             turn,
             key,
             approval.minion,
-            "no answer" if not approval.outcome else "it said %s, but the event did not start" % approval.outcome,
+            "no answer" if not approval.outcome else f"it said {approval.outcome}, but the event did not start",
         )
         maintenance = turn.maintenances[key]
     if maintenance.hold is not None and maintenance.forced is None:

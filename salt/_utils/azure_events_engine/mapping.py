@@ -87,12 +87,12 @@ class Names(NamedTuple):
             return ""
         given = self._given(minion)
         if given is not None:
-            return "says that its VM is %s, but the master's %s says %s" % (claim, self.how(minion), given)
+            return f"says that its VM is {claim}, but the master's {self.how(minion)} says {given}"
         owner = self.minion_of(claim)
         if owner is not None and owner != minion:
-            return "says that its VM is %s, which is the VM of minion %s" % (claim, owner)
+            return f"says that its VM is {claim}, which is the VM of minion {owner}"
         first = self.observed.get(minion)
-        return "says that its VM is %s, but it said %s when it was first observed" % (claim, first)
+        return f"says that its VM is {claim}, but it said {first} when it was first observed"
 
     def nameless(self) -> tuple[str, ...]:
         """Accepted minions of which no name is known: each may be any VM that is the VM of no other minion."""

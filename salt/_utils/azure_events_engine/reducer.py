@@ -94,5 +94,5 @@ def _note_unsaved(turn: Turn, given: Unsaved) -> None:
     if maintenance is None or maintenance.approval is None or maintenance.approval.job:
         return
     for minion in maintenance.members:
-        taking.refuse_approval(turn, given.key, minion, "the approval cannot be recorded: %s" % reason)
+        taking.refuse_approval(turn, given.key, minion, f"the approval cannot be recorded: {reason}")
     turn.set_maintenance(given.key, unrecorded=reason)

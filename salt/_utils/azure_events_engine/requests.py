@@ -26,20 +26,20 @@ def serve(turn: Turn, request: Request) -> None:
 
 def _answer(turn: Turn, request: Request) -> dict[str, Any]:
     if request.do not in OPERATIONS:
-        return {"error": "do: expected one of %s, not %r" % (", ".join(OPERATIONS), request.do)}
+        return {"error": f"do: expected one of {', '.join(OPERATIONS)}, not {request.do!r}"}
     if request.do == "fleet":
         return {"rows": minion_rows(turn), "problem": turn.disk_error}
     if request.do == "status" and not request.event_id:
         return {"rows": event_rows(turn), "problem": turn.disk_error}
     if not is_event_id(request.event_id):
-        return {"error": "event_id: expected the ID of an event, not %r" % (request.event_id,)}
+        return {"error": f"event_id: expected the ID of an event, not {request.event_id!r}"}
     key = event_key(request.event_id)
     if key in turn.over and request.do != "hold":
         return {"rows": event_rows(turn, key), "problem": turn.disk_error}
     if request.do == "hold":
         return _hold(turn, key, request)
     if key not in turn.maintenances:
-        return {"error": "event %s is not known to the engine; no minion that it hits lists it" % request.event_id}
+        return {"error": f"event {request.event_id} is not known to the engine; no minion that it hits lists it"}
     if request.do == "release":
         turn.set_maintenance(key, hold=None, examine=True)
         turn.save(key)
@@ -54,10 +54,10 @@ def _hold(turn: Turn, key: str, request: Request) -> dict[str, Any]:
     known = turn.maintenances.get(key)
     if known is None:
         if sum(1 for maintenance in turn.maintenances.values() if maintenance.hold is not None) >= _MOST_HOLDS:
-            return {"error": "event %s is not held: %d events are held already" % (request.event_id, _MOST_HOLDS)}
+            return {"error": f"event {request.event_id} is not held: {_MOST_HOLDS} events are held already"}
         turn.put_maintenance(key, Maintenance(request.event_id, last_word=turn.now))
     elif known.approval is not None:
-        return {"error": "event %s is approved already; an approval cannot be taken back" % request.event_id}
+        return {"error": f"event {request.event_id} is approved already; an approval cannot be taken back"}
     turn.set_maintenance(key, hold=Hold(request.by, request.at), forced=None, examine=True)
     turn.save(key)
     return {"rows": event_rows(turn, key), "problem": turn.disk_error}
@@ -71,9 +71,8 @@ def _approve(turn: Turn, key: str, request: Request) -> dict[str, Any]:
     if request.force:
         if not any(member.record == "prepared" and member.listed for member in maintenance.members.values()):
             return {
-                "error": "event %s: no minion that it hits is prepared, and the engine approves through such a minion only; to approve nevertheless run "
-                "salt MINION azure_events.approve event_ids=%s release_others=True"
-                % (request.event_id, request.event_id)
+                "error": f"event {request.event_id}: no minion that it hits is prepared, and the engine approves through such a minion only; to approve nevertheless run "
+                f"salt MINION azure_events.approve event_ids={request.event_id} release_others=True"
             }
         turn.set_maintenance(key, forced=Approval("", request.by, request.at, True), refusals={}, examine=True)
         turn.save(key)
@@ -81,7 +80,7 @@ def _approve(turn: Turn, key: str, request: Request) -> dict[str, Any]:
     turn.set_maintenance(key, refusals={}, examine=True)
     if maintenance.hold is not None or not readies or not all(ready.ok for ready in readies):
         return {
-            "error": "event %s is withheld: %s" % (request.event_id, reason or "no minion that it hits lists it"),
+            "error": f"event {request.event_id} is withheld: {reason or 'no minion that it hits lists it'}",
             "rows": event_rows(turn, key),
         }
     return {"rows": event_rows(turn, key)}

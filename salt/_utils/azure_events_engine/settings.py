@@ -59,20 +59,20 @@ def read_settings(given: Any) -> Settings:
     if given is None:
         return Settings()
     if not isinstance(given, Mapping):
-        raise ValueError("azure_events: expected keys with values, not %r" % (given,))
+        raise ValueError(f"azure_events: expected keys with values, not {given!r}")
     for key in given:
         if key not in Settings._fields:
-            raise ValueError("azure_events: unknown key %r%s" % (key, nearest(key, Settings._fields)))
+            raise ValueError(f"azure_events: unknown key {key!r}{nearest(key, Settings._fields)}")
     try:
         return Settings(**{key: _READERS[key](key, value) for key, value in given.items()})
     except ValueError as error:
-        raise ValueError("azure_events: %s" % error) from None
+        raise ValueError(f"azure_events: {error}") from None
 
 
 def _target(key: str, value: Any) -> Any:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
-        raise ValueError("%s: expected a target or a list of minion ids, not %r" % (key, value))
+        raise ValueError(f"{key}: expected a target or a list of minion ids, not {value!r}")
     return value
 
 
@@ -82,20 +82,20 @@ def _target_type(key: str, value: Any) -> str:
 
 def _table(key: str, value: Any) -> Mapping[str, str]:
     if not isinstance(value, Mapping):
-        raise ValueError("%s: expected minion ids with names of VMs, not %r" % (key, value))
+        raise ValueError(f"{key}: expected minion ids with names of VMs, not {value!r}")
     owners: dict[str, str] = {}
     for minion, name in value.items():
         if not (isinstance(minion, str) and minion and isinstance(name, str) and name.strip()):
-            raise ValueError("%s: expected a minion id with the name of a VM, not %r: %r" % (key, minion, name))
+            raise ValueError(f"{key}: expected a minion id with the name of a VM, not {minion!r}: {name!r}")
         other = owners.setdefault(name.casefold(), minion)
         if other != minion:
-            raise ValueError("%s: %s and %s have the same VM %r; a VM has one minion" % (key, other, minion, name))
+            raise ValueError(f"{key}: {other} and {minion} have the same VM {name!r}; a VM has one minion")
     return dict(value)
 
 
 def _text(key: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("%s: expected a text, not %r" % (key, value))
+        raise ValueError(f"{key}: expected a text, not {value!r}")
     return value
 
 
@@ -105,7 +105,7 @@ def _rule(key: str, value: Any) -> str:
 
 def _count(key: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10000:
-        raise ValueError("%s: expected a whole number from 1 to 10000, not %r" % (key, value))
+        raise ValueError(f"{key}: expected a whole number from 1 to 10000, not {value!r}")
     return value
 
 
@@ -113,9 +113,9 @@ def _seconds(key: str, value: Any) -> float:
     try:
         seconds = parse_seconds(value)
     except ValueError as error:
-        raise ValueError("%s: %s" % (key, error)) from None
+        raise ValueError(f"{key}: {error}") from None
     if seconds < _LEAST[key]:
-        raise ValueError("%s: expected at least %g seconds, not %r" % (key, _LEAST[key], value))
+        raise ValueError(f"{key}: expected at least {_LEAST[key]:g} seconds, not {value!r}")
     return seconds
 
 

@@ -229,9 +229,7 @@ class Shell:
                 del self._jobs[next(iter(self._jobs))]
         elif isinstance(action, Announce):
             log.info("azure_events: event %s: %s", action.event_id, action.step)
-            self._ports.send(
-                "%s%s/%s" % (EVENT, urllib.parse.quote(action.event_id, safe=""), action.step), action.data
-            )
+            self._ports.send(f"{EVENT}{urllib.parse.quote(action.event_id, safe='')}/{action.step}", action.data)
         elif isinstance(action, Reply):
             self._ports.send(REPLY + action.request_id, action.data)
         return []

@@ -55,7 +55,7 @@ class Store:
             raise
         except (sqlite3.DatabaseError, ValueError, LookupError, TypeError) as error:
             if _is_environment(error):
-                raise StoreError("%s: %s" % (self.path, error)) from error
+                raise StoreError(f"{self.path}: {error}") from error
             problem = self._set_aside(str(error))
             maintenances, names = self._read(now)
         return Loaded(maintenances, names, problem)
@@ -80,7 +80,7 @@ class Store:
             self.close()
             if damaged:
                 self._set_aside(str(error))
-            raise StoreError("%s: %s" % (self.path, error)) from error
+            raise StoreError(f"{self.path}: {error}") from error
 
     def forget_names(self, minions: list[str]) -> None:
         """Remove the observed names of minions that are no longer accepted. Raises StoreError."""
@@ -88,7 +88,7 @@ class Store:
             with self.connection() as connection:
                 connection.executemany("DELETE FROM names WHERE minion = ?", [(minion,) for minion in minions])
         except (sqlite3.Error, OSError) as error:
-            raise StoreError("%s: %s" % (self.path, error)) from error
+            raise StoreError(f"{self.path}: {error}") from error
 
     def close(self) -> None:
         if self._connection is not None:
@@ -106,18 +106,18 @@ class Store:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
-            raise StoreError("%s: %s" % (self.path, error)) from error
+            raise StoreError(f"{self.path}: {error}") from error
         self._connection = sqlite3.connect(self.path, timeout=5.0)
         self._connection.execute("PRAGMA synchronous = FULL")
         with self._connection as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version not in (0, _VERSION):
-                raise ValueError("the file is of version %s, expected %d" % (version, _VERSION))
+                raise ValueError(f"the file is of version {version}, expected {_VERSION}")
             # a file that is complete can be read though the disk is full
             if version == 0:
                 for statement in _SCHEMA:
                     connection.execute(statement)
-                connection.execute("PRAGMA user_version = %d" % _VERSION)
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
         return self._connection
 
     def _read(self, now: float) -> tuple[dict[str, Maintenance], dict[str, str]]:

@@ -57,14 +57,14 @@ def _problem(state: State | Turn, minion: str) -> str:
     refused = state.names.complaint(minion)
     rivals = state.names.rivals(state.names.vm_of(minion) or "")
     if rivals:
-        return "minions %s say that they are the same VM" % ", ".join(rivals)
+        return f"minions {', '.join(rivals)} say that they are the same VM"
     if refused or known is None:
         return refused or "not asked yet"
     if known.complaint:
         return known.complaint
     if known.silent > 1:
         return "does not answer"
-    return "IMDS: %s" % known.unavailable if known.unavailable else ""
+    return f"IMDS: {known.unavailable}" if known.unavailable else ""
 
 
 def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
@@ -105,8 +105,8 @@ def _approved(maintenance: Maintenance) -> str | None:
     approval = maintenance.approval
     if approval is None or not approval.outcome:
         return None
-    who = approval.by if not approval.forced else "%s at %s, forced" % (approval.by, approval.at)
-    return "%s through %s, ordered by %s" % (approval.outcome, approval.minion, who)
+    who = approval.by if not approval.forced else f"{approval.by} at {approval.at}, forced"
+    return f"{approval.outcome} through {approval.minion}, ordered by {who}"
 
 
 def _waiting_for(maintenance: Maintenance) -> str:

@@ -93,7 +93,7 @@ def give_up(turn: Turn, token: int, reason: str) -> None:
         if job.function == "status":
             turn.set_minion(minion, look_job=0, look_wanted=True, look_at=turn.now + _FIRST_RETRY)
         else:
-            _take_done(turn, minion, token, job, Done("unavailable", "the job could not be published: %s" % reason))
+            _take_done(turn, minion, token, job, Done("unavailable", f"the job could not be published: {reason}"))
 
 
 def _refuse(turn: Turn, minion: str, token: int, job: Job, reason: str) -> None:
@@ -112,7 +112,7 @@ def _take_status(turn: Turn, minion: str, token: int, status: Status) -> None:
     own = {turn.names.vm_of(minion), turn.names.claims.get(minion)} - {None}
     complaint = turn.names.complaint(minion)
     if status.left_out and not complaint:
-        complaint = "events with IDs that are too long or not printable are left out: %d" % status.left_out
+        complaint = f"events with IDs that are too long or not printable are left out: {status.left_out}"
     asked_at = known.look_asked_at if token == known.look_job else turn.now
     # an approval may wait for a newer answer
     was_late = turn.now - known.answered_at >= turn.settings.answer
@@ -292,7 +292,7 @@ def _take_approval(turn: Turn, minion: str, token: int, key: str, done: Done) ->
             key, approval=maintenance.approval._replace(outcome=done.outcome), last_word=turn.now, examine=True
         )
     else:
-        refuse_approval(turn, key, minion, "%s: %s" % (done.outcome, done.reason) if done.reason else done.outcome)
+        refuse_approval(turn, key, minion, f"{done.outcome}: {done.reason}" if done.reason else done.outcome)
     looking.want(turn, minion)
     turn.save(key)
 

@@ -20,10 +20,11 @@ def events_as_text(rows: Sequence[Row], problem: str = "") -> str:
         vms = list(found)
         event = vms[0]
         lines.append(
-            "%s: %s, not before %s, waiting for %s"
-            % (event_id, event["event_type"], event["not_before"] or "-", event["waiting_for"])
+            "{}: {}, not before {}, waiting for {}".format(
+                event_id, event["event_type"], event["not_before"] or "-", event["waiting_for"]
+            )
         )
-        lines += ["  %s: %s" % (name, event[name]) for name in ("approved", "withheld") if event[name]]
+        lines += [f"  {name}: {event[name]}" for name in ("approved", "withheld") if event[name]]
         lines += ["  " + line for line in _table(vms, _VM)]
     return "\n".join(lines)
 
@@ -34,7 +35,7 @@ def minions_as_text(rows: Sequence[Row], problem: str = "") -> str:
 
 
 def _headed(problem: str) -> list[str]:
-    return ["problem: %s" % problem] if problem else []
+    return [f"problem: {problem}"] if problem else []
 
 
 def _table(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:

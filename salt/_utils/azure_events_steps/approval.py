@@ -70,7 +70,7 @@ def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) ->
     if event.status == "Started":
         return answers.STARTED, "the event has started; there is nothing left to approve"
     if event.status != "Scheduled":
-        return answers.NOT_SELECTED, "the status %r is not known" % event.status
+        return answers.NOT_SELECTED, f"the status {event.status!r} is not known"
     if not chosen.selected:
         return answers.NOT_SELECTED, chosen.reason
     found = minion.file.read()
@@ -79,5 +79,5 @@ def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) ->
     others = not_released(event, resources)
     if others or event.key in seen.document.doubtful:
         names = displayable(", ".join(others)) or "VMs whose names cannot be read"
-        return answers.OTHERS_AFFECTED, "an approval would release VMs that are not ready: %s" % names
+        return answers.OTHERS_AFFECTED, f"an approval would release VMs that are not ready: {names}"
     return None, ""

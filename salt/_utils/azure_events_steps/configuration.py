@@ -74,11 +74,11 @@ def read_configuration(section: Any, beacon: Any = None) -> Configuration:
     beacon: the configuration of the beacon ``azure_events``, as Salt has it; None where there is none.
     """
     if section is not None and not isinstance(section, Mapping):
-        raise ValueError("%s: expected a mapping, not %s" % (SECTION, type(section).__name__))
+        raise ValueError(f"{SECTION}: expected a mapping, not {type(section).__name__}")
     given = dict(section or {})
     for key in given:
         if key not in _KNOWN:
-            raise ValueError("%s: unknown key %r%s" % (SECTION, key, nearest(key, _KNOWN)))
+            raise ValueError(f"{SECTION}: unknown key {key!r}{nearest(key, _KNOWN)}")
     try:
         selections = (_selection(given), *_of_beacon(beacon))
         connection = settings.read_connection(given, {})
@@ -86,7 +86,7 @@ def read_configuration(section: Any, beacon: Any = None) -> Configuration:
         _check_paths(given)
         prepare, recover = (read_steps(key, given[key]) if key in given else None for key in ("prepare", "recover"))
     except ValueError as error:
-        raise ValueError("%s: %s" % (SECTION, error)) from None
+        raise ValueError(f"{SECTION}: {error}") from None
     return Configuration(prepare, recover, selections, notice, *connection)
 
 
@@ -94,16 +94,16 @@ def read_steps(key: str, value: Any) -> tuple[Step, ...]:
     """The steps of a list as users write it. Raises ValueError that names the item."""
     if not isinstance(value, list):
         raise ValueError(
-            "%s: expected a list of steps, not %s; an empty list stands for nothing to do" % (key, type(value).__name__)
+            f"{key}: expected a list of steps, not {type(value).__name__}; an empty list stands for nothing to do"
         )
     if len(value) > _MOST_STEPS:
-        raise ValueError("%s: expected at most %d steps, not %d" % (key, _MOST_STEPS, len(value)))
+        raise ValueError(f"{key}: expected at most {_MOST_STEPS} steps, not {len(value)}")
     steps = []
     for number, item in enumerate(value, 1):
         try:
             steps.append(_step(item))
         except ValueError as error:
-            raise ValueError("%s: step %d: %s" % (key, number, error)) from None
+            raise ValueError(f"{key}: step {number}: {error}") from None
     return tuple(steps)
 
 
@@ -118,31 +118,31 @@ def _step(item: Any) -> Step:
     if isinstance(item, str):
         item = {COMMAND: item}
     if not isinstance(item, Mapping):
-        raise ValueError("expected a command, or a mapping with one of %s, not %r" % (", ".join(KINDS), item))
+        raise ValueError(f"expected a command, or a mapping with one of {', '.join(KINDS)}, not {item!r}")
     every = (*KINDS, "name", "timeout", *(option for options in _OF_KIND.values() for option in options))
     for key in item:
         if key not in every:
-            raise ValueError("unknown key %r%s" % (key, nearest(key, every)))
+            raise ValueError(f"unknown key {key!r}{nearest(key, every)}")
     kinds = [kind for kind in KINDS if kind in item]
     if len(kinds) != 1:
-        raise ValueError("expected exactly one of %s, not %s" % (", ".join(KINDS), ", ".join(kinds) or "none"))
+        raise ValueError(f"expected exactly one of {', '.join(KINDS)}, not {', '.join(kinds) or 'none'}")
     kind = kinds[0]
     for options in (options for other, options in _OF_KIND.items() if other != kind):
         for option in options:
             if option in item:
-                raise ValueError("%s does not belong to a step of the kind %s" % (option, kind))
+                raise ValueError(f"{option} does not belong to a step of the kind {kind}")
     what = _what(kind, item[kind])
     name = item.get("name")
     if name is None:
         name = (what if isinstance(what, str) else " ".join(what))[:_LONGEST_NAME]
     if not isinstance(name, str) or not name.strip():
-        raise ValueError("name: expected a text, not %r" % (name,))
+        raise ValueError(f"name: expected a text, not {name!r}")
     args, kwargs, pillar = item.get("args", []), item.get("kwargs", {}), item.get("pillar", {})
     if not isinstance(args, list):
-        raise ValueError("args: expected a list, not %s" % type(args).__name__)
+        raise ValueError(f"args: expected a list, not {type(args).__name__}")
     for option, value in (("kwargs", kwargs), ("pillar", pillar)):
         if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in value):
-            raise ValueError("%s: expected a mapping with texts as keys, not %r" % (option, value))
+            raise ValueError(f"{option}: expected a mapping with texts as keys, not {value!r}")
     timeout = settings.read_seconds("timeout", item.get("timeout", DEFAULT_TIMEOUT), 0.1)
     return Step(name[:_LONGEST_NAME], kind, what, tuple(args), dict(kwargs), dict(pillar), timeout)
 
@@ -150,31 +150,29 @@ def _step(item: Any) -> Step:
 def _what(kind: str, value: Any) -> Any:
     if kind == COMMAND and isinstance(value, list):
         if not value or not all(isinstance(word, str) for word in value) or not value[0]:
-            raise ValueError(
-                "command: expected a text, or a list of texts that begins with a program, not %r" % (value,)
-            )
+            raise ValueError(f"command: expected a text, or a list of texts that begins with a program, not {value!r}")
         return tuple(value)
     if not isinstance(value, str) or not value.strip():
-        raise ValueError("%s: expected a text, not %r" % (kind, value))
+        raise ValueError(f"{kind}: expected a text, not {value!r}")
     if "\0" in value:
-        raise ValueError("%s: a null character cannot be part of it" % kind)
+        raise ValueError(f"{kind}: a null character cannot be part of it")
     if kind == FUNCTION and "." not in value:
-        raise ValueError("function: expected MODULE.FUNCTION, not %r" % value)
+        raise ValueError(f"function: expected MODULE.FUNCTION, not {value!r}")
     return value
 
 
 def _check_paths(given: Mapping[str, Any]) -> None:
     receipts, allow_paths = given.get("receipts"), given.get("allow_paths", False)
     if receipts is not None and not (isinstance(receipts, str) and receipts):
-        raise ValueError("receipts: expected the path of a folder, not %r" % (receipts,))
+        raise ValueError(f"receipts: expected the path of a folder, not {receipts!r}")
     if not isinstance(allow_paths, bool):
-        raise ValueError("allow_paths: expected true or false, not %r" % (allow_paths,))
+        raise ValueError(f"allow_paths: expected true or false, not {allow_paths!r}")
 
 
 def _selection(given: Mapping[str, Any]) -> Selection:
     for key in _WORDS:
         if given.get(key) in ([], ()):
-            raise ValueError("%s: an empty list selects no event at all; leave the key out for all" % key)
+            raise ValueError(f"{key}: an empty list selects no event at all; leave the key out for all")
     return settings.sure_selection({key: given.get(key) for key in _WORDS})
 
 
@@ -186,4 +184,4 @@ def _of_beacon(beacon: Any) -> tuple[Selection, ...]:
     try:
         return (_selection(words)._replace(affects=SELF),) if words else ()
     except ValueError as error:
-        raise ValueError("beacon %s: %s" % (settings.BEACON, error)) from None
+        raise ValueError(f"beacon {settings.BEACON}: {error}") from None

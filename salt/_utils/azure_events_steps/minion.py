@@ -73,7 +73,7 @@ class Minion:
         """The answer of a job that did not get the lock."""
         other = lock.holder_of(self.folder, lock.PREPARATION)
         return job.answer(
-            BUSY, "another job of this minion has worked on event %r for %g seconds and goes on" % (other, self._turn)
+            BUSY, f"another job of this minion has worked on event {other!r} for {self._turn:g} seconds and goes on"
         )
 
     def readable_record(self, set_aside: bool = False) -> Record | None:
@@ -133,7 +133,7 @@ def failure_of(results: list[StepResult]) -> str | None:
     """Why a run of steps has failed, or None."""
     for result in results:
         if result.outcome in (running.FAILED, running.TIMEOUT):
-            return "step %r: %s" % (result.name, result.output or result.outcome)
+            return f"step {result.name!r}: {result.output or result.outcome}"
     return None
 
 
@@ -141,8 +141,7 @@ def no_steps(job: Job) -> dict[str, Any]:
     """The answer where the configuration does not say what to do."""
     return job.answer(
         NO_STEPS,
-        "neither pillar nor configuration has azure_events:%s; set it to a list of steps, which may be empty"
-        % job.stage,
+        f"neither pillar nor configuration has azure_events:{job.stage}; set it to a list of steps, which may be empty",
     )
 
 

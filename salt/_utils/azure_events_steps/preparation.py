@@ -36,7 +36,7 @@ def prepare(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
                 answer = _checked(minion, job)
             return answer or _prepared(minion, job, mine)
     except OSError as error:
-        return job.answer(answers.FAILED, "the record cannot be kept, so nothing was done: %s" % error)
+        return job.answer(answers.FAILED, f"the record cannot be kept, so nothing was done: {error}")
 
 
 def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
@@ -61,7 +61,7 @@ def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
     if event.status == "Started":
         return job.answer(answers.STARTED, "the event has started; it is too late to prepare")
     if event.status != "Scheduled":
-        return job.answer(answers.NOT_SELECTED, "the status %r is not known" % event.status)
+        return job.answer(answers.NOT_SELECTED, f"the status {event.status!r} is not known")
     return None if chosen.selected else job.answer(answers.NOT_SELECTED, chosen.reason)
 
 
@@ -70,12 +70,12 @@ def _planned(minion: Minion, job: Job) -> dict[str, Any]:
     if found is not None and found.is_prepared(minion.boot):
         if found.find(job.key) is not None:
             return _already(job, found)
-        return job.answer(answers.WOULD_PREPARE, "nothing would run: %s" % _prepared_for(found), changed=True)
+        return job.answer(answers.WOULD_PREPARE, f"nothing would run: {_prepared_for(found)}", changed=True)
     steps = minion.configuration.prepare
     if steps is None:
         return no_steps(job)
     planned = [running.not_run(step, running.WOULD_RUN) for step in steps]
-    return job.answer(answers.WOULD_PREPARE, "%d steps would run" % len(steps), planned, changed=True)
+    return job.answer(answers.WOULD_PREPARE, f"{len(steps)} steps would run", planned, changed=True)
 
 
 def _prepared(minion: Minion, job: Job, mine: lock.Lock) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _prepared(minion: Minion, job: Job, mine: lock.Lock) -> dict[str, Any]:
         if found.find(job.key) is not None:
             return _already(job, found)
         minion.file.write(found.with_reason(job.reason()))
-        return job.answer(answers.PREPARED, "nothing had to run: %s" % _prepared_for(found), changed=True)
+        return job.answer(answers.PREPARED, f"nothing had to run: {_prepared_for(found)}", changed=True)
     steps = minion.configuration.prepare
     if steps is None:
         return no_steps(job)
@@ -101,9 +101,9 @@ def _prepared(minion: Minion, job: Job, mine: lock.Lock) -> dict[str, Any]:
         minion.file.write(now._replace(phase=record.PREPARED, prepared_at=as_utc_text(datetime.now(timezone.utc))))
     except OSError as error:
         return job.answer(
-            answers.FAILED, "the steps have succeeded, but the record cannot be kept: %s" % error, results, changed=True
+            answers.FAILED, f"the steps have succeeded, but the record cannot be kept: {error}", results, changed=True
         )
-    return job.answer(answers.PREPARED, "%d steps have run" % (len(steps) - before), results, changed=True)
+    return job.answer(answers.PREPARED, f"{len(steps) - before} steps have run", results, changed=True)
 
 
 def _begun(minion: Minion, found: Record | None, steps: tuple[Step, ...], reason: Reason) -> Record:
@@ -119,9 +119,9 @@ def _begun(minion: Minion, found: Record | None, steps: tuple[Step, ...], reason
 
 
 def _already(job: Job, found: Record) -> dict[str, Any]:
-    return job.answer(answers.ALREADY_PREPARED, "prepared at %s" % found.prepared_at)
+    return job.answer(answers.ALREADY_PREPARED, f"prepared at {found.prepared_at}")
 
 
 def _prepared_for(found: Record) -> str:
     names = ", ".join(displayable(reason.event_id) or "by hand" for reason in found.reasons)
-    return "this minion is prepared already (%s) since %s" % (names, found.prepared_at)
+    return f"this minion is prepared already ({names}) since {found.prepared_at}"

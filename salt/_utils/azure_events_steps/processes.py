@@ -34,7 +34,7 @@ def descendants(ancestor: int) -> list[int]:
         if name.isdecimal():
             # a process may end while it is looked at
             with contextlib.suppress(OSError, ValueError, IndexError):
-                with open("%s/%s/stat" % (_PROC, name), "rb") as file:
+                with open(f"{_PROC}/{name}/stat", "rb") as file:
                     state, parent = file.read().rpartition(b")")[2].split()[:2]
                 if state not in (b"Z", b"X"):
                     children.setdefault(int(parent), []).append(int(name))

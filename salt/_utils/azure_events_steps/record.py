@@ -99,7 +99,7 @@ def record_of(data: Mapping[str, Any]) -> Record:
         )
         steps_done = data["steps_done"]
         if data["phase"] not in PHASES or not isinstance(steps_done, int) or steps_done < 0 or not reasons:
-            raise ValueError("phase %r, %r steps, %d reasons" % (data["phase"], steps_done, len(reasons)))
+            raise ValueError(f"phase {data['phase']!r}, {steps_done!r} steps, {len(reasons)} reasons")
         prepared_at = data["prepared_at"]
         return Record(
             data["phase"],
@@ -111,7 +111,7 @@ def record_of(data: Mapping[str, Any]) -> Record:
             reasons,
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("%s %s" % (type(error).__name__, error)) from None
+        raise ValueError(f"{type(error).__name__} {error}") from None
 
 
 class RecordFile:
@@ -127,7 +127,7 @@ class RecordFile:
         try:
             return None if data is None else record_of(data)
         except ValueError as error:
-            raise ValueError("%s is damaged: %s" % (self.path, error)) from None
+            raise ValueError(f"{self.path} is damaged: {error}") from None
 
     def write(self, record: Record) -> None:
         """Replace the file. Raises OSError; the old file stays then."""

@@ -59,7 +59,7 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
     except ImdsError as error:
         return [job.answer(answers.UNAVAILABLE, str(error)) for job in jobs]
     except OSError as error:
-        return [job.answer(answers.FAILED, "the record cannot be kept: %s" % error) for job in jobs]
+        return [job.answer(answers.FAILED, f"the record cannot be kept: {error}") for job in jobs]
 
 
 def _over(minion: Minion, found: Record, jobs: Sequence[Job]) -> frozenset[str]:
@@ -100,7 +100,7 @@ def _concluded(
     if mine is None:
         planned = [running.not_run(step, running.WOULD_RUN) for step in steps]
         return [
-            job.answer(answers.WOULD_RECOVER, "%d steps would run" % len(steps), planned, changed=True) for job in jobs
+            job.answer(answers.WOULD_RECOVER, f"{len(steps)} steps would run", planned, changed=True) for job in jobs
         ]
     return _run(minion, jobs, found, steps, mine)
 
@@ -112,7 +112,7 @@ def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], lasting: Sequenc
     names = ", ".join(displayable(reason.event_id) for reason in lasting)
     changed = found.find(job.key) != next((reason for reason in reasons if reason.key == job.key), None)
     return job.answer(
-        answers.STILL_LISTED, "Azure still lists what this minion is prepared for: %s" % names, changed=changed
+        answers.STILL_LISTED, f"Azure still lists what this minion is prepared for: {names}", changed=changed
     )
 
 
@@ -135,6 +135,4 @@ def _run(
         minion.write_if_possible(now._replace(phase=record.RECOVER_FAILED, why_not=why))
         return [job.answer(answers.FAILED, why, results, changed=True) for job in jobs]
     minion.file.remove()
-    return [
-        job.answer(answers.RECOVERED, "%d steps have run" % (len(steps) - done), results, changed=True) for job in jobs
-    ]
+    return [job.answer(answers.RECOVERED, f"{len(steps) - done} steps have run", results, changed=True) for job in jobs]

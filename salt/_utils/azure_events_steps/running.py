@@ -114,7 +114,7 @@ def _supervise(
     except BaseException as error:  # pylint: disable=broad-except
         # nothing of the parent's code may run in this process
         with contextlib.suppress(OSError):
-            os.write(answer, json.dumps([FAILED, "%s: %s" % (type(error).__name__, error)]).encode("ascii"))
+            os.write(answer, json.dumps([FAILED, f"{type(error).__name__}: {error}"]).encode("ascii"))
     finally:
         os._exit(0)
 
@@ -126,7 +126,7 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
         try:
             worker = _start_command(step, variables, output_write)
         except (OSError, ValueError) as error:
-            return FAILED, "the command cannot be started: %s" % error
+            return FAILED, f"the command cannot be started: {error}"
     else:
         worker = _start_call(step, variables, call, output_write, (answer, life, output_read))
     os.close(output_write)
@@ -145,7 +145,7 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
         status = _reaped(worker)
         if status is None and (life in ready or time.monotonic() >= deadline):
             processes.end_descendants(worker)
-            return TIMEOUT, shortened("ended after %g seconds; %s" % (step.timeout, tail.decode("utf-8", "replace")))
+            return TIMEOUT, shortened(f"ended after {step.timeout:g} seconds; {tail.decode('utf-8', 'replace')}")
     if output_read in listening:
         tail = (tail + _rest_of(output_read))[-_TAIL:]
     text = tail.decode("utf-8", "replace")
@@ -153,10 +153,10 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
         try:
             succeeded, text = json.loads(text)
         except ValueError:
-            return FAILED, "the process that ran the step has ended with %d" % os.waitstatus_to_exitcode(status)
+            return FAILED, f"the process that ran the step has ended with {os.waitstatus_to_exitcode(status)}"
         return DONE if succeeded else FAILED, shortened(text)
     code = os.waitstatus_to_exitcode(status)
-    return (DONE, shortened(text)) if code == 0 else (FAILED, shortened("%s\nexit code %d" % (text, code)))
+    return (DONE, shortened(text)) if code == 0 else (FAILED, shortened(f"{text}\nexit code {code}"))
 
 
 def _start_command(step: Step, variables: Mapping[str, str], output: int) -> int:
@@ -187,7 +187,7 @@ def _start_call(step: Step, variables: Mapping[str, str], call: Call, output: in
         try:
             succeeded, text = call(step, variables)
         except BaseException as error:  # pylint: disable=broad-except
-            succeeded, text = False, "%s: %s" % (type(error).__name__, error)
+            succeeded, text = False, f"{type(error).__name__}: {error}"
         os.write(output, json.dumps([bool(succeeded), shortened(text)]).encode("ascii"))
     finally:
         os._exit(0)

@@ -37,7 +37,7 @@ def verdict(
     notice: whether minimum_notice counts; it does when a preparation begins.
     """
     if not concerns(event, own_name):
-        return Verdict(AFFECTS, "the event does not affect this VM (%s)" % own_name)
+        return Verdict(AFFECTS, f"the event does not affect this VM ({own_name})")
     for selection in configuration.selections:
         for code, words, value in (
             (TYPES, selection.types, event.event_type),
@@ -45,12 +45,12 @@ def verdict(
             (STATUSES, selection.statuses, event.status),
         ):
             if words is not None and value.casefold() not in {word.casefold() for word in words}:
-                return Verdict(code, "%s leaves %r out; it has %s" % (code, value, ", ".join(words)))
+                return Verdict(code, f"{code} leaves {value!r} out; it has {', '.join(words)}")
     left = event.seconds_left(now)
     if notice and left < configuration.minimum_notice:
         return Verdict(
             MINIMUM_NOTICE,
-            "%.0f seconds are left until NotBefore; minimum_notice is %g" % (left, configuration.minimum_notice),
+            f"{left:.0f} seconds are left until NotBefore; minimum_notice is {configuration.minimum_notice:g}",
         )
     return Verdict()
 

@@ -25,7 +25,7 @@ def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name
         "EVENT_SOURCE": event.get("source"),
         "EVENT_DESCRIPTION": event.get("description"),
         "EVENT_NOT_BEFORE": event.get("not_before"),
-        "EVENT_DURATION": None if seconds is None else "%d" % seconds,
+        "EVENT_DURATION": None if seconds is None else f"{int(seconds)}",
         "EVENT_RESOURCE": resource_name,
         "EVENT_STAGE": stage,
     }

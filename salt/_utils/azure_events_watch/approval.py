@@ -38,11 +38,11 @@ def read_grounds(
     if policy is not None and policy_file is not None:
         raise ValueError("policy and policy_file exclude each other")
     if not isinstance(release_others, bool):
-        raise ValueError("release_others has to be true or false, not %r" % (release_others,))
+        raise ValueError(f"release_others has to be true or false, not {release_others!r}")
     checked = dict(gates or {})
     for name, value in checked.items():
         if not isinstance(value, bool):
-            raise ValueError("gates: %s has to be true or false, not %r" % (name, value))
+            raise ValueError(f"gates: {name} has to be true or false, not {value!r}")
     rules: Policy | None = None
     if policy_file is not None:
         rules = _policy_of(str(policy_file), show_content)
@@ -58,7 +58,7 @@ def _policy_of(path: str, show_content: bool) -> Policy:
     except PolicyError as error:
         if show_content:
             raise
-        raise ValueError("policy_file: %s is not a policy; a local salt-call on the minion says why" % path) from error
+        raise ValueError(f"policy_file: {path} is not a policy; a local salt-call on the minion says why") from error
 
 
 def _read_text(path: str, kind: str) -> str:
@@ -68,13 +68,13 @@ def _read_text(path: str, kind: str) -> str:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise ValueError("%s: %s is not a regular file" % (kind, path))
+                raise ValueError(f"{kind}: {path} is not a regular file")
             content = file.read(_LONGEST_FILE + 1)
     except OSError as error:
-        raise ValueError("%s: %s cannot be read: %s" % (kind, path, error.strerror)) from None
+        raise ValueError(f"{kind}: {path} cannot be read: {error.strerror}") from None
     if len(content) > _LONGEST_FILE:
-        raise ValueError("%s: %s is longer than 1 MB" % (kind, path))
+        raise ValueError(f"{kind}: {path} is longer than 1 MB")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise ValueError("%s: %s is not UTF-8" % (kind, path)) from None
+        raise ValueError(f"{kind}: {path} is not UTF-8") from None

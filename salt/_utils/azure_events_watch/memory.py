@@ -27,14 +27,14 @@ def folder(cachedir: str) -> str:
 @functools.lru_cache(maxsize=16)
 def path_for(cachedir: str, beacon: str) -> str:
     """The file of the beacon of that name."""
-    return os.path.join(folder(cachedir), "%s%s.json" % (_PREFIX, re.sub(r"[^\w-]", "_", beacon)))
+    return os.path.join(folder(cachedir), "{}{}.json".format(_PREFIX, re.sub(r"[^\w-]", "_", beacon)))
 
 
 def read(path: str) -> dict[str, Any] | None:
     """What was written, or None where there is no file. Raises ValueError for what cannot be read or is something else."""
     data = load(path)
     if data is not None and not isinstance(data.get("entries"), list):
-        raise ValueError("%s is not what this version writes" % path)
+        raise ValueError(f"{path} is not what this version writes")
     return data
 
 
@@ -46,9 +46,9 @@ def load(path: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError("%s cannot be read: %s" % (path, error)) from None
+        raise ValueError(f"{path} cannot be read: {error}") from None
     if not isinstance(data, dict) or data.get("version") != _VERSION:
-        raise ValueError("%s is not what this version writes" % path)
+        raise ValueError(f"{path} is not what this version writes")
     return data
 
 

@@ -79,11 +79,11 @@ def read_settings(config: Any, section: Mapping[str, Any]) -> Settings:
     given = _merged(config)
     for key in given:
         if key not in _KNOWN and key not in _SALTS_OWN:
-            raise ValueError("unknown key %r%s" % (key, nearest(key, (*_KNOWN, "interval"))))
+            raise ValueError(f"unknown key {key!r}{nearest(key, (*_KNOWN, 'interval'))}")
     _check_what_salt_reads(given)
     for key in ("types", "statuses", "sources"):
         if given.get(key) in ([], ()):
-            raise ValueError("%s: an empty list selects no event at all; leave the option out for all" % key)
+            raise ValueError(f"{key}: an empty list selects no event at all; leave the option out for all")
     words = {key: given.get(key) for key in ("types", "statuses", "sources", "affects")}
     selection = sure_selection(words)
     seconds = {key: read_seconds(key, given.get(key, default), _LEAST[key]) for key, default in _SECONDS.items()}
@@ -106,8 +106,9 @@ def _limited(selection: Selection, section: Mapping[str, Any]) -> Selection:
             common[key] = tuple(word for word in ours if word.casefold() in allowed)
             if not common[key]:
                 raise ValueError(
-                    "%s: the beacon has %s and azure_events has %s; no event is in both"
-                    % (key, ", ".join(ours), ", ".join(minions))
+                    "{}: the beacon has {} and azure_events has {}; no event is in both".format(
+                        key, ", ".join(ours), ", ".join(minions)
+                    )
                 )
     return selection._replace(**common)
 
@@ -146,8 +147,8 @@ def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[UnknownTyp
                 one_of(word, known, "word")
             except ValueError as error:
                 if key != "types":
-                    raise ValueError("%s: %s" % (key, error)) from None
-                unknown.append(UnknownType(word, suggestion(word, known), "types: %s" % error))
+                    raise ValueError(f"{key}: {error}") from None
+                unknown.append(UnknownType(word, suggestion(word, known), f"types: {error}"))
     return Selection.of(**given), unknown
 
 
@@ -168,10 +169,10 @@ def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tu
     where = {key: given.get(key) if given.get(key) is not None else defaults.get(key) for key in _CONNECTION}
     name = where["resource_name"]
     if name is not None and not (isinstance(name, str) and name.strip()):
-        raise ValueError("resource_name: expected the name that Azure has for this VM, not %r" % (name,))
+        raise ValueError(f"resource_name: expected the name that Azure has for this VM, not {name!r}")
     endpoint = DEFAULT_ENDPOINT if where["endpoint"] is None else where["endpoint"]
     if not isinstance(endpoint, str):
-        raise ValueError("endpoint: expected a text, not %r" % (endpoint,))
+        raise ValueError(f"endpoint: expected a text, not {endpoint!r}")
     try:
         endpoint = endpoint if endpoint == AUTO else checked_endpoint(endpoint)
     except ImdsError as error:
@@ -180,9 +181,7 @@ def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tu
     versions = API_VERSION if where["api_version"] is None else where["api_version"]
     listed = [str(version) for version in (versions if isinstance(versions, (list, tuple)) else [versions])]
     if not listed or not all(map(_VERSION.fullmatch, listed)):
-        raise ValueError(
-            "api_version: expected a version such as %s, or a list of such, not %r" % (API_VERSION, versions)
-        )
+        raise ValueError(f"api_version: expected a version such as {API_VERSION}, or a list of such, not {versions!r}")
     return endpoint, tuple(listed), name
 
 
@@ -191,9 +190,9 @@ def read_seconds(key: str, value: Any, least: float) -> float:
     try:
         seconds = parse_seconds(value)
     except ValueError as error:
-        raise ValueError("%s: %s" % (key, error)) from None
+        raise ValueError(f"{key}: {error}") from None
     if seconds < least:
-        raise ValueError("%s has to be at least %g seconds, not %g" % (key, least, seconds))
+        raise ValueError(f"{key} has to be at least {least:g} seconds, not {seconds:g}")
     return seconds
 
 
@@ -202,13 +201,13 @@ def _check_what_salt_reads(given: Mapping[Any, Any]) -> None:
     interval = given.get("interval", 1)
     number = isinstance(interval, (int, float)) and not isinstance(interval, bool)
     if not number or not math.isfinite(interval) or interval <= 0:
-        raise ValueError("interval: expected seconds as a number above 0, as Salt reads no units, not %r" % (interval,))
+        raise ValueError(f"interval: expected seconds as a number above 0, as Salt reads no units, not {interval!r}")
     for key in _SWITCHES:
         if not isinstance(given.get(key, True), bool):
-            raise ValueError("%s has to be true or false, not %r" % (key, given[key]))
+            raise ValueError(f"{key} has to be true or false, not {given[key]!r}")
     module = given.get("beacon_module", BEACON)
     if not isinstance(module, str) or not module:
-        raise ValueError("beacon_module: expected the name of a beacon module, not %r" % (module,))
+        raise ValueError(f"beacon_module: expected the name of a beacon module, not {module!r}")
 
 
 def _listed(key: str, value: Any) -> list[str]:
@@ -216,18 +215,18 @@ def _listed(key: str, value: Any) -> list[str]:
     words = list(value) if isinstance(value, (list, tuple)) else [value]
     for word in words:
         if not isinstance(word, str):
-            raise ValueError("%s: expected texts, not %r" % (key, word))
+            raise ValueError(f"{key}: expected texts, not {word!r}")
     return words
 
 
 def _merged(config: Any) -> dict[Any, Any]:
     if not isinstance(config, list):
         raise ValueError(
-            "the configuration has to be a list, with one option in each item, not %s" % type(config).__name__
+            f"the configuration has to be a list, with one option in each item, not {type(config).__name__}"
         )
     merged: dict[Any, Any] = {}
     for item in config:
         if not isinstance(item, dict):
-            raise ValueError("expected an option with its value, not %r" % (item,))
+            raise ValueError(f"expected an option with its value, not {item!r}")
         merged.update(item)
     return merged

@@ -42,7 +42,7 @@ def ledger_of(data: dict[str, Any]) -> Ledger:
         lasting = {entry.key: entry for entry in entries if entry.lasts}
         return Ledger(int(data["sequence"]), lasting, tuple(entry for entry in entries if not entry.lasts)[-ENDS:])
     except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
-        raise ValueError("an entry cannot be used: %s %s" % (type(error).__name__, error)) from None
+        raise ValueError(f"an entry cannot be used: {type(error).__name__} {error}") from None
 
 
 def _entry(item: dict[str, Any]) -> Entry:
@@ -59,5 +59,5 @@ def _entry(item: dict[str, Any]) -> Entry:
     )
     notice = Notice(event=ScheduledEvent(**raw), fields=tuple(map(str, item.pop("fields"))), **item)
     if notice.change not in ("scheduled", "changed", "started", "gone") or parse_time(notice.changed_at) is None:
-        raise ValueError("change %r at %r" % (notice.change, notice.changed_at))
+        raise ValueError(f"change {notice.change!r} at {notice.changed_at!r}")
     return Entry(notice._replace(sequence=int(notice.sequence)), seen_started, meant, announced, returns)

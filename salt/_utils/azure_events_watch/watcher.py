@@ -96,7 +96,7 @@ class Watcher:
         self._resting_since: float | None = None
         self._due = 0.0
         self._nudged = False
-        self._thread = threading.Thread(target=self._run, name="azure_events_watch %s" % settings.name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"azure_events_watch {settings.name}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -151,7 +151,7 @@ class Watcher:
                         self._note(str(error))
                 except Exception as error:  # pylint: disable=broad-except
                     # a mistake in here must not end the watch without a word
-                    self._note("%s: %s" % (type(error).__name__, error), error)
+                    self._note(f"{type(error).__name__}: {error}", error)
                     self._sleep(10.0)
                 self._rest(self._pacer.delay(bool(self._ledger and self._ledger.entries)))
         finally:

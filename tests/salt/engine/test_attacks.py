@@ -145,7 +145,7 @@ def test_flood_of_hints_costs_a_bounded_number_of_questions() -> None:
 def test_forged_events_of_one_minion_are_bounded() -> None:
     fleet = Driver("a", "b")
     for number in range(10):
-        events = [event("a", "b", event_id="forged-%d-%d" % (number, one)) for one in range(300)]
+        events = [event("a", "b", event_id=f"forged-{number}-{one}") for one in range(300)]
         fleet.look({"a": status("a", *events)})
     assert len(fleet.state.maintenances) <= 400
     fleet.wait(120)
@@ -179,7 +179,7 @@ def test_liar_about_its_approval_is_replaced() -> None:
 def test_event_names_of_any_kind_do_not_stop_the_others() -> None:
     """A11"""
     fleet = Driver("b")
-    many = ["vm%d" % number for number in range(1500)]
+    many = [f"vm{number}" for number in range(1500)]
     fleet.look(
         {
             "b": status(

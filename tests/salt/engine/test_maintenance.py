@@ -119,7 +119,7 @@ def test_minion_that_is_not_prepared_holds_the_approval_with_its_answer(outcome:
     fleet.prepare("vm2", outcome=outcome, reason="step 1 ended with code 7")
     rows = {row["vm"]: row for row in fleet.request("status")["rows"]}
     assert rows["vm1"]["prepared"] == "prepared" and rows["vm1"]["why_not"] is None
-    assert rows["vm2"]["why_not"] == "minion vm2: %s: step 1 ended with code 7" % outcome
+    assert rows["vm2"]["why_not"] == f"minion vm2: {outcome}: step 1 ended with code 7"
     assert fleet.count("approve_prepared") == 0
 
 

@@ -90,7 +90,7 @@ def test_approved_event_cannot_be_held() -> None:
 
 def test_approval_that_is_withheld_is_refused_with_the_reason() -> None:
     fleet = held_back()
-    assert fleet.request("approve")["error"] == "event %s is withheld: vm2: minion vm2: no_steps" % EVENT
+    assert fleet.request("approve")["error"] == f"event {EVENT} is withheld: vm2: minion vm2: no_steps"
     assert fleet.count("approve_prepared") == 0
 
 

@@ -37,7 +37,7 @@ class Ports:
         if self.is_broken:
             raise PublishError("no master")
         self.published.append((function, minions, kwargs))
-        return "jid%d" % len(self.published)
+        return f"jid{len(self.published)}"
 
     def send(self, tag: str, data: Mapping[str, Any]) -> None:
         self.sent.append((tag, data))
@@ -81,8 +81,8 @@ class Site:
             index for index, (_function, minions, _kwargs) in enumerate(self.ports.published, 1) if minion in minions
         )
         if stored:
-            self.ports.job_cache["jid%d" % number, minion] = answer
-        self.shell.take("salt/job/jid%d/ret/%s" % (number, minion), {"id": minion, "return": answer})
+            self.ports.job_cache[f"jid{number}", minion] = answer
+        self.shell.take(f"salt/job/jid{number}/ret/{minion}", {"id": minion, "return": answer})
         self.shell.tick()
 
     def prepare(self) -> None:

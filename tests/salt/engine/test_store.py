@@ -111,7 +111,7 @@ def test_full_disk_is_an_error_and_keeps_what_was_there(path: Path) -> None:
     store = written(path)
     connection = store.connection()
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    connection.execute("PRAGMA max_page_count = %d" % pages)
+    connection.execute(f"PRAGMA max_page_count = {pages}")
     large = MAINTENANCE._replace(withheld="x" * 100000)
     with pytest.raises(StoreError, match="full"):
         store.save({"b2": large}, {})

@@ -81,7 +81,7 @@ def test_vm_added_after_the_approval(fleet: Fleet, azure: Azure) -> None:
 
 def test_resource_that_is_no_minion(fleet: Fleet, azure: Azure) -> None:
     event_id = azure.announce("vm1", UNMANAGED, kind="Freeze", notice="4h")
-    assert "%s: no minion has this VM" % UNMANAGED in fleet.wait_for(event_id, "held").data["reason"]
+    assert f"{UNMANAGED}: no minion has this VM" in fleet.wait_for(event_id, "held").data["reason"]
     assert fleet.row(event_id, UNMANAGED)["why_not"] == "no minion has this VM"
     azure.wait_for_looks("vm1")
     azure.end(event_id)

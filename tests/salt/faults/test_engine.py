@@ -155,7 +155,7 @@ def test_forged_return_does_not_count(fleet: Fleet, azure: Azure) -> None:
         if "vm2" in event.data["minions"]
     ][-1]
     answer = {"version": 1, "event_id": event_id, "outcome": "prepared", "reason": ""}
-    tag = "salt/job/%s/ret/vm2" % asked.data["jid"]
+    tag = f"salt/job/{asked.data['jid']}/ret/vm2"
     fleet.forge(
         tag,
         {

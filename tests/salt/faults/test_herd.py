@@ -15,7 +15,7 @@ from salt_lab.installed import Installed
 
 pytestmark = pytest.mark.xdist_group("faults-herd")
 
-HERD = tuple("vm%02d" % number for number in range(1, 21))
+HERD = tuple(f"vm{number:02d}" for number in range(1, 21))
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +34,11 @@ def test_herd(fleet: Fleet, azure: Azure) -> None:
     with fleet.measured("recovered"):
         fleet.finish(event_id)
     jobs = [
-        len(master.bus.events("salt/job/*/new", fun="azure_events.%s" % function))
+        len(master.bus.events("salt/job/*/new", fun=f"azure_events.{function}"))
         for function in ("status", "prepare", "recover")
     ]
     fleet.notes.append(("measured", "%d status, %d prepare, %d recover jobs" % tuple(jobs)))
     assert [
-        len(master.bus.events("salt/azure_events/%s/%s" % (event_id, step)))
-        for step in ("draining", "approved", "recovered")
+        len(master.bus.events(f"salt/azure_events/{event_id}/{step}")) for step in ("draining", "approved", "recovered")
     ] == [1, 1, 1]
     fleet.judge(event_id, **{name: (1, 1) for name in HERD})

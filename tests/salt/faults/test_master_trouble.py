@@ -55,7 +55,7 @@ def test_slow_reactions_of_others(fleet: Fleet, azure: Azure) -> None:
     bus = fleet.site.master.bus
     begun, ended = len(bus.events("salt/run/*/new", fun=SLOW)), len(bus.events("salt/run/*/ret", fun=SLOW))
     for number in range(SLOW_REACTIONS):
-        fleet.forge("slow/%d" % number, {})
+        fleet.forge(f"slow/{number}", {})
     bus.wait_for_more("salt/run/*/new", begun, fun=SLOW)
     with fleet.measured("prepared and approved"):
         event_id = azure.announce("vm1", kind="Preempt")

@@ -120,7 +120,7 @@ def test_preempted_minion_that_comes_back(fleet: Fleet, azure: Azure) -> None:
 def test_preempt_during_a_state_run(fleet: Fleet, azure: Azure, tmp_path: Path) -> None:
     minion = fleet.site.minions["vm1"]
     minion.start_job(
-        "state.single", "cmd.run", "touch %s/begun; while ! test -e %s/end; do sleep 0.1; done" % (tmp_path, tmp_path)
+        "state.single", "cmd.run", f"touch {tmp_path}/begun; while ! test -e {tmp_path}/end; do sleep 0.1; done"
     )
     until((tmp_path / "begun").exists, "the state run")
     with fleet.measured("prepared and approved"):

@@ -63,13 +63,13 @@ def test_two_backends_that_disagree(
     here: Site, imds: Scripted, journal: Journal, kind: str, request: pytest.FixtureRequest
 ) -> None:
     minion, bus = here.minions["vm1"], here.master.bus
-    event_id = "E%d" % next(NUMBERS)
+    event_id = f"E{next(NUMBERS)}"
     imds.approved.clear()
     event = [imds.event(event_id, "vm1")]
     imds.next = [event if there else [] for there in itertools.islice(drawn(kind), LOOKS)]
     until(lambda: not imds.next, "the end of the disagreement")
     imds.events = event
-    bus.wait("salt/azure_events/%s/approved" % event_id)
+    bus.wait(f"salt/azure_events/{event_id}/approved")
     imds.events = [imds.event(event_id, "vm1", status="Started")]
     minion.tells("started", event_id=event_id)
     imds.events = []
@@ -80,7 +80,7 @@ def test_two_backends_that_disagree(
     sent = {change: len(minion.told(change, event_id=event_id)) for change in ("scheduled", "gone")}
     request.node.user_properties += [
         ("counts", "vm1 %d/%d; %d" % (*journal.counts, imds.approved.count(event_id))),
-        ("measured", "%d scheduled, %d gone on the bus, %d documents" % (sent["scheduled"], sent["gone"], LOOKS)),
+        ("measured", f"{sent['scheduled']} scheduled, {sent['gone']} gone on the bus, {LOOKS} documents"),
     ]
     # at random the event may be absent so often in a row that it is over by all rules, and begins again
     assert journal.counts[0] == 1 or kind == "at random"
@@ -101,13 +101,13 @@ def test_a11_hostile_name_of_a_resource(
 ) -> None:
     """The event is prepared for, and not approved; another event is not disturbed."""
     imds.approved.clear()
-    event_id = "N%d" % next(NUMBERS)
+    event_id = f"N{next(NUMBERS)}"
     imds.events = [imds.event(event_id, "vm1", name), imds.event(event_id + "-good", "vm1")]
     journal.wait("prepare")
     until(lambda: imds.approved, "the approval of the other event")
     until(
         lambda: any(row["event_id"] == event_id and row["withheld"] for row in rows(here)),
-        lambda: "the reason in %s" % rows(here),
+        lambda: f"the reason in {rows(here)}",
     )
     imds.events = []
     journal.wait("recover")
@@ -124,8 +124,8 @@ def test_a11_hostile_id_of_an_event(
     """Whatever becomes of the event, another one is not disturbed."""
     imds.approved.clear()
     number = next(NUMBERS)
-    good = "G%d" % number
-    imds.events = [imds.event("%d%s" % (number, event_id), "vm1"), imds.event(good, "vm1")]
+    good = f"G{number}"
+    imds.events = [imds.event(f"{number}{event_id}", "vm1"), imds.event(good, "vm1")]
     journal.wait("prepare")
     until(lambda: good in imds.approved, "the approval of the other event")
     imds.events = []

@@ -60,7 +60,7 @@ def second(running: Fleet, installed: Installed) -> Iterator[Master]:
 @pytest.mark.parametrize("killed", [False, True], ids=["both run", "one is killed"])
 def test_two_masters(fleet: Fleet, second: Master, azure: Azure, killed: bool) -> None:
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    tag = "salt/azure_events/%s/" % event_id
+    tag = f"salt/azure_events/{event_id}/"
     if killed:
         fleet.journals["vm2"].wait("begin")
         fleet.site.master.kill()

@@ -81,9 +81,7 @@ class Counted(Minion):
     def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
         super().__init__(folder, endpoint)
         self.log = folder / "ran"
-        self.configure(
-            **{word: ["echo %s $EVENT_ID >> %s" % (word, self.log)] for word in ("prepare", "recover")}, **section
-        )
+        self.configure(**{word: [f"echo {word} $EVENT_ID >> {self.log}"] for word in ("prepare", "recover")}, **section)
 
     def configure(self, **section: Any) -> None:
         self.opts["azure_events"].update(section)
@@ -169,7 +167,7 @@ class Beacons:
             entries = json.loads(self._minion.seen.read_text())["entries"]
             return all(entry["announced"] is (entry["change"] != "gone") for entry in entries if entry["meant"])
 
-        until(written, "what was sent in %s" % self._minion.seen)
+        until(written, f"what was sent in {self._minion.seen}")
 
     def close(self) -> None:
         # what 3006.28 and later do on a refresh
@@ -191,7 +189,7 @@ def ill(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        azure.simulator.delete("/faults/%d" % fault)
+        azure.simulator.delete(f"/faults/{fault}")
 
 
 def watchers() -> list[threading.Thread]:

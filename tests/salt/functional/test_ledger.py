@@ -99,9 +99,9 @@ def test_end_is_forgotten_after_its_time() -> None:
 
 def test_ends_are_bounded_and_the_latest_stay() -> None:
     ledger = after(
-        *[one for number in range(150) for one in (document(("%03d" % number, "Scheduled")), document(), document())]
+        *[one for number in range(150) for one in (document((f"{number:03d}", "Scheduled")), document(), document())]
     )[0]
-    assert [entry.key for entry in ledger.ended] == ["%03d" % number for number in range(150 - ENDS, 150)]
+    assert [entry.key for entry in ledger.ended] == [f"{number:03d}" for number in range(150 - ENDS, 150)]
     assert ledger.entries == {} and ledger.doubts == {}
 
 

@@ -211,7 +211,7 @@ def test_job_names_no_path_unless_the_configuration_allows_it(
     words = {argument: str(path), "types": ["Reboot"], "test": True}
     minion.opts["pillar"] = {"azure_events": {"allow_paths": True}}
     minion.reload()
-    with pytest.raises(SaltInvocationError, match="%s: .*allow_paths" % argument):
+    with pytest.raises(SaltInvocationError, match=f"{argument}: .*allow_paths"):
         minion.call("approve", **words)
     minion.opts["azure_events"]["allow_paths"] = True
     minion.reload()

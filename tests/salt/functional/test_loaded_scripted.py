@@ -32,7 +32,7 @@ def silence() -> Iterator[str]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(50)
-        yield "http://127.0.0.1:%d" % listening.getsockname()[1]
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
 def restarted(on: Minion, watch: Watch, beacons: Beacons, **options: Any) -> Beacons:
@@ -53,7 +53,7 @@ def ids(fired: list[dict[str, Any]]) -> list[str]:
 
 
 def test_more_ends_at_once_than_are_remembered_are_all_sent(here: Minion, scripted: Scripted, watch: Watch) -> None:
-    wanted = {"E%03d" % number for number in range(250)}
+    wanted = {f"E{number:03d}" for number in range(250)}
     scripted.events = [event(key, "vm1") for key in sorted(wanted)]
     beacons = watch(on=here)
     beacons.until(lambda events: len(events) == 250)

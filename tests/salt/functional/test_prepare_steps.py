@@ -41,13 +41,13 @@ def job(function: Callable[[], Any]) -> Iterator[tuple[Any, Any]]:
 
 def is_running(pid: int) -> bool:
     try:
-        return Path("/proc/%d/stat" % pid).read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
         return False
 
 
 def pid_in(file: Path) -> int:
-    until(lambda: file.exists() and file.read_text().strip(), "the id of a process in %s" % file)
+    until(lambda: file.exists() and file.read_text().strip(), f"the id of a process in {file}")
     return int(file.read_text())
 
 
@@ -56,7 +56,7 @@ def steps_of(counted: Counted, event_id: str) -> dict[str, dict[str, Any]]:
 
 
 def test_command_finds_the_event_in_its_environment(counted: Counted, azure: Azure, tmp_path: Path) -> None:
-    counted.configure(prepare=["env > %s" % (tmp_path / "env")])
+    counted.configure(prepare=[f"env > {tmp_path / 'env'}"])
     event_id = azure.announce("vm1", "vm2")
     counted.prepare(event_id)
     found = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
@@ -74,7 +74,7 @@ def test_command_finds_the_event_in_its_environment(counted: Counted, azure: Azu
 
 
 def test_recovery_finds_what_the_record_knows_of_the_event(counted: Counted, azure: Azure, tmp_path: Path) -> None:
-    counted.configure(recover=["env > %s" % (tmp_path / "env")])
+    counted.configure(recover=[f"env > {tmp_path / 'env'}"])
     event_id = azure.announce("vm1")
     counted.prepare(event_id)
     azure.cancel(event_id)
@@ -115,7 +115,7 @@ def test_preparation_that_has_failed_goes_on_with_the_step_that_failed(
     counted: Counted, azure: Azure, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
-    counted.configure(prepare=["echo one >> %s" % counted.log, "test -e %s" % flag, "echo three >> %s" % counted.log])
+    counted.configure(prepare=[f"echo one >> {counted.log}", f"test -e {flag}", f"echo three >> {counted.log}"])
     event_id = azure.announce("vm1")
     assert counted.prepare(event_id) == "failed"
     flag.touch()
@@ -127,7 +127,7 @@ def test_recovery_that_fails_is_tried_again_and_the_record_stays(
     counted: Counted, azure: Azure, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
-    counted.configure(recover=["test -e %s" % flag])
+    counted.configure(recover=[f"test -e {flag}"])
     event_id = azure.announce("vm1")
     counted.prepare(event_id)
     azure.cancel(event_id)
@@ -159,7 +159,7 @@ def test_timeout_ends_everything_that_the_step_has_started(counted: Counted, azu
 
 
 def test_what_a_step_that_succeeds_leaves_running_stays(counted: Counted, azure: Azure, tmp_path: Path) -> None:
-    counted.configure(prepare=["(echo start; exec sleep 300) & echo $! > %s" % (tmp_path / "pid")])
+    counted.configure(prepare=[f"(echo start; exec sleep 300) & echo $! > {tmp_path / 'pid'}"])
     began = time.monotonic()
     assert counted.prepare(azure.announce("vm1")) == "prepared"
     pid = pid_in(tmp_path / "pid")
@@ -248,7 +248,7 @@ def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(
 
 
 def test_two_jobs_prepare_once(counted: Counted, azure: Azure) -> None:
-    counted.configure(prepare=["sleep 0.5; echo once >> %s" % counted.log])
+    counted.configure(prepare=[f"sleep 0.5; echo once >> {counted.log}"])
     event_id = azure.announce("vm1")
     with job(lambda: counted.prepare(event_id)) as (_one, first), job(lambda: counted.prepare(event_id)) as (
         _two,
@@ -260,7 +260,7 @@ def test_two_jobs_prepare_once(counted: Counted, azure: Azure) -> None:
 
 def test_two_jobs_that_are_threads_of_one_process_prepare_once(counted: Counted, azure: Azure) -> None:
     """What a minion with ``multiprocessing: False`` does."""
-    counted.configure(prepare=["sleep 0.5; echo once >> %s" % counted.log])
+    counted.configure(prepare=[f"sleep 0.5; echo once >> {counted.log}"])
     event_id = azure.announce("vm1")
     with ThreadPoolExecutor(2) as threads:
         assert sorted(threads.map(counted.prepare, [event_id, event_id])) == ["already_prepared", "prepared"]
@@ -268,7 +268,7 @@ def test_two_jobs_that_are_threads_of_one_process_prepare_once(counted: Counted,
 
 
 def test_two_jobs_recover_once(counted: Counted, azure: Azure) -> None:
-    counted.configure(recover=["sleep 0.5; echo once >> %s" % counted.log], prepare=[])
+    counted.configure(recover=[f"sleep 0.5; echo once >> {counted.log}"], prepare=[])
     event_id = azure.announce("vm1")
     counted.prepare(event_id)
     azure.cancel(event_id)
@@ -304,7 +304,7 @@ def test_after_a_killed_preparation(counted: Counted, azure: Azure, tmp_path: Pa
     flag, pid = tmp_path / "flag", tmp_path / "pid"
     steps = ["echo one >> {0}", "test -e {1} || (echo $$ > {2}; exec sleep 300)", "echo three >> {0}"]
     counted.configure(
-        prepare=[step.format(counted.log, flag, pid) for step in steps], recover=["echo recovered >> %s" % counted.log]
+        prepare=[step.format(counted.log, flag, pid) for step in steps], recover=[f"echo recovered >> {counted.log}"]
     )
     event_id = azure.announce("vm1")
     with job(lambda: counted.prepare(event_id)) as (process, _answers):

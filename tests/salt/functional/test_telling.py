@@ -43,7 +43,7 @@ def changes(events: Events) -> list[str]:
 
 
 def many(count: int, status: str = "Scheduled") -> EventDocument:
-    return document(*[("%04d" % number, status) for number in range(count)])
+    return document(*[(f"{number:04d}", status) for number in range(count)])
 
 
 def test_each_master_is_sent_what_lasts() -> None:
@@ -104,8 +104,8 @@ def test_what_was_sent_is_named_for_the_disk() -> None:
 def test_many_repetitions_keep_nothing_back() -> None:
     told, first = Told(), seen(many(250))
     sent = [key for now in (1.0, 2.0, 3.0) for key in ids(due(told, first, now, repeat=1))]
-    assert sorted(set(sent)) == sorted("%04d" % number for number in range(250))
-    started = document(*[("%04d" % number, "Started" if number == 240 else "Scheduled") for number in range(250)])
+    assert sorted(set(sent)) == sorted(f"{number:04d}" for number in range(250))
+    started = document(*[(f"{number:04d}", "Started" if number == 240 else "Scheduled") for number in range(250)])
     view = seen(many(250), started, before=first._replace(history=seen(many(250)).history))
     assert due(told, view, 4.0, repeat=1)[0]["status"] == "Started"
     again = [key for now in (5.0, 6.0, 7.0) for key in ids(due(told, view, now, repeat=1))]
@@ -118,7 +118,7 @@ def test_a_flood_is_sent_in_portions_and_in_order() -> None:
     view = seen(many(250))
     portions = [ids(due(told, view, now)) for now in (1.0, 2.0, 3.0, 4.0)]
     assert all(len(portion) <= AT_ONCE for portion in portions) and portions[-1] == []
-    assert [key for portion in portions for key in portion] == ["%04d" % number for number in range(250)]
+    assert [key for portion in portions for key in portion] == [f"{number:04d}" for number in range(250)]
 
 
 def test_status_that_was_not_asked_for_is_not_sent() -> None:
@@ -136,7 +136,7 @@ def test_no_tick_has_more_than_64_kb_and_nothing_is_lost(count: int, names: int,
         1,
         tuple(
             event._replace(
-                resources=tuple("vmss_%06d" % number for number in range(names)), description="\u00e4" * description
+                resources=tuple(f"vmss_{number:06d}" for number in range(names)), description="\u00e4" * description
             )
             for event in events.events
         ),
@@ -149,11 +149,11 @@ def test_no_tick_has_more_than_64_kb_and_nothing_is_lost(count: int, names: int,
         if not fired:
             break
         sent += ids(fired)
-    assert sent == ["%04d" % number for number in range(count)]
+    assert sent == [f"{number:04d}" for number in range(count)]
 
 
 def test_resources_of_one_event_that_are_too_many_are_replaced_by_their_number() -> None:
-    data, size = fitted({"event_id": "A", "resources": ["vmss_%06d" % number for number in range(9000)]})
+    data, size = fitted({"event_id": "A", "resources": [f"vmss_{number:06d}" for number in range(9000)]})
     assert data == {"event_id": "A", "resources_omitted": 9000} and size < 100
     data, _size = fitted({"event_id": "A", "resources": ["vm1"] * 100})
     assert data["resources"] == ["vm1"] * 100

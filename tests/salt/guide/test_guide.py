@@ -28,7 +28,7 @@ from salt_lab.until import until
 from tools.tree import copy_tree
 
 # masters of one minion have the same ports
-OTHER_ADDRESS = "127.127.%s" % ADDRESS.split(".", 2)[2]
+OTHER_ADDRESS = f"127.127.{ADDRESS.split('.', 2)[2]}"
 NOBODY_LISTENS = "http://127.0.0.1:9"
 SCHEDULE, COMPLETE = "imds_simulator schedule", "imds_simulator complete"
 FLEET, HELD, FORCED = (
@@ -159,7 +159,7 @@ class Balancer:
         self.places: dict[str, str] = {}
         for name in ("leave-load-balancer", "join-load-balancer"):
             script = folder / name
-            script.write_text('#!/bin/sh\necho "%s $EVENT_RESOURCE" >> %s\n' % (name.partition("-")[0], self._done))
+            script.write_text(f'#!/bin/sh\necho "{name.partition("-")[0]} $EVENT_RESOURCE" >> {self._done}\n')
             script.chmod(0o755)
             self.places["/usr/local/bin/" + name] = str(script)
 
@@ -176,20 +176,20 @@ def test_maintenance_of_a_fleet(machines: Machines) -> None:
         reader.places["https://hooks.example.com"] = hook.address
         reader.go_on("--scenario")
         for number, minion in enumerate(here.minions.values()):
-            minion.configure(azure_events={"endpoint": reader.places["http://127.0.0.1:%d" % (8169 + number)]})
+            minion.configure(azure_events={"endpoint": reader.places[f"http://127.0.0.1:{8169 + number}"]})
         reader.go_on("azure_events.fleet")
         for event_id, command in ((FLEET, ""), (HELD, "azure_events.release"), (FORCED, "force=True")):
             reader.go_on(SCHEDULE)
             if command:
-                here.master.bus.wait("salt/azure_events/%s/held" % event_id)
+                here.master.bus.wait(f"salt/azure_events/{event_id}/held")
                 assert reader.approvals(event_id) == []
                 reader.go_on(command)
-            here.master.bus.wait("salt/azure_events/%s/started" % event_id)
+            here.master.bus.wait(f"salt/azure_events/{event_id}/started")
             reader.go_on(COMPLETE)
-            here.master.bus.wait("salt/azure_events/%s/recovered" % event_id)
+            here.master.bus.wait(f"salt/azure_events/{event_id}/recovered")
             assert len(reader.approvals(event_id)) == 1
         assert [
-            balancer.count("%s %s" % line)
+            balancer.count("{} {}".format(*line))
             for line in (("leave", "web1"), ("join", "web1"), ("leave", "web2"), ("join", "web2"))
         ] == [3, 3, 2, 2]
         reader.go_on()
@@ -213,7 +213,7 @@ def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
     places = {
         "seconds: 15": "seconds: 2",
         "seconds: 60": "seconds: 2",
-        "azure_events:\n": "azure_events:\n  endpoint: %s\n" % web1.endpoints["web1"],
+        "azure_events:\n": f"azure_events:\n  endpoint: {web1.endpoints['web1']}\n",
     }
     reader = machines.reader(here, *ALONE_SECTIONS, places=places, has_master=False)
     reader.go_on()
@@ -240,8 +240,8 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
     api = next(PORTS)
     places = {
         "[salt1, salt2]": json.dumps([master.config["interface"] for master in (here.master, other)]),
-        "port: 8000": "port: %d\n  host: %s" % (api, ADDRESS),
-        "salt1:8000": "%s:%d" % (ADDRESS, api),
+        "port: 8000": f"port: {api}\n  host: {ADDRESS}",
+        "salt1:8000": f"{ADDRESS}:{api}",
         "/etc/salt/api": str(here.folder / "api"),
     }
     certificate(here.folder)
@@ -251,12 +251,12 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
 
     event_id = web1.announce("web1", kind="Freeze", notice="4h")
     for master in (here.master, other):
-        master.bus.wait("salt/azure_events/%s/prepared" % event_id)
+        master.bus.wait(f"salt/azure_events/{event_id}/prepared")
     until(lambda: web1.approvals(event_id), "the approval")
     web1.simulator.advance(2)
     web1.end(event_id)
     for master in (here.master, other):
-        master.bus.wait("salt/azure_events/%s/recovered" % event_id)
+        master.bus.wait(f"salt/azure_events/{event_id}/recovered")
     assert journal.counts == (1, 1) and len(web1.approvals(event_id)) == 1
 
     other.configure(engines=[])
@@ -273,7 +273,7 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
 
 def certificate(folder: Path) -> None:
     """Of salt-api, signed by itself."""
-    names = ["-subj", "/CN=salt1", "-addext", "subjectAltName=IP:%s" % ADDRESS]
+    names = ["-subj", "/CN=salt1", "-addext", f"subjectAltName=IP:{ADDRESS}"]
     files = ["-keyout", str(folder / "api.key"), "-out", str(folder / "api.crt")]
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files],
@@ -288,7 +288,7 @@ def test_installation_from_git(machines: Machines, tmp_path: Path) -> None:
     reader = machines.reader(
         here,
         *GIT_SECTIONS,
-        places={"https://github.com/azure-imds/scheduled_events.git": "file://%s" % repository(tmp_path)},
+        places={"https://github.com/azure-imds/scheduled_events.git": f"file://{repository(tmp_path)}"},
     )
     reader.go_on()
     minion = here.minions["web1"]

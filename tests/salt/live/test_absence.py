@@ -22,9 +22,9 @@ def vm1(watching: Site) -> Minion:
 def restart(site: Site, *names: str) -> None:
     for name in names:
         minion = site.minions[name]
-        starts = len(site.master.bus.events("salt/minion/%s/start" % name))
+        starts = len(site.master.bus.events(f"salt/minion/{name}/start"))
         minion.start()
-        site.master.bus.wait_for_more("salt/minion/%s/start" % name, starts)
+        site.master.bus.wait_for_more(f"salt/minion/{name}/start", starts)
 
 
 def test_an_event_that_starts_while_the_minion_is_down_is_told_as_started(

@@ -67,7 +67,7 @@ def test_a_moved_deadline_is_told_with_what_differs(watching: Site, azure: Azure
     event_id = azure.announce("vm1", notice="1h")
     vm1 = watching.minions["vm1"]
     vm1.tells("scheduled", event_id=event_id)
-    azure.simulator.post("/events/%s/change" % event_id, {"notice": "2h"})
+    azure.simulator.post(f"/events/{event_id}/change", {"notice": "2h"})
     assert vm1.tells("changed", event_id=event_id)["fields"] == ["not_before"]
 
 
@@ -101,7 +101,7 @@ def test_test_ping_answers_while_imds_is_sick(watching: Site, azure: Azure, sick
     if sickness == "refuse":
         fault = azure.simulator.post("/faults", {"kind": "refuse", "vm": "vm1"})["number"]
         assert [vm1.ask("test.ping") for _time in range(3)] == [True] * 3
-        azure.simulator.delete("/faults/%d" % fault)
+        azure.simulator.delete(f"/faults/{fault}")
     else:
         with azure.sick(sickness, "vm1"):
             assert [vm1.ask("test.ping") for _time in range(3)] == [True] * 3
@@ -134,7 +134,7 @@ def test_a_refresh_loses_nothing_and_leaves_no_threads_behind(watching: Site, az
     azure.end(event_id)
     vm2.tells("gone", event_id=event_id)
     # Salt itself has threads that live for a moment
-    until(lambda: vm2.threads() <= threads, lambda: "%d threads, as at first, not %d" % (threads, vm2.threads()))
+    until(lambda: vm2.threads() <= threads, lambda: f"{threads} threads, as at first, not {vm2.threads()}")
     assert len(vm2.told("started", event_id=event_id, repeated=0)) == 1
 
 

@@ -28,8 +28,8 @@ class Steps:
         self._folder = folder
 
     def pillar(self) -> dict[str, Any]:
-        note = "echo {} >> %s/ran" % self._folder
-        wait = "echo begun >> %s/ran; while ! test -e %s/go; do sleep 0.1; done" % (self._folder, self._folder)
+        note = f"echo {{}} >> {self._folder}/ran"
+        wait = f"echo begun >> {self._folder}/ran; while ! test -e {self._folder}/go; do sleep 0.1; done"
         prepare = [note.format("one"), {"name": "wait", "command": wait}, note.format("three")]
         return {"azure_events": {"prepare": prepare, "recover": [note.format("recovered")]}}
 
@@ -103,7 +103,7 @@ def test_prepare_and_recover_by_jobs(vm1: Minion, azure: Azure, steps: Steps) ->
 
 
 def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, steps: Steps, tmp_path: Path) -> None:
-    hold = "echo $$ > %s/pid; while ! test -e %s/end; do sleep 0.1; done" % (tmp_path, tmp_path)
+    hold = f"echo $$ > {tmp_path}/pid; while ! test -e {tmp_path}/end; do sleep 0.1; done"
     vm1.start_job("state.single", "cmd.run", hold)
     until((tmp_path / "pid").exists, "the long state run")
     event_id = azure.announce("vm1", kind="Preempt")
@@ -121,7 +121,7 @@ def test_minion_that_is_killed_in_the_middle_of_a_preparation(
     steps.start_over(waiting=True)
     event_id = azure.announce("vm1")
     vm1.start_job("azure_events.prepare", event_id)
-    until(lambda: steps.ran == ["one", "begun"], lambda: "a preparation in its second step, not %s" % steps.ran)
+    until(lambda: steps.ran == ["one", "begun"], lambda: f"a preparation in its second step, not {steps.ran}")
     restart(alone, vm1)
     until(lambda: vm1.ask("azure_events.status")["working"] is None, "the end of the killed preparation")
     assert [one["state"] for one in vm1.ask("azure_events.status")["records"]] == ["preparing"]
@@ -166,10 +166,10 @@ def test_master_that_starts_anew_is_sent_what_lasts_at_its_first_word(alone: Sit
 
 def test_flood_of_large_events_reaches_the_master_and_the_minion_answers(alone: Site, flood: Scripted) -> None:
     minion = alone.minions["flooded"]
-    names = ["vmss-with-a-rather-long-name_%06d" % number for number in range(100)]
-    flood.events = [flood.event("E%03d" % number, "vm1", *names) for number in range(100)]
+    names = [f"vmss-with-a-rather-long-name_{number:06d}" for number in range(100)]
+    flood.events = [flood.event(f"E{number:03d}", "vm1", *names) for number in range(100)]
     flood.events.append(dict(flood.event("text", "vm1"), Description="x" * 260_000))
-    flood.events.append(flood.event("names", "vm1", *["%s_%d" % (names[0], number) for number in range(9000)]))
+    flood.events.append(flood.event("names", "vm1", *[f"{names[0]}_{number}" for number in range(9000)]))
     told: set[str] = set()
     wanted = {event["EventId"] for event in flood.events}
 
@@ -178,7 +178,7 @@ def test_flood_of_large_events_reaches_the_master_and_the_minion_answers(alone: 
         told.update(data["event_id"] for data in minion.told("scheduled"))
         return told == wanted
 
-    until(all_sent, lambda: "all events on the bus, which lacks %s" % sorted(wanted - told))
+    until(all_sent, lambda: f"all events on the bus, which lacks {sorted(wanted - told)}")
     assert minion.tells("scheduled", event_id="text")["cut"] == ["description"]
     large = minion.tells("scheduled", event_id="names")
     assert large["resources_omitted"] == 9001 and "resources" not in large

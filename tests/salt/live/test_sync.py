@@ -25,7 +25,7 @@ def test_functions_and_states_are_there_after_sync_all(watching: Site) -> None:
         minion.ask("sys.list_functions", "azure_events")
     )
     assert set(minion.ask("sys.list_state_functions", "azure_events")) == {
-        "azure_events.%s" % state for state in ("approved", "pending", "prepared", "recovered", "settled")
+        f"azure_events.{state}" for state in ("approved", "pending", "prepared", "recovered", "settled")
     }
 
 

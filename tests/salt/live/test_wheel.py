@@ -54,7 +54,7 @@ def unsynced(with_wheel: Installed, azure: Azure, tmp_path_factory: pytest.TempP
 def test_the_helper_is_in_the_wheel_as_it_is(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         inside = {name: archive.read(name) for name in archive.namelist() if name.startswith("azure_scheduled_events/")}
-    assert inside == {"azure_scheduled_events/%s" % file.name: file.read_bytes() for file in HELPER.glob("*.py")}
+    assert inside == {f"azure_scheduled_events/{file.name}": file.read_bytes() for file in HELPER.glob("*.py")}
 
 
 def test_what_the_wheel_needs_is_there(with_wheel: Installed) -> None:

@@ -98,7 +98,7 @@ class ServerClock:
         if server_time is None:
             return None
         if server_time.year not in _YEARS:
-            return self._odd("a date of the year %d" % server_time.year, "it is ignored", at)
+            return self._odd(f"a date of the year {server_time.year}", "it is ignored", at)
         if self.doubts(server_time, at):
             return self._weigh(server_time, at)
         self._doubted = None
@@ -120,14 +120,14 @@ class ServerClock:
         self._doubted = doubted
         if doubted.answers > 1 or abs(ahead) <= _WORTH_SAYING:
             return None
-        what = "a date that is %.0f s %s what was expected" % (abs(ahead), "ahead of" if ahead > 0 else "behind")
-        return self._odd(what, "it counts when %d answers in a row agree" % ANSWERS_NEEDED, at)
+        what = f"a date that is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} what was expected"
+        return self._odd(what, f"it counts when {ANSWERS_NEEDED} answers in a row agree", at)
 
     def _odd(self, what: str, remedy: str, at: float) -> str | None:
         if at - self._said_at < _SAY_EVERY:
             return None
         self._said_at = at
-        return "IMDS: the answer has %s; %s" % (what, remedy)
+        return f"IMDS: the answer has {what}; {remedy}"
 
     def remember(self, path: str) -> None:
         """Leave in a file what the server's clock was, for the next process on this host. Raises OSError."""
@@ -135,7 +135,7 @@ class ServerClock:
             date, at = self._reference
             draft = path + ".new"
             with open(draft, "w", encoding="ascii") as file:
-                file.write("%s\n%r\n%s\n" % (boot_id().decode("ascii"), at, date.isoformat()))
+                file.write(f"{boot_id().decode('ascii')}\n{at!r}\n{date.isoformat()}\n")
             os.replace(draft, path)
 
     def recall(self, path: str) -> None:

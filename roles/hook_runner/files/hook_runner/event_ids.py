@@ -22,4 +22,4 @@ def explained(asked: str, candidates: Sequence[str] | None) -> str | None:
     """The error for an id that stands for several events; None where there is no such ambiguity."""
     if not candidates:
         return None
-    return "%s: several events begin so: %s; give more of the id" % (asked, ", ".join(candidates))
+    return f"{asked}: several events begin so: {', '.join(candidates)}; give more of the id"

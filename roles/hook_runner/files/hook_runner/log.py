@@ -41,7 +41,7 @@ class Log:
         """Say a line; ``fields`` are searchable in journald (``journalctl AZURE_EVENT_ID=...``) and follow the text elsewhere."""
         if PRIORITIES[level] > PRIORITIES[self.threshold]:
             return
-        if self._dropped and self._put("warning", "%d lines were lost, since nobody took them" % self._dropped, {}):
+        if self._dropped and self._put("warning", f"{self._dropped} lines were lost, since nobody took them", {}):
             self._dropped = 0
         text = harmless(text)
         named = {name.upper(): harmless(str(value)) for name, value in fields.items()}
@@ -64,9 +64,9 @@ class Log:
                 return False  # it is stuck, and so would be the stream, which leads to the same
             except OSError:
                 pass  # journald restarts, or the line is too long for it: the stream reaches it all the same
-        line = " ".join([text] + ["%s=%s" % (name, value) for name, value in named.items()])
+        line = " ".join([text] + [f"{name}={value}" for name, value in named.items()])
         try:
-            return _write("%-7s %s\n" % (level, line), self._stream or sys.stderr)
+            return _write(f"{level:7} {line}\n", self._stream or sys.stderr)
         except (OSError, ValueError):
             return True  # nobody listens any more, which must not stop the work
 

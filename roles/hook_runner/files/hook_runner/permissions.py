@@ -39,9 +39,9 @@ def untrusted(path: str, inside: str, owners: frozenset[int]) -> str | None:
             if reason is not None:
                 return reason
     except (OSError, ValueError) as error:
-        return "%s cannot be examined: %s" % (shown(path), getattr(error, "strerror", None) or error)
+        return f"{shown(path)} cannot be examined: {getattr(error, 'strerror', None) or error}"
     if not _within(target, home):
-        return "%s leads to %s, which is outside %s" % (shown(path), shown(target), shown(home))
+        return f"{shown(path)} leads to {shown(target)}, which is outside {shown(home)}"
     return None
 
 
@@ -58,10 +58,10 @@ def untrusted_place(path: str, owners: frozenset[int]) -> str | None:
         for target, info in _way(there):
             reason = _reason(target, info, owners, sticky_will_do=True)
             if reason is not None:
-                return "%s would be made there, and %s" % (shown(path), reason)
+                return f"{shown(path)} would be made there, and {reason}"
     except (OSError, ValueError) as error:
-        return "%s cannot be examined: %s" % (shown(there), getattr(error, "strerror", None) or error)
-    return None if stat.S_ISDIR(info.st_mode) else "%s is not a folder" % shown(there)
+        return f"{shown(there)} cannot be examined: {getattr(error, 'strerror', None) or error}"
+    return None if stat.S_ISDIR(info.st_mode) else f"{shown(there)} is not a folder"
 
 
 def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
@@ -112,12 +112,12 @@ def _within(path: str, folder: str) -> bool:
 
 def _reason(path: str, info: os.stat_result, owners: frozenset[int], sticky_will_do: bool) -> str | None:
     if info.st_uid not in owners:
-        return "%s belongs to user %d" % (shown(path), info.st_uid)
+        return f"{shown(path)} belongs to user {info.st_uid}"
     if stat.S_ISLNK(info.st_mode) or not info.st_mode & 0o022:
         return None
     if sticky_will_do and stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX:
         return None
-    return "%s can be written by others than its owner (mode %04o)" % (shown(path), stat.S_IMODE(info.st_mode))
+    return f"{shown(path)} can be written by others than its owner (mode {stat.S_IMODE(info.st_mode):04o})"
 
 
 def _way(path: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _exec(argv[1:])
     if argv and not argv[0].startswith("-"):
         hint = nearest(argv[0], [*VERBS, "exec"]) or "; --help lists them"
-        return _complain("there is no verb %s%s" % (argv[0], hint))
+        return _complain(f"there is no verb {argv[0]}{hint}")
     return _serve_or_tell(serve_parser().parse_args(argv))
 
 
@@ -64,11 +64,11 @@ def _exec(argv: list[str]) -> int:
 
 def _lacks(error: ImportError) -> int:
     """Serving takes libraries that may not be there, verbs do not."""
-    return _complain("cannot serve with %s: %s; it needs aiohttp, PyYAML and jsonschema" % (sys.executable, error))
+    return _complain(f"cannot serve with {sys.executable}: {error}; it needs aiohttp, PyYAML and jsonschema")
 
 
 def _complain(text: str) -> int:
-    print("imds_simulator: %s" % text, file=sys.stderr)
+    print(f"imds_simulator: {text}", file=sys.stderr)
     return 2
 
 

@@ -76,7 +76,7 @@ async def _control(engine: Engine, listeners: Listeners, sock: socket.socket) ->
         raise RuntimeError("aiohttp gave no server")
     server = await asyncio.get_running_loop().create_server(factory, sock=sock)
     try:
-        yield "http://%s" % (bound(sock),)
+        yield f"http://{bound(sock)}"
     finally:
         server.close()
         await factory.shutdown(0.1)

@@ -12,4 +12,4 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """`` (did you mean X?)``, or nothing when no known word is close."""
     lowered = {each.lower(): each for each in known}
     close = difflib.get_close_matches(str(word).lower(), lowered, n=1, cutoff=0.5)
-    return " (did you mean %s?)" % lowered[close[0]] if close else ""
+    return f" (did you mean {lowered[close[0]]}?)" if close else ""

@@ -26,11 +26,11 @@ def parse_signed_duration(value: int | float | str) -> float:
 def parse_duration(value: int | float | str) -> float:
     """Simulated seconds for ``value``; ValueError for anything that is not a length of time."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError("%r is not a duration" % (value,))
+        raise ValueError(f"{value!r} is not a duration")
     if isinstance(value, str):
         text = value.strip().lower()
         if not _WHOLE.fullmatch(text):
-            raise ValueError("%r is not a duration (write seconds, or 30s, 15m, 2h, 5d)" % value)
+            raise ValueError(f"{value!r} is not a duration (write seconds, or 30s, 15m, 2h, 5d)")
         seconds = (
             float(text)
             if text[-1].isdigit()
@@ -39,7 +39,7 @@ def parse_duration(value: int | float | str) -> float:
     else:
         seconds = float(value)
     if not 0 <= seconds <= _LONGEST:
-        raise ValueError("%r is not a duration between 0 and 100 years" % (value,))
+        raise ValueError(f"{value!r} is not a duration between 0 and 100 years")
     return seconds
 
 

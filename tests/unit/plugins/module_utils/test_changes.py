@@ -94,5 +94,5 @@ def test_one_event_ends_and_another_comes_in_one_step():
 
 
 def test_ten_thousand_events_are_compared():
-    many = document(*[event("ID-%d" % number) for number in range(10000)])
+    many = document(*[event(f"ID-{number}") for number in range(10000)])
     assert changes(many, many) == ()

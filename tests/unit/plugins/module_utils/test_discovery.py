@@ -51,13 +51,13 @@ def test_the_newest_lease_of_a_file_comes_first(tmp_path):
     "expiry, alive", [("never", True), ("epoch 1795348800", True), ("epoch 1", False), ("4 2026/99/99 08:00:00", False)]
 )
 def test_ways_in_which_dhclient_writes_the_end_of_a_lease(tmp_path, expiry, alive):
-    text = "lease {\n  option unknown-245 a8:3f:81:10;\n  expire %s;\n}\n" % expiry
+    text = f"lease {{\n  option unknown-245 a8:3f:81:10;\n  expire {expiry};\n}}\n"
     assert found(tmp_path, text) == (["168.63.129.16"] if alive else [])
 
 
 @pytest.mark.parametrize("value", ["a83f8110", "A8:3F:81:10", "168.63.129.16", '"168.63.129.16"'])
 def test_networkd_writes_keys(tmp_path, value):
-    assert found(tmp_path, "ADDRESS=10.0.0.4\nOPTION_245=%s\nLIFETIME=4294967295\n" % value) == ["168.63.129.16"]
+    assert found(tmp_path, f"ADDRESS=10.0.0.4\nOPTION_245={value}\nLIFETIME=4294967295\n") == ["168.63.129.16"]
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,7 @@ def test_an_event_is_found_by_its_id_in_any_letter_case():
 
 
 def test_ten_thousand_events_are_read():
-    parsed = parse_document(document(*[event(EventId="ID-%d" % number) for number in range(10000)]))
+    parsed = parse_document(document(*[event(EventId=f"ID-{number}") for number in range(10000)]))
     assert len(parsed.events) == 10000 and parsed.complete
 
 

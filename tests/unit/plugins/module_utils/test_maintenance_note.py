@@ -166,7 +166,7 @@ def test_a_note_that_is_a_link_is_not_followed(folder, tmp_path):
 def claim_when_told(folder, begin, results, number):
     begin.wait(30)
     try:
-        NoteFile(folder).claim({"id": "run-%d" % number}, [event(str(number))], HOUR)
+        NoteFile(folder).claim({"id": f"run-{number}"}, [event(str(number))], HOUR)
     except NoteHeld:
         results.put(None)
     else:
@@ -183,7 +183,7 @@ def test_one_of_many_runs_at_the_same_moment_writes_the_note(folder):
     winners = [number for number in [results.get(timeout=60) for dummy in runs] if number is not None]
     for run in runs:
         run.join(60)
-    assert len(winners) == 1 and run_of(NoteFile(folder).read()) == "run-%d" % winners[0]
+    assert len(winners) == 1 and run_of(NoteFile(folder).read()) == f"run-{winners[0]}"
 
 
 def update_for_ever(folder):

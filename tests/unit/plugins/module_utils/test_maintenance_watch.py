@@ -130,7 +130,7 @@ def test_processes_of_a_run_are_found_by_their_environment():
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         found = processes_of(["run-1", "run-4711"], "prepare")
-        assert len(found) == 1 and found[0].startswith("%d (" % process.pid)
+        assert len(found) == 1 and found[0].startswith(f"{process.pid} (")
         assert (
             processes_of(["run-471"], "prepare")
             == processes_of([], "prepare")
@@ -150,9 +150,9 @@ def test_a_process_older_than_a_task_may_get_is_no_command_of_a_task(tmp_path):
     process.mkdir()
     started = 100
     for name, text in (
-        ("environ", "HOME=/\0%s=run/prepare\0" % RUN_VARIABLE),
+        ("environ", f"HOME=/\x00{RUN_VARIABLE}=run/prepare\x00"),
         ("cmdline", "drain\0--all\0"),
-        ("stat", "17 (a) b) S %s %d 0" % (" ".join(["0"] * 18), started * os.sysconf("SC_CLK_TCK"))),
+        ("stat", f"17 (a) b) S {' '.join(['0'] * 18)} {int(started * os.sysconf('SC_CLK_TCK'))} 0"),
     ):
         (process / name).write_text(text)
     (tmp_path / "uptime").write_text("119.50 80.00\n")

@@ -37,7 +37,7 @@ def test_limit_is_gone_afterwards():
 
 
 @pytest.mark.skipif(
-    not os.path.exists("/proc/self/task/%d/children" % os.getpid()), reason="only Linux lists the children of a process"
+    not os.path.exists(f"/proc/self/task/{os.getpid()}/children"), reason="only Linux lists the children of a process"
 )
 def test_children_are_killed():
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:

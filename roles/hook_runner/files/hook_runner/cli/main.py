@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(BAD_CONFIG, str(error), as_json)
     except PermissionError as error:
         remedy = "this needs root, or the group of control_group, or for status and history that of status_group"
-        return fail(NOT_PERMITTED, "%s; %s" % (error, remedy), as_json)
+        return fail(NOT_PERMITTED, f"{error}; {remedy}", as_json)
     except BrokenPipeError:
         # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -15,7 +15,7 @@ GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4,
 
 
 def complain(status: int, text: str) -> int:
-    print("azure-scheduled-events: %s" % harmless(text), file=sys.stderr)
+    print(f"azure-scheduled-events: {harmless(text)}", file=sys.stderr)
     return status
 
 

@@ -27,7 +27,7 @@ class RunOptions(NamedTuple):
 def settings_of(path: str, owners: frozenset[int] | None = None, read: Reader = locate) -> Settings:
     """The settings of a file; the defaults where the usual one is not there. owners, read: as `load_settings` takes them."""
     if path != DEFAULT_PATH and not os.path.lexists(path):
-        raise ConfigError("there is no configuration %s" % path)
+        raise ConfigError(f"there is no configuration {path}")
     return load_settings(path, owners, read)
 
 

@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="azure-scheduled-events", description="Prepare this VM for Azure Scheduled Events, and recover from them."
     )
-    made.add_argument("--version", action="version", version="%%(prog)s %s" % __version__)
+    made.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     verbs = made.add_subparsers(metavar="VERB", required=True)
 
     def verb(name: str, function: Any, about: str, prints_data: bool = True) -> argparse.ArgumentParser:
@@ -157,7 +157,7 @@ def show_history(options: argparse.Namespace) -> int:
     try:
         found = history_of(settings, options.event_id, limit)
     except FileNotFoundError:
-        return fail(WRONG, "there is no journal %s: the service never ran" % settings.journal, options.json)
+        return fail(WRONG, f"there is no journal {settings.journal}: the service never ran", options.json)
     except JournalUnreadable as error:
         return fail(WRONG, str(error), options.json)
     for sentence in found.unreadable:
@@ -166,7 +166,7 @@ def show_history(options: argparse.Namespace) -> int:
     if ambiguous is not None:
         return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=found.candidates)
     if options.event_id and not found.events:
-        return fail(NO_SUCH_EVENT, "the journal has no event %s" % options.event_id, options.json, found=False)
+        return fail(NO_SUCH_EVENT, f"the journal has no event {options.event_id}", options.json, found=False)
     show(
         found.events,
         "\n\n".join(found.texts) if options.event_id else history_table.as_text(found.events),
@@ -214,12 +214,12 @@ def ask_about_event(options: argparse.Namespace, question: dict[str, Any], why: 
     try:
         answer = ask(settings_of(options.config).run_directory, question)
     except (FileNotFoundError, ConnectionRefusedError):
-        return fail(NOT_RUNNING, "the service does not run, and %s" % why, options.json, running=False)
+        return fail(NOT_RUNNING, f"the service does not run, and {why}", options.json, running=False)
     ambiguous = event_ids.explained(options.event_id, answer.get("candidates"))
     if ambiguous is not None:
         return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=answer["candidates"])
     if not answer.get("found"):
-        text = "there is no event %s %s; `azure-scheduled-events status` lists them" % (options.event_id, what)
+        text = f"there is no event {options.event_id} {what}; `azure-scheduled-events status` lists them"
         return fail(NO_SUCH_EVENT, text, options.json, found=False)
     show(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
@@ -257,7 +257,7 @@ def try_hook(options: argparse.Namespace) -> int:
         hook = trial.find(settings, options.hook, owners)
     except trial.NoSuchHook as error:
         return fail(NO_SUCH_EVENT, str(error), options.json, found=False)
-    complain(GOOD, "%s/%s really runs now, for a made-up event" % (hook.stage, hook.name))
+    complain(GOOD, f"{hook.stage}/{hook.name} really runs now, for a made-up event")
     sys.stdout.flush()
     tried = trial.attempt(settings, hook, options.type, options.notice, 2 if options.json else 1)
     show(trial.as_data(hook, tried), trial.as_text(hook, tried), options.json)

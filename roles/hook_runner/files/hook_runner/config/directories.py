@@ -16,7 +16,7 @@ def refuse_foreign(settings: Settings, owners: frozenset[int]) -> None:
     for key, folder in (("run_directory", settings.run_directory), ("journal", os.path.dirname(settings.journal))):
         reason = untrusted_place(folder, owners)
         if reason is not None:
-            raise ConfigError("%s: the service does not work in the folder %s: %s" % (key, folder, reason))
+            raise ConfigError(f"{key}: the service does not work in the folder {folder}: {reason}")
 
 
 def metrics_obstacle(path: str, owners: frozenset[int]) -> str:
@@ -29,4 +29,4 @@ def metrics_obstacle(path: str, owners: frozenset[int]) -> str:
     if os.path.islink(folder):
         return untrusted(folder, "/", owners) or ""
     reason = untrusted_place(above, owners)
-    return "" if reason is None else "others could put another folder in the place of %s: %s" % (folder, reason)
+    return "" if reason is None else f"others could put another folder in the place of {folder}: {reason}"

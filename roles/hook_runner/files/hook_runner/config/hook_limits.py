@@ -28,15 +28,15 @@ LIMITS: Mapping[str, tuple[str, str]] = {
 def read_limits(value: object) -> dict[str, int]:
     """Read `unit` of a hook's settings: names and values as in unit files. Raises ValueError."""
     if not isinstance(value, Mapping):
-        raise ValueError("expected a mapping of limits, not %r" % (value,))
+        raise ValueError(f"expected a mapping of limits, not {value!r}")
     found = {}
     for name, given in value.items():
         if name not in LIMITS:
-            raise ValueError("unknown limit %r; these are known: %s" % (name, ", ".join(LIMITS)))
+            raise ValueError(f"unknown limit {name!r}; these are known: {', '.join(LIMITS)}")
         try:
             found[name] = _READERS[name](given)
         except ValueError as error:
-            raise ValueError("%s: %s" % (name, error)) from None
+            raise ValueError(f"{name}: {error}") from None
     return found
 
 
@@ -45,14 +45,14 @@ def _bytes(value: object) -> int:
     if value == "infinity":
         return INFINITY
     if match is None or isinstance(value, bool):
-        raise ValueError("expected bytes such as 512M or 2G, or infinity, not %r" % (value,))
+        raise ValueError(f"expected bytes such as 512M or 2G, or infinity, not {value!r}")
     return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
 
 
 def _percent(value: object) -> int:
     match = re.fullmatch(r"(\d{1,6})%", str(value))
     if match is None or not int(match[1]):
-        raise ValueError("expected a share of one processor such as 50%%, not %r" % (value,))
+        raise ValueError(f"expected a share of one processor such as 50%, not {value!r}")
     return int(match[1]) * 10000
 
 
@@ -68,7 +68,7 @@ class _integer:
 
     def __call__(self, value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not self._least <= value <= self._most:
-            raise ValueError("expected a whole number from %d to %d, not %r" % (self._least, self._most, value))
+            raise ValueError(f"expected a whole number from {self._least} to {self._most}, not {value!r}")
         return value
 
 

@@ -92,7 +92,7 @@ class Settings(NamedTuple):
     def hook(self, stage: str, name: str) -> HookSettings:
         """The settings of one hook: those of its name, then those of its name in this stage."""
         found = HookSettings(timeout=self.hook_timeout)
-        for key in (name, "%s/%s" % (stage, name)):
+        for key in (name, f"{stage}/{name}"):
             found = found._replace(**self.hooks.get(key, {}))
         return found if stage == PREPARE else found._replace(needs=0.0)
 
@@ -174,7 +174,7 @@ def _settings(
     if "hooks" in data:
         read["hooks"] = _hooks(data["hooks"], ("hooks",), places)
     if "policy" in data and "policy_file" in data:
-        raise ConfigError("%s: policy and policy_file exclude each other" % places.of(("policy_file",)))
+        raise ConfigError(f"{places.of(('policy_file',))}: policy and policy_file exclude each other")
     if "policy" in data:
         read["policy"] = _policy(data["policy"], ("policy",), places)
     if "policy_file" in data:
@@ -183,7 +183,7 @@ def _settings(
         try:
             read["policy"] = prepared_first(load_policy(file, reader))
         except PolicyError as error:
-            raise ConfigError("%s: %s" % (places.of(("policy_file",)), error)) from None
+            raise ConfigError(f"{places.of(('policy_file',))}: {error}") from None
     return Settings(**read)
 
 
@@ -194,7 +194,7 @@ def _policy(data: Any, path: tuple[object, ...], places: Places) -> Policy:
         if isinstance(data, str):
             return prepared_first(Policy.from_mapping({"preset": data}, _Below(places, path, leaf=True)))
         if isinstance(data, list):
-            raise PolicyError("%s: expected a preset's name or a mapping with rules, not a list" % below.of(()))
+            raise PolicyError(f"{below.of(())}: expected a preset's name or a mapping with rules, not a list")
         return prepared_first(Policy.from_mapping(data, below))
     except PolicyError as error:
         raise ConfigError(str(error)) from None
@@ -207,7 +207,7 @@ def prepared_first(policy: Policy) -> Policy:
 
 def _hooks(data: Any, path: tuple[object, ...], places: Places) -> dict[str, dict[str, Any]]:
     if not isinstance(data, dict):
-        raise ConfigError("%s: expected a mapping of hooks' names, not %r" % (places.of(path), data))
+        raise ConfigError(f"{places.of(path)}: expected a mapping of hooks' names, not {data!r}")
     found: dict[str, dict[str, Any]] = {}
     for key, settings in data.items():
         here = (*path, key)
@@ -215,8 +215,9 @@ def _hooks(data: Any, path: tuple[object, ...], places: Places) -> dict[str, dic
         _check_keys(settings, tuple(_HOOK_READERS), here, places)
         if "needs" in settings and "/" in name and not name.startswith(PREPARE + "/"):
             raise ConfigError(
-                "%s: only hooks of stage prepare have a deadline that they could need time before"
-                % places.of((*here, "needs"))
+                "{}: only hooks of stage prepare have a deadline that they could need time before".format(
+                    places.of((*here, "needs"))
+                )
             )
         found[name] = {
             each: _read(_HOOK_READERS[each], value, (*here, each), places) for each, value in settings.items()
@@ -228,15 +229,15 @@ def _read(reader: values.Reader, value: Any, path: tuple[object, ...], places: P
     try:
         return reader(value)
     except ValueError as error:
-        raise ConfigError("%s: %s" % (places.of(path), error)) from None
+        raise ConfigError(f"{places.of(path)}: {error}") from None
 
 
 def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: Places) -> None:
     if not isinstance(data, dict):
-        raise ConfigError("%s: expected a mapping of keys, not %r" % (places.of(path), data))
+        raise ConfigError(f"{places.of(path)}: expected a mapping of keys, not {data!r}")
     for key in data:
         if key not in known:
-            raise ConfigError("%s: unknown key %r%s" % (places.of((*path, key)), key, nearest(key, known)))
+            raise ConfigError(f"{places.of((*path, key))}: unknown key {key!r}{nearest(key, known)}")
 
 
 def _check_trust(path: str, kind: str, owners: frozenset[int] | None) -> None:
@@ -246,7 +247,7 @@ def _check_trust(path: str, kind: str, owners: frozenset[int] | None) -> None:
         else untrusted(path, os.path.dirname(os.path.abspath(path)), owners)
     )
     if reason is not None:
-        raise ConfigError("%s %s is refused: %s" % (kind, path, reason))
+        raise ConfigError(f"{kind} {path} is refused: {reason}")
 
 
 class _Below(Places):

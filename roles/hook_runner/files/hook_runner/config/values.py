@@ -27,16 +27,16 @@ _API_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
 def text(value: Any) -> str:
     """A text without control characters."""
     if not isinstance(value, str):
-        raise ValueError("expected a text, not %r; texts that look like something else need quotes" % (value,))
+        raise ValueError(f"expected a text, not {value!r}; texts that look like something else need quotes")
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
-        raise ValueError("%r has control characters" % value)
+        raise ValueError(f"{value!r} has control characters")
     return value
 
 
 def truth(value: Any) -> bool:
     """True or false."""
     if not isinstance(value, bool):
-        raise ValueError("expected true or false, not %r" % (value,))
+        raise ValueError(f"expected true or false, not {value!r}")
     return value
 
 
@@ -54,7 +54,7 @@ def integer(least: int, most: int) -> Reader:
 
     def read(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError("expected a whole number, not %r" % (value,))
+            raise ValueError(f"expected a whole number, not {value!r}")
         return int(_between(value, least, most, ""))
 
     return read
@@ -69,7 +69,7 @@ def path(value: Any) -> str:
     """An absolute path."""
     written = text(value)
     if not os.path.isabs(written):
-        raise ValueError("expected an absolute path, not %r" % written)
+        raise ValueError(f"expected an absolute path, not {written!r}")
     return os.path.normpath(written)
 
 
@@ -95,7 +95,7 @@ def api_versions(value: Any) -> tuple[str, ...]:
     )
     texts = tuple(map(str, dates))
     if not listed or len(texts) != len(listed) or not all(map(_API_VERSION.fullmatch, texts)):
-        raise ValueError("expected an api-version such as 2020-07-01, or a list of some, not %r" % (value,))
+        raise ValueError(f"expected an api-version such as 2020-07-01, or a list of some, not {value!r}")
     return texts
 
 
@@ -120,23 +120,23 @@ def hook_key(value: Any) -> str:
     stage, slash, name = text(value).rpartition("/")
     if slash and stage not in STAGES:
         one_of(stage, STAGES, "stage")
-        raise ValueError("stages are written in small letters, not %r" % stage)
+        raise ValueError(f"stages are written in small letters, not {stage!r}")
     if not HOOK_NAME.fullmatch(name):
-        raise ValueError("%r cannot be the name of a hook" % name)
+        raise ValueError(f"{name!r} cannot be the name of a hook")
     return str(value)
 
 
 def _variable(name: Any) -> str:
     if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
-        raise ValueError("%r cannot be the name of a variable" % (name,))
+        raise ValueError(f"{name!r} cannot be the name of a variable")
     if name.startswith(("EVENT_", "HOOK_")):
-        raise ValueError("%s: names with EVENT_ and HOOK_ are set by the service" % name)
+        raise ValueError(f"{name}: names with EVENT_ and HOOK_ are set by the service")
     return name
 
 
 def _mapping(value: Any) -> dict[Any, Any]:
     if not isinstance(value, dict):
-        raise ValueError("expected a mapping, not %r" % (value,))
+        raise ValueError(f"expected a mapping, not {value!r}")
     return value
 
 
@@ -144,7 +144,8 @@ def _between(number: float, least: float, most: float, unit: str) -> float:
     if not least <= number <= most:
         # not %g: it writes a million as 1e+06
         raise ValueError(
-            "expected %s to %s%s, not %s"
-            % (*(("%.3f" % end).rstrip("0").rstrip(".") for end in (least, most)), unit, number)
+            "expected {} to {}{}, not {}".format(
+                *((f"{end:.3f}").rstrip("0").rstrip(".") for end in (least, most)), unit, number
+            )
         )
     return number

@@ -86,7 +86,7 @@ def reply(message: bytes) -> Reply | None:
         if kind == ERROR and str(found.get(_SIGNATURE, "")).startswith("s"):
             text = _text(message, order, len(message) - body)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise ValueError("a message of D-Bus cannot be read: %s" % error) from None
+        raise ValueError(f"a message of D-Bus cannot be read: {error}") from None
     serial = found.get(_REPLY_SERIAL)
     return Reply(
         serial if isinstance(serial, int) else 0, str(found.get(_ERROR_NAME, "error")) if kind == ERROR else "", text
@@ -113,7 +113,7 @@ def _end_of_type(signature: str, at: int) -> int:
         depth += {"(": 1, ")": -1}.get(signature[end], 0)
         if depth == 0:
             return end + 1
-    raise ValueError("%s is not a signature" % signature)
+    raise ValueError(f"{signature} is not a signature")
 
 
 class _Writer:
@@ -159,7 +159,7 @@ class _Writer:
 
 def _order(start: bytes) -> str:
     if start[:1] not in (b"l", b"B"):
-        raise ValueError("a message of D-Bus does not begin so: %r" % start[:1])
+        raise ValueError(f"a message of D-Bus does not begin so: {start[:1]!r}")
     return "<" if start[:1] == b"l" else ">"
 
 

@@ -72,7 +72,7 @@ class Skipped(NamedTuple):
 
     @property
     def text(self) -> str:
-        return "%s is no hook: %s" % (shown(self.path), self.reason.value)
+        return f"{shown(self.path)} is no hook: {self.reason.value}"
 
 
 def find_hooks(
@@ -94,7 +94,7 @@ def _of_stage(
         # by bytes, so that the order is the same in every locale
         names = sorted(os.listdir(folder), key=os.fsencode)
     except OSError as error:
-        refusal = refusal or "%s cannot be listed: %s" % (shown(folder), error.strerror)
+        refusal = refusal or f"{shown(folder)} cannot be listed: {error.strerror}"
     if refusal is not None:
         # not hook by hook: whoever can write the folder may have taken some out of it
         return [Hook(stage, WHOLE_FOLDER, folder, settings.hook(stage, WHOLE_FOLDER), refusal)]

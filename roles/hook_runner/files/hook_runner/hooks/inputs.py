@@ -53,13 +53,13 @@ def hook_variables(record: Record, stage: str, own_name: str, now: datetime, bud
         "EVENT_RESOURCE_TYPE": event.resource_type or "",
         "EVENT_DESCRIPTION": event.description or "",
         "EVENT_NOT_BEFORE": "" if event.not_before is None else as_utc_text(event.not_before),
-        "EVENT_SECONDS_LEFT": "%d" % event.seconds_left(now),
-        "EVENT_DURATION": "" if event.duration is None else "%d" % event.duration.total_seconds(),
+        "EVENT_SECONDS_LEFT": f"{int(event.seconds_left(now))}",
+        "EVENT_DURATION": "" if event.duration is None else f"{int(event.duration.total_seconds())}",
         "EVENT_STAGE": stage,
         "EVENT_OUTCOME": record.outcome,
         "EVENT_RESOURCE": own_name,
         "EVENT_FIRST_SEEN": as_utc_text(record.first_seen),
-        "HOOK_SECONDS": "" if budget is None else "%d" % budget,
+        "HOOK_SECONDS": "" if budget is None else f"{int(budget)}",
     }
     cleaned = {name: cut(harmless(value), LONGEST) for name, value in told.items()}
     return {**cleaned, "EVENT_RESOURCES": cut(" ".join(map(one_word, event.resources)), LONGEST_LIST)}

@@ -50,7 +50,7 @@ def keeper_without_folder(folder: str) -> int | None:
         return None
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open("/proc/%s/cmdline" % name, "rb") as file:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
             if (
                 os.path.basename(words[3]) in KEEPERS
@@ -127,7 +127,7 @@ def _members(session: int) -> list[int]:
         if not name.isdigit():
             continue
         try:
-            with open("/proc/%s/stat" % name, "rb") as file:
+            with open(f"/proc/{name}/stat", "rb") as file:
                 state, _parent, _group, number = file.read().rpartition(b")")[2].split()[:4]
         except (OSError, ValueError):
             continue

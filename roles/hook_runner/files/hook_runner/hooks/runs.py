@@ -345,7 +345,7 @@ class Runs:
         return run.end_by if run.end_by > now else now + LOOK
 
     def _path(self, step_id: int) -> str:
-        return os.path.join(self._folder, "%d" % step_id)
+        return os.path.join(self._folder, f"{step_id}")
 
     def _environment(self, variables: Mapping[str, str]) -> dict[bytes, bytes]:
         try:
@@ -379,7 +379,7 @@ class Runs:
             pass
         except (OSError, ValueError) as error:
             return Result(
-                None, "", 0.0, Cause.SUPERVISOR_LOST, "its keeper left a result that cannot be read: %s" % error
+                None, "", 0.0, Cause.SUPERVISOR_LOST, f"its keeper left a result that cannot be read: {error}"
             )
         if lives and (run.end_by is None or self._clock() < run.end_by):
             return None

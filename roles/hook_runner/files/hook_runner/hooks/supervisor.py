@@ -141,7 +141,7 @@ def why(path: bytes, problem: Exception) -> str:
     import errno
 
     number = getattr(problem, "errno", None)
-    text = "it could not be started: %s" % (os.strerror(number) if number else problem)
+    text = f"it could not be started: {os.strerror(number) if number else problem}"
     if number == errno.ENOEXEC:
         text += ": it does not begin with #! and an interpreter, and is no program"
     elif number == errno.ENOENT and os.path.exists(path):
@@ -207,7 +207,7 @@ class Watch:
     def keep_time(self) -> None:
         now = time.monotonic()
         if self.kill_at is None and now >= self.term_at:
-            self.end("time-limit", "its time limit of %g s was up" % self.limit, self.kill_after)
+            self.end("time-limit", f"its time limit of {self.limit:g} s was up", self.kill_after)
         if self.kill_at is not None and now >= self.kill_at:
             self.send(KILL)
             self.kill_at = now + 3600
@@ -259,7 +259,7 @@ class Watch:
         for name in os.listdir("/proc"):
             if name.isdigit() and int(name) != self.hook:
                 try:
-                    with open("/proc/%s/stat" % name, "rb") as file:
+                    with open(f"/proc/{name}/stat", "rb") as file:
                         state, _parent, group = file.read().rpartition(b")")[2].split()[:3]
                 except (OSError, ValueError):
                     continue
@@ -362,7 +362,7 @@ class Log:
 def journal_of_standard_error() -> Any:
     """Return a socket to journald where standard error leads there; else None."""
     found = os.fstat(2)
-    if os.environ.get("JOURNAL_STREAM") != "%d:%d" % (found.st_dev, found.st_ino):
+    if os.environ.get("JOURNAL_STREAM") != f"{found.st_dev}:{found.st_ino}":
         return None
     import socket
 

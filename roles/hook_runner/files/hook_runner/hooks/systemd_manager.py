@@ -72,7 +72,7 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
         try:
             reply = _ask(message, descriptors)
         except socket.timeout:
-            raise NoAnswer("systemd did not answer within %g s" % ANSWER_MAY_TAKE) from None
+            raise NoAnswer(f"systemd did not answer within {ANSWER_MAY_TAKE:g} s") from None
         except ConnectionError:
             if attempt == ATTEMPTS:
                 raise
@@ -83,7 +83,7 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
         if reply.error and not (
             reply.error == EXISTS and attempt > 1
         ):  # a call before this one may have had its effect
-            raise Refused("systemd does not start the unit %s: %s" % (name, reply.text or reply.error))
+            raise Refused(f"systemd does not start the unit {name}: {reply.text or reply.error}")
         return
 
 
@@ -120,7 +120,7 @@ def _authenticate(channel: socket.socket) -> None:
     while answers.count(b"\r\n") < 2:
         answers += _receive(channel, 1)
     if not answers.startswith(b"OK ") or b"\r\nAGREE_UNIX_FD" not in answers:
-        raise PermissionError("systemd does not talk to this process: %r" % answers)
+        raise PermissionError(f"systemd does not talk to this process: {answers!r}")
 
 
 def _receive(channel: socket.socket, size: int) -> bytes:

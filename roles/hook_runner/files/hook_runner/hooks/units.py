@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
 
 def unit_name(stage: str, hook: str, step_id: int) -> str:
     """Return the name of a run's unit; drop-ins for ``azure-scheduled-events-hook-STAGE-NAME-.service`` apply to it."""
-    return "%s%s-%s-%d.service" % (UNITS, stage, _UNUSUAL.sub("_", hook)[:_LONGEST_NAME], step_id)
+    return f"{UNITS}{stage}-{_UNUSUAL.sub('_', hook)[:_LONGEST_NAME]}-{step_id}.service"
 
 
 def start_unit(folder: str, wanted: Wanted) -> None:
@@ -74,9 +74,7 @@ def properties(folder: str, wanted: Wanted) -> list[Property]:
     command = [word.replace("$", "$$") for word in (sys.executable, "-I", "-S", KEEPER, folder, "unit")]
     stop = wanted.kill_after + KEEPER_MAY_TAKE
     found = [
-        Property(
-            "Description", "s", "Hook %s/%s for event %s" % (wanted.stage, wanted.hook, wanted.event_id[:_LONGEST_NAME])
-        ),
+        Property("Description", "s", f"Hook {wanted.stage}/{wanted.hook} for event {wanted.event_id[:_LONGEST_NAME]}"),
         Property("Type", "s", "simple"),
         Property("ExecStart", "a(sasb)", [(sys.executable, command, False)]),
         Property("StandardInputFileDescriptor", "h", 0),

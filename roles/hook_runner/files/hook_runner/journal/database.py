@@ -64,8 +64,7 @@ def replace(path: str, reason: Unusable, say: Callable[[str], None], now: float)
     if os.path.lexists(path):
         aside = keep_aside(path, reason.label, now)
         say(
-            "the journal %s cannot be used: %s; it is kept as %s, and a new one begins with no more than this service still knows"
-            % (path, reason, aside)
+            f"the journal {path} cannot be used: {reason}; it is kept as {aside}, and a new one begins with no more than this service still knows"
         )
 
 
@@ -77,7 +76,7 @@ def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
     from urllib.parse import quote
 
     os.stat(path)  # says more clearly what is wrong than SQLite does
-    uri = "file:%s?mode=ro" % quote(os.path.abspath(path))
+    uri = f"file:{quote(os.path.abspath(path))}?mode=ro"
     try:
         return _examined(uri, patience)
     except sqlite3.OperationalError:
@@ -141,11 +140,11 @@ def fingerprint(path: str) -> Fingerprint:
 
 def keep_aside(path: str, label: str, now: float) -> str:
     """Rename the journal and what belongs to it; returns its new name."""
-    stem = "%s.%s-%s" % (path, label, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)))
+    stem = f"{path}.{label}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}"
     aside, number = stem, 1
     while os.path.lexists(aside):
         number += 1
-        aside = "%s-%d" % (stem, number)
+        aside = f"{stem}-{number}"
     for suffix in BESIDE:  # first, since a log that were left beside a new journal would be taken for its own
         if os.path.lexists(path + suffix):
             os.replace(path + suffix, aside + suffix)
@@ -183,10 +182,10 @@ def _examined(uri: str, patience: float) -> sqlite3.Connection:
                 version,
                 len(schema.MIGRATIONS),
             )
-            raise Unusable("version-%d" % version, older if version else "nothing has been written into it")
+            raise Unusable(f"version-{version}", older if version else "nothing has been written into it")
         if not schema.is_current(connection):
             raise Unusable(
-                "version-%d" % version, "an older version wrote it, and the service has to add to its tables first"
+                f"version-{version}", "an older version wrote it, and the service has to add to its tables first"
             )
     except BaseException:
         connection.close()
@@ -204,7 +203,7 @@ def _copied(path: str, patience: float) -> sqlite3.Connection:
         copy = os.path.join(folder, "journal")
         for suffix in ("", "-wal"):
             shutil.copyfile(path + suffix, copy + suffix)
-        return _examined("file:%s" % quote(copy), patience)  # the files go away with the folder, and stay open
+        return _examined(f"file:{quote(copy)}", patience)  # the files go away with the folder, and stay open
 
 
 def _has_log(path: str) -> bool:
@@ -224,7 +223,7 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
     connection = _connect(path, patience)
     try:
         examine(connection)
-        connection.execute("PRAGMA cache_size = -%d" % CACHE)
+        connection.execute(f"PRAGMA cache_size = -{CACHE}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -243,7 +242,7 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
         except sqlite3.OperationalError as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            say("no room could be set aside for the journal %s, so that a full disk would stop it: %s" % (path, error))
+            say(f"no room could be set aside for the journal {path}, so that a full disk would stop it: {error}")
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error) and is_corruption(error):
@@ -284,7 +283,7 @@ def _reserve(connection: sqlite3.Connection, commit: Commit) -> None:
     The log keeps its size when it begins anew, and the tables keep the pages of what was deleted. It takes two transactions: pages that
     are taken and given back in one are never written, and a file system keeps no room for them.
     """
-    for statement in ("INSERT INTO reserve VALUES (zeroblob(%d))" % RESERVE, "DELETE FROM reserve"):
+    for statement in (f"INSERT INTO reserve VALUES (zeroblob({RESERVE}))", "DELETE FROM reserve"):
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(statement)
         commit(connection)

@@ -115,12 +115,12 @@ class Journal:
     def read_only(cls, path: str) -> Journal:
         """The journal for whoever only looks at it, beside the daemon or without one. Raises JournalUnreadable."""
         journal = cls(path, lambda text: None, time.monotonic, time.time)
-        journal.degraded = "the journal %s is open for reading only" % path
+        journal.degraded = f"the journal {path} is open for reading only"
         journal._may_write = False
         try:
             journal._connection = database.open_for_reading(path, PATIENCE_AT_START)
         except (OSError, sqlite3.Error, Unusable) as error:
-            raise JournalUnreadable("the journal %s cannot be read: %s" % (path, error)) from None
+            raise JournalUnreadable(f"the journal {path} cannot be read: {error}") from None
         return journal
 
     def next_id(self) -> int:
@@ -247,7 +247,7 @@ class Journal:
         except sqlite3.Error as error:
             self._degrade(error)
         except ValueError as error:
-            self._say("the journal %s: %s; the event counts as a new one" % (self._path, error))
+            self._say(f"the journal {self._path}: {error}; the event counts as a new one")
         return newest
 
     def set_aside(self, label: str, text: str) -> None:
@@ -294,7 +294,7 @@ class Journal:
             if self._connection is not None:
                 found.update(rows.newest_ids(self._connection, limit, key, before))
         except sqlite3.Error as error:
-            raise JournalUnreadable("the journal %s cannot be read: %s" % (self._path, error)) from None
+            raise JournalUnreadable(f"the journal {self._path} cannot be read: {error}") from None
         return sorted(found, reverse=True)[:limit]
 
     def record(self, record_id: int) -> Record | None:
@@ -308,7 +308,7 @@ class Journal:
             self.unreadable.append(str(error))
             return None
         except sqlite3.Error as error:
-            raise JournalUnreadable("the journal %s cannot be read: %s" % (self._path, error)) from None
+            raise JournalUnreadable(f"the journal {self._path} cannot be read: {error}") from None
 
     def keys_beginning(self, start: str, limit: int) -> list[str]:
         """The keys of events (their ids with letter case folded) that begin so. Raises JournalUnreadable."""
@@ -317,7 +317,7 @@ class Journal:
             if self._connection is not None:
                 keys.update(rows.keys_beginning(self._connection, start, limit))
         except sqlite3.Error as error:
-            raise JournalUnreadable("the journal %s cannot be read: %s" % (self._path, error)) from None
+            raise JournalUnreadable(f"the journal {self._path} cannot be read: {error}") from None
         return sorted(keys)[:limit]
 
     def prune(self, keep: int) -> None:
@@ -450,7 +450,7 @@ class Journal:
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         """Begin to write, and wait for other programs only where no wait was in vain a moment ago."""
-        connection.execute("PRAGMA busy_timeout = %d" % (self._patience() * 1000))
+        connection.execute(f"PRAGMA busy_timeout = {int(self._patience() * 1000)}")
         connection.execute("BEGIN IMMEDIATE")
 
     def _patience(self) -> float:
@@ -589,10 +589,7 @@ class Journal:
                 pass  # what was committed is in the log, whatever became of it
 
     def _degrade(self, reason: object) -> None:
-        text = "the journal %s cannot be written, so that a restart would forget what happens: %s" % (
-            self._path,
-            reason,
-        )
+        text = f"the journal {self._path} cannot be written, so that a restart would forget what happens: {reason}"
         if text != self.degraded:
             self._say(text)
         self.degraded = text
@@ -603,7 +600,7 @@ class Journal:
 
     def _recover(self) -> None:
         if self.degraded is not None:
-            self._say("the journal %s is written again, and has all that happened meanwhile" % self._path)
+            self._say(f"the journal {self._path} is written again, and has all that happened meanwhile")
         self.degraded = self.degraded_since = None
 
 

@@ -56,14 +56,9 @@ _STEP_COLUMNS = (
 
 def _upsert(table: str, columns: tuple[str, ...]) -> str:
     # not INSERT OR REPLACE: that deletes the old row, and with it whatever refers to it
-    changes = ", ".join("%s = excluded.%s" % (name, name) for name in columns[1:])
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])
     places = ", ".join("?" * len(columns))
-    return "INSERT INTO %s (%s) VALUES (%s) ON CONFLICT (id) DO UPDATE SET %s" % (
-        table,
-        ", ".join(columns),
-        places,
-        changes,
-    )
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) ON CONFLICT (id) DO UPDATE SET {changes}"
 
 
 _SAVE_RECORD = _upsert("records", _RECORD_COLUMNS)
@@ -178,7 +173,7 @@ def newest_ids(connection: sqlite3.Connection, limit: int, key: str | None, befo
     if key is not None:
         conditions.append("key = ?")
         values.append(_text(key))
-    question = "SELECT id FROM records WHERE %s ORDER BY id DESC LIMIT ?" % " AND ".join(conditions)
+    question = f"SELECT id FROM records WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
     return [row[0] for row in connection.execute(question, (*values, limit)).fetchall()]
 
 
@@ -191,13 +186,13 @@ def keys_beginning(connection: sqlite3.Connection, start: str, limit: int) -> li
 def prune(connection: sqlite3.Connection, keep: int) -> None:
     """Delete the closed records but the newest `keep`."""
     closed = "SELECT id FROM records WHERE closed_at IS NOT NULL ORDER BY id DESC LIMIT -1 OFFSET ?"
-    connection.execute("DELETE FROM records WHERE id IN (%s)" % closed, (max(0, keep),))
+    connection.execute(f"DELETE FROM records WHERE id IN ({closed})", (max(0, keep),))
 
 
 def load(connection: sqlite3.Connection, record_id: int) -> Record:
     """One record with its steps and its timeline. Raises ValueError where its content makes no sense."""
     columns = connection.execute(
-        "SELECT %s FROM records WHERE id = ?" % ", ".join(_RECORD_COLUMNS), (record_id,)
+        f"SELECT {', '.join(_RECORD_COLUMNS)} FROM records WHERE id = ?", (record_id,)
     ).fetchone()
     try:
         row = dict(zip(_RECORD_COLUMNS, columns))
@@ -216,7 +211,7 @@ def load(connection: sqlite3.Connection, record_id: int) -> Record:
         record.gone_at, record.closed_at = _restored_time(row["gone_at"]), _restored_time(row["closed_at"])
         record.approval_attempts, record.approval_forced = int(row["approval_attempts"]), bool(row["approval_forced"])
         steps = connection.execute(
-            "SELECT %s FROM steps WHERE record = ? ORDER BY id" % ", ".join(_STEP_COLUMNS), (record_id,)
+            f"SELECT {', '.join(_STEP_COLUMNS)} FROM steps WHERE record = ? ORDER BY id", (record_id,)
         ).fetchall()
         record.steps.extend(_step(dict(zip(_STEP_COLUMNS, columns))) for columns in steps)
         lines = connection.execute(
@@ -224,7 +219,7 @@ def load(connection: sqlite3.Connection, record_id: int) -> Record:
         ).fetchall()
         record.timeline.extend(Entry(_known_time(at), _restored(what), _restored(detail)) for at, what, detail in lines)
     except (TypeError, KeyError, OverflowError, ValueError) as error:
-        raise ValueError("record %d cannot be read: %s" % (record_id, error)) from None
+        raise ValueError(f"record {record_id} cannot be read: {error}") from None
     return record
 
 
@@ -282,5 +277,5 @@ def _restored_time(text: str | None) -> datetime | None:
 def _known_time(text: str) -> datetime:
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
-        raise ValueError("the time %s has no zone" % text)
+        raise ValueError(f"the time {text} has no zone")
     return time

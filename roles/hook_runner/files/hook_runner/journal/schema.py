@@ -118,8 +118,8 @@ def examine(connection: sqlite3.Connection) -> None:
     try:
         version = version_of(connection)
         if version > len(MIGRATIONS):
-            text = "it has version %d, and this program knows versions up to %d" % (version, len(MIGRATIONS))
-            raise Unusable("version-%d" % version, text)
+            text = f"it has version {version}, and this program knows versions up to {len(MIGRATIONS)}"
+            raise Unusable(f"version-{version}", text)
         # "main": the check of all databases makes a temporary one, whose pages would stay in memory
         found = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
         foreign = version <= 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -141,7 +141,7 @@ def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
         if version_of(connection) and not _columns(connection, table)
     ]
     if missing:
-        raise Unusable("corrupt", "no such table: %s" % missing[0])
+        raise Unusable("corrupt", f"no such table: {missing[0]}")
     if version_of(connection) < len(MIGRATIONS) or not is_current(connection):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -150,14 +150,14 @@ def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
                     connection.execute(statement)
             for table, column, declaration in ADDED_COLUMNS:
                 if column not in _columns(connection, table):
-                    connection.execute("ALTER TABLE %s ADD COLUMN %s %s" % (table, column, declaration))
+                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {declaration}")
             for statement in ADDITIONS:
                 connection.execute(statement)
             for values in CAUSES_OF_0_1_0:
                 connection.execute(
                     "UPDATE steps SET cause = ? WHERE cause = '' AND state = ? AND reason LIKE ? || '%'", values
                 )
-            connection.execute("PRAGMA user_version = %d" % len(MIGRATIONS))
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
             commit()
         except BaseException:
             if connection.in_transaction:
@@ -186,7 +186,7 @@ def is_current(connection: sqlite3.Connection) -> bool:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
-    return frozenset(row[1] for row in connection.execute("PRAGMA table_info(%s)" % table).fetchall())
+    return frozenset(row[1] for row in connection.execute(f"PRAGMA table_info({table})").fetchall())
 
 
 def is_corruption(error: sqlite3.Error) -> bool:

@@ -169,7 +169,7 @@ class Approvals:
         self._keep(
             record,
             "approval-failed",
-            "%s; the events are read again, and it is sent again if the event is still Scheduled" % error,
+            f"{error}; the events are read again, and it is sent again if the event is still Scheduled",
             level,
         )
 
@@ -190,15 +190,16 @@ class Approvals:
         if record.seen_started:
             return Asked(False, "it has started, so there is nothing left to approve")
         if event.status != "Scheduled":
-            return Asked(False, "its status %r is not one that can be approved" % event.status)
+            return Asked(False, f"its status {event.status!r} is not one that can be approved")
         if self.settings.dry_run:
             return Asked(False, "this is a dry run, in which nothing is approved")
         try:
             if not release_others and not concerns_only(event, own_name):
                 return Asked(
                     False,
-                    "an approval would release other VMs too (%s), which needs --release-others"
-                    % ", ".join(event.resources),
+                    "an approval would release other VMs too ({}), which needs --release-others".format(
+                        ", ".join(event.resources)
+                    ),
                 )
         except OwnNameUnknown as error:
             if not release_others:
@@ -211,10 +212,10 @@ class Approvals:
             )
         pause = self._pausing.current()
         if pause is not None and not force:
-            return Asked(False, "%s, which needs --force" % pause.text())
+            return Asked(False, f"{pause.text()}, which needs --force")
         record.approval_asked_by = who
         record.approval_forced = force
-        self._keep(record, "approval-asked", "by %s%s" % (who, ", forced" if force else ""), "notice")
+        self._keep(record, "approval-asked", f"by {who}{', forced' if force else ''}", "notice")
         if prepared != "ok" and not force:
             return Asked(True, "it will be approved when its preparation is done")
         return Asked(True, "it is approved now")
@@ -241,13 +242,10 @@ class Approvals:
         """Whether somebody wants the approval now, and why or why not."""
         if not record.approval_asked_by:
             return decision.due, decision.reason
-        reason = "asked for by %s" % record.approval_asked_by
+        reason = f"asked for by {record.approval_asked_by}"
         if record.approval_forced or prepared == "ok":
             return True, reason
-        return False, "%s; but not now: its preparation %s" % (
-            reason,
-            "failed" if prepared == "failed" else "is not done",
-        )
+        return False, f"{reason}; but not now: its preparation {'failed' if prepared == 'failed' else 'is not done'}"
 
     def _obstacle(self, record: Record, own_name: str | None) -> str | None:
         event = record.event

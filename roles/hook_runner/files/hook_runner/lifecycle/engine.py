@@ -156,7 +156,7 @@ class Engine:
         self.records.clear()
         self._by_key.clear()
         self._journal.set_aside(
-            "other-vm", "it is the journal of the VM %s, and this VM is %s" % (displayable(other), displayable(name))
+            "other-vm", f"it is the journal of the VM {displayable(other)}, and this VM is {displayable(name)}"
         )
         self._runs.clean(set())
         self.identification.confirm(name, vm_id)  # for the new journal
@@ -168,8 +168,7 @@ class Engine:
             self._is_behind = True
             self._log.say(
                 "warning",
-                "IMDS does not give this VM's resource name; %s holds, which an earlier run of this service has noted"
-                % name,
+                f"IMDS does not give this VM's resource name; {name} holds, which an earlier run of this service has noted",
             )
 
     def observe(self, document: EventDocument) -> None:
@@ -308,13 +307,13 @@ class Engine:
             return Asked(False, "a recover hook runs now; try again when it has ended")
         failed = not_recovered(self.work.hooks, record)
         if give_up:
-            self._keep(record, GIVEN_UP, "%s gives the recovery up" % who, "error")
+            self._keep(record, GIVEN_UP, f"{who} gives the recovery up", "error")
             self.work.give_up(record, displayable(who))
             self.tick()
             return Asked(True, "the recovery is given up; what the prepare hooks did may still hold")
         for step in failed:
-            step.void = "%s asked for another attempt" % displayable(who)
-        self._keep(record, "recovery-asked", "by %s" % who, "notice")
+            step.void = f"{displayable(who)} asked for another attempt"
+        self._keep(record, "recovery-asked", f"by {who}", "notice")
         self.tick()
         return Asked(
             True,
@@ -371,7 +370,7 @@ class Engine:
         self._keep(
             record,
             "came-back",
-            "it is listed again after %.0f s, and goes on as the same occurrence" % away,
+            f"it is listed again after {away:.0f} s, and goes on as the same occurrence",
             "warning" if record.concerned else "info",
         )
         for change in changes(EventDocument(None, (record.event,)), EventDocument(None, (event,))):
@@ -384,18 +383,18 @@ class Engine:
             self._keep(record, "started", self._described(record), "notice")
         else:
             text = ", ".join(
-                "%s: %s -> %s" % (name, _shown(before, name), _shown(change.event, name)) for name in change.fields
+                f"{name}: {_shown(before, name)} -> {_shown(change.event, name)}" for name in change.fields
             )
             self._keep(record, "changed", text, "notice" if record.concerned else "info")
         if before.status == "Started" and change.event.status != "Started":
             self._keep(
                 record,
                 "anomaly",
-                "it was Started and is %s again, which Azure rules out; nothing is done twice" % change.event.status,
+                f"it was Started and is {change.event.status} again, which Azure rules out; nothing is done twice",
                 "warning",
             )
         if SEVERITY.get(change.event.event_type, -1) > SEVERITY.get(before.event_type, -1):
-            self._keep(record, "worse", "hooks for %s that have not run will run" % change.event.event_type, "warning")
+            self._keep(record, "worse", f"hooks for {change.event.event_type} that have not run will run", "warning")
         self.approvals.changed(record, change.fields)
         if "not_before" in change.fields and not record.seen_started:
             self.work.rescheduled(record, before)
@@ -497,8 +496,7 @@ class Engine:
         end = prepare_ends(record, self.settings.margin)
         if now < record.came_back_at + window and (end is None or end - now > window):
             self.work.waiting[record.id] = (
-                "a stale document may list it; it is prepared again when it has been listed for %.0f s"
-                % window.total_seconds()
+                f"a stale document may list it; it is prepared again when it has been listed for {window.total_seconds():.0f} s"
             )
             return False
         self.work.void(record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it")
@@ -540,12 +538,10 @@ class Engine:
         if self._is_kept(record):
             latest = {step.hook: step for step in record.of_stage(RECOVER)}
             failed = [step.hook for step in latest.values() if step.state not in (OK, SKIPPED)]
-            text = "recovered" if not failed else "recovered, but for %s" % ", ".join(failed)
+            text = "recovered" if not failed else f"recovered, but for {', '.join(failed)}"
             if any(entry.what == GIVEN_UP for entry in record.timeline):
                 text, failed = "not recovered, as an operator gave it up", ["all"]
-            self._keep(
-                record, "closed", "%s; outcome: %s" % (text, record.outcome), "notice" if not failed else "error"
-            )
+            self._keep(record, "closed", f"{text}; outcome: {record.outcome}", "notice" if not failed else "error")
             self._journal.prune(self.settings.history_events)
 
     def _forget(self, record: Record) -> None:
@@ -566,7 +562,7 @@ class Engine:
         """Note something in an event's timeline, say it, and save the record; False where the journal could not take it."""
         if len(record.timeline) < LONGEST_TIMELINE or record.closed_at is not None:
             record.timeline.append(Entry(self._clock.now(), what, displayable(detail)))
-        self._log.say(level, "%s: %s" % (what, detail), **self._fields(record))
+        self._log.say(level, f"{what}: {detail}", **self._fields(record))
         return self._journal.save(record) if self._is_kept(record) else True
 
     def _is_kept(self, record: Record) -> bool:
@@ -578,14 +574,8 @@ class Engine:
         who = "this VM" if record.concerned else "other VMs"
         when = "it has started" if event.status == "Started" else "its start is not known"
         if event.not_before is not None:
-            when = "not before %s, in %.0f s" % (as_utc_text(event.not_before), event.seconds_left(self._clock.now()))
-        return "%s by %s hits %s (%s); %s" % (
-            event.event_type,
-            event.source or "somebody",
-            who,
-            ", ".join(event.resources),
-            when,
-        )
+            when = f"not before {as_utc_text(event.not_before)}, in {event.seconds_left(self._clock.now()):.0f} s"
+        return f"{event.event_type} by {event.source or 'somebody'} hits {who} ({', '.join(event.resources)}); {when}"
 
     def _fields(self, record: Record) -> dict[str, object]:
         return {

@@ -27,13 +27,13 @@ def obstacle(
         return None
     others = displayable(", ".join(event.resources))
     if strategy == SELF_ONLY:
-        return "it would release other VMs too (%s), and leader is self-only" % others
+        return f"it would release other VMs too ({others}), and leader is self-only"
     if strategy == EXTERNAL:
-        return "somebody else approves it for all its VMs (%s), as leader is external" % others
+        return f"somebody else approves it for all its VMs ({others}), as leader is external"
     rank = leader_rank(event, own_name)
     if rank is None:
-        return "this VM is not one of its VMs (%s), so it cannot lead them" % others
+        return f"this VM is not one of its VMs ({others}), so it cannot lead them"
     wait = rank * takeover_after - age
     if wait > 0:
-        return "%s leads; this VM takes over in %.0f s" % (displayable(event.resources[0]), wait)
+        return f"{displayable(event.resources[0])} leads; this VM takes over in {wait:.0f} s"
     return None

@@ -50,8 +50,10 @@ class Pause(NamedTuple):
 
 def described(data: Mapping[str, str | None]) -> str:
     """What `Pause.as_data` returns, as one sentence."""
-    until = "until %s" % data["until"] if data["until"] else "until it is resumed"
-    return "the daemon is paused by %s %s%s" % (data["by"], until, ": %s" % data["reason"] if data["reason"] else "")
+    until = f"until {data['until']}" if data["until"] else "until it is resumed"
+    return "the daemon is paused by {} {}{}".format(
+        data["by"], until, ": {}".format(data["reason"]) if data["reason"] else ""
+    )
 
 
 class Pausing:
@@ -79,7 +81,7 @@ class Pausing:
             return None
         pause = Pause(now, until, displayable(by), displayable(reason))
         self._journal.note(NOTE, json.dumps(pause.as_data()))
-        self._log.say("warning", "%s; no prepare hook begins, and nothing is approved" % pause.text())
+        self._log.say("warning", f"{pause.text()}; no prepare hook begins, and nothing is approved")
         return pause
 
     def end(self, by: str) -> bool:
@@ -87,9 +89,7 @@ class Pausing:
         was = self.current()
         if was is not None:
             self._journal.note(NOTE, "")
-            self._log.say(
-                "notice", "the pause since %s is over: %s resumed" % (as_utc_text(was.since), displayable(by))
-            )
+            self._log.say("notice", f"the pause since {as_utc_text(was.since)} is over: {displayable(by)} resumed")
         return was is not None
 
     def expire(self) -> None:
@@ -97,7 +97,7 @@ class Pausing:
         pause = self._noted()
         if pause is not None and self.current() is None:
             self._journal.note(NOTE, "")
-            self._log.say("notice", "the pause since %s is over: its time has passed" % as_utc_text(pause.since))
+            self._log.say("notice", f"the pause since {as_utc_text(pause.since)} is over: its time has passed")
 
     def seconds_left(self) -> float | None:
         """Seconds until the pause ends by itself; None where it does not."""
@@ -114,7 +114,7 @@ class Pausing:
         if pause is None:
             text = "%s has passed; nothing is paused" % (until and as_utc_text(until))
             return {"accepted": False, "text": text, "paused": self._data()}
-        text = "%s; no prepare hook begins, and nothing is approved" % pause.text()
+        text = f"{pause.text()}; no prepare hook begins, and nothing is approved"
         if self._journal.degraded is not None:
             text += "; the journal cannot be written: a restart forgets the pause"
         return {"accepted": True, "text": text, "paused": self._data()}
@@ -149,7 +149,7 @@ def moment(text: str, now: datetime) -> dict[str, Any]:
     except ValueError:
         seconds = 0.0
     if seconds <= 0:
-        raise ValueError("expected a time such as 30m, 2h, 18:00 (UTC) or 2026-11-21T18:00:00Z, not %r" % text)
+        raise ValueError(f"expected a time such as 30m, 2h, 18:00 (UTC) or 2026-11-21T18:00:00Z, not {text!r}")
     return {"seconds": seconds}
 
 

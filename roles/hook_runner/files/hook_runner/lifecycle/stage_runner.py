@@ -135,7 +135,7 @@ class Work:
                     self._keep(
                         record,
                         "hook-adopted",
-                        "%s/%s runs on from before the daemon's start" % (step.stage, step.hook),
+                        f"{step.stage}/{step.hook} runs on from before the daemon's start",
                         "notice",
                     )
                 else:
@@ -163,7 +163,7 @@ class Work:
                 self._keep(
                     record,
                     "hook-adopted",
-                    "%s/%s ran before the daemon's start; the journal had lost it" % (step.stage, step.hook),
+                    f"{step.stage}/{step.hook} ran before the daemon's start; the journal had lost it",
                     "warning",
                 )
 
@@ -233,7 +233,7 @@ class Work:
             self._keep(
                 record,
                 "void",
-                "%s: %s" % (", ".join(dict.fromkeys("%s/%s" % (step.stage, step.hook) for step in steps)), reason),
+                f"{', '.join(dict.fromkeys(f'{step.stage}/{step.hook}' for step in steps))}: {reason}",
                 "notice",
             )
 
@@ -241,7 +241,7 @@ class Work:
         """Let the recover hooks that have not succeeded count as left out."""
         for hook in applicable(self.hooks, record, RECOVER):
             if not is_done(hook, record.latest(RECOVER, hook.name)):
-                self._without_run(record, hook, SKIPPED, Cause.GIVEN_UP, "given up by %s" % who, self._clock.now())
+                self._without_run(record, hook, SKIPPED, Cause.GIVEN_UP, f"given up by {who}", self._clock.now())
 
     def reopen_late(self, record: Record) -> None:
         """NotBefore has passed and the event is still Scheduled: hooks that were left out for lack of time get their minimum."""
@@ -268,7 +268,7 @@ class Work:
         if self.runs_for(record, PREPARE):
             self.keep_time(record, PREPARE)
         elif next_hook(self.hooks, record, PREPARE, self._clock.now()) is not None:
-            self.waiting[record.id] = "no prepare hook begins: %s" % reason
+            self.waiting[record.id] = f"no prepare hook begins: {reason}"
 
     def stop(self, record: Record, cause: Cause, reason: str, *stages: str) -> None:
         """End the event's hooks of these stages."""
@@ -304,21 +304,21 @@ class Work:
                         min(limit, self._clock.monotonic() + self.settings.minimum_budget),
                     )
             left = record.event.seconds_left(self._clock.now())
-            self._keep(record, "shortened", "NotBefore has come nearer: %.0f s are left" % left, "warning")
+            self._keep(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
 
     def _begin(self, record: Record, hook: Hook, others: Sequence[Record]) -> bool:
         """Deal with one hook: True when the next one may follow at once, False when something runs or must be waited for."""
         awaited = self._awaited(record, hook, others)
         if awaited is not None:
-            self.waiting[record.id] = "%s/%s waits for %s" % (hook.stage, hook.name, awaited)
+            self.waiting[record.id] = f"{hook.stage}/{hook.name} waits for {awaited}"
             return False
         self._claims.drop(record)
         now = self._clock.now()
         budget = self._budget(record, hook, now)
         if hook.stage == PREPARE and budget < max(hook.settings.needs, min(1.0, hook.settings.timeout)):
-            reason = "too little time is left (%.0f s)" % max(0.0, budget)
+            reason = f"too little time is left ({max(0.0, budget):.0f} s)"
             if hook.settings.needs:
-                reason += ", and it needs %g s" % hook.settings.needs
+                reason += f", and it needs {hook.settings.needs:g} s"
             self._without_run(record, hook, SKIPPED, Cause.NO_TIME, reason, now)
             return True
         # looked at again: hours may have passed since the hooks were found
@@ -351,7 +351,7 @@ class Work:
         return (
             None
             if holder is None
-            else "the end of event %s, for which this VM is prepared as well" % holder.event.event_id
+            else f"the end of event {holder.event.event_id}, for which this VM is prepared as well"
         )
 
     def _claim(self, record: Record, hook: Hook, running: Sequence[tuple[Record, Step]]) -> None:
@@ -367,12 +367,12 @@ class Work:
             if inherits or end < own_end:
                 self._claims.put(step.id, Claim(record, end, inherits))
             if before is None and end < own_end:
-                who = "event %s (%s), which is more urgent," % (record.event.event_id, record.event.event_type)
+                who = f"event {record.event.event_id} ({record.event.event_type}), which is more urgent,"
                 left = max(0.0, (end - now).total_seconds())
                 self._keep(
                     owner,
                     "shortened",
-                    "%s waits for %s/%s: %.0f s are left for it" % (who, step.stage, step.hook, left),
+                    f"{who} waits for {step.stage}/{step.hook}: {left:.0f} s are left for it",
                     "warning",
                 )
 
@@ -409,14 +409,14 @@ class Work:
         for step in lost:
             step.void = "the host was started anew after it ran"
         if lost:
-            names = ", ".join(dict.fromkeys("%s/%s" % (step.stage, step.hook) for step in lost))
-            self._keep(record, "void", "%s: the host was started anew after it ran; it runs again" % names, "notice")
+            names = ", ".join(dict.fromkeys(f"{step.stage}/{step.hook}" for step in lost))
+            self._keep(record, "void", f"{names}: the host was started anew after it ran; it runs again", "notice")
 
     def _start(self, record: Record, hook: Hook, budget: float, now: datetime) -> bool:
         """Run a hook; True when it could not be started, so that the next one may follow."""
         step = self._add(record, hook, RUNNING, now)
         limit = max(1, math.floor(budget))
-        self._keep(record, "hook-started", "%s/%s, for at most %d s" % (hook.stage, hook.name, limit), "info")
+        self._keep(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
         told = (record, hook.stage, self.own_name, now, limit)
         try:
             identity = RunIdentity(record.key, record.life, hook.stage, hook.name, now)
@@ -434,7 +434,7 @@ class Work:
             self._close(record, step, STOPPED, Cause.HOST_SHUTDOWN, str(error))
             return False
         except OSError as error:
-            self._close(record, step, FAILED, Cause.NOT_STARTED, "it could not be started: %s" % error)
+            self._close(record, step, FAILED, Cause.NOT_STARTED, f"it could not be started: {error}")
             return True
         self._active[step.id] = (record, step, self._clock.monotonic() + self._timeout(record, step))
         return False
@@ -458,7 +458,7 @@ class Work:
                 self._active[step.id] = (owner, step, limit)
             if self._clock.monotonic() >= limit:
                 self._stop(
-                    step, TIMEOUT, Cause.TIME_LIMIT, "it took longer than its %g s" % timeout, self.settings.kill_after
+                    step, TIMEOUT, Cause.TIME_LIMIT, f"it took longer than its {timeout:g} s", self.settings.kill_after
                 )
             now = self._clock.now()
             end = self._own_end(record, step)
@@ -468,15 +468,14 @@ class Work:
                     step,
                     TIMEOUT,
                     Cause.DEADLINE,
-                    "the event may start in %.0f s" % left,
+                    f"the event may start in {left:.0f} s",
                     min(self.settings.kill_after, left / 2),
                 )
             claim = min(self._claims.of(step.id), key=lambda claim: claim.end, default=None)
             if claim is not None and now >= claim.end:
                 left = claim.record.event.seconds_left(now)
-                why = "event %s (%s) needs the time that is left" % (
-                    claim.record.event.event_id,
-                    claim.record.event.event_type,
+                why = (
+                    f"event {claim.record.event.event_id} ({claim.record.event.event_type}) needs the time that is left"
                 )
                 self._stop(step, STOPPED, Cause.MORE_URGENT, why, min(self.settings.kill_after, left / 2))
 
@@ -501,7 +500,7 @@ class Work:
         shared.exit_status, shared.boot = step.exit_status, self._boot
         other.steps.append(shared)
         state = SKIPPED if step.state == OK and step.stage == RECOVER else step.state
-        self._close(other, shared, state, Cause.SHARED, "one run served this event and %s" % record.event.event_id)
+        self._close(other, shared, state, Cause.SHARED, f"one run served this event and {record.event.event_id}")
 
     def _without_run(self, record: Record, hook: Hook, state: str, cause: Cause, reason: str, now: datetime) -> None:
         self._close(record, self._add(record, hook, state, now), state, cause, reason)
@@ -518,7 +517,7 @@ class Work:
 
     def _close(self, record: Record, step: Step, state: str, cause: Cause, reason: str) -> None:
         step.state, step.cause, step.reason, step.ended_at = state, cause, reason, self._clock.now()
-        text = "%s/%s: %s%s" % (step.stage, step.hook, state, ", " + reason if reason else "")
+        text = f"{step.stage}/{step.hook}: {state}{', ' + reason if reason else ''}"
         self._keep(record, "hook-ended", text, "info" if state == OK else "warning")
         self._ended(record, step)
 
@@ -535,5 +534,5 @@ def _judged(result: Result) -> tuple[str, Cause, str]:
     return (
         (FAILED, Cause.SIGNAL, "signal %d ended it" % -status)
         if status < 0
-        else (FAILED, Cause.EXIT, "exit status %d" % status)
+        else (FAILED, Cause.EXIT, f"exit status {status}")
     )

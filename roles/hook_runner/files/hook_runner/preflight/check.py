@@ -106,15 +106,12 @@ def _check_imds(settings: Settings, report: Report) -> None:
                 WARNING,
                 "imds",
                 imds.endpoint,
-                "it calls this VM %s, and resource_name says %s" % (name, settings.resource_name),
+                f"it calls this VM {name}, and resource_name says {settings.resource_name}",
             )
         document = imds.events()
     except ImdsUnreachable as error:
         if error.connected:
-            text = (
-                "no answer in time: events are unknown, and the service may just be switching on, which takes up to two minutes (%s)"
-                % error
-            )
+            text = f"no answer in time: events are unknown, and the service may just be switching on, which takes up to two minutes ({error})"
             report.add(WARNING, "imds", imds.endpoint, text)
         else:
             report.add(ERROR, "imds", imds.endpoint, str(error))

@@ -27,8 +27,8 @@ def check_hooks(
     if not everywhere:
         report.add(INFO, "hooks", directory, "there are no hooks")
     else:
-        counts = ", ".join("%s %d" % (stage, len(hooks[stage])) for stage in STAGES)
-        report.add(INFO, "hooks", directory, "hooks by stage: %s" % counts)
+        counts = ", ".join(f"{stage} {len(hooks[stage])}" for stage in STAGES)
+        report.add(INFO, "hooks", directory, f"hooks by stage: {counts}")
     for file in skipped:
         # a file that its name excludes is hardly a mistake; these may well be
         severity = WARNING if file.reason in (SkipReason.NOT_EXECUTABLE, SkipReason.NAME) else INFO
@@ -36,13 +36,13 @@ def check_hooks(
     for hook in everywhere:
         reason = hook.refusal or _cannot_start(hook.path, settings)
         if reason is not None:
-            report.add(ERROR, "hooks", hook.path, "it will not be run, and counts as failed: %s" % reason)
+            report.add(ERROR, "hooks", hook.path, f"it will not be run, and counts as failed: {reason}")
     _check_stages(directory, report)
     _check_keys(everywhere, settings, report)
     recover = {hook.name for hook in hooks[RECOVER]}
     for hook in hooks[PREPARE]:
         if hook.refusal is None and hook.name not in recover:
-            report.add(INFO, "hooks", hook.path, "there is no recover/%s that takes back what it does" % hook.name)
+            report.add(INFO, "hooks", hook.path, f"there is no recover/{hook.name} that takes back what it does")
     return hooks
 
 
@@ -53,22 +53,22 @@ def _check_stages(directory: str, report: Report) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        report.add(ERROR, "hooks", directory, "it cannot be listed: %s" % error.strerror)
+        report.add(ERROR, "hooks", directory, f"it cannot be listed: {error.strerror}")
         return
     for name in names:
         path = os.path.join(directory, name)
         if name not in STAGES and not name.startswith(".") and os.path.isdir(path):
-            report.add(WARNING, "hooks", path, "it is no stage, so that nothing in it is run%s" % nearest(name, STAGES))
+            report.add(WARNING, "hooks", path, f"it is no stage, so that nothing in it is run{nearest(name, STAGES)}")
 
 
 def _check_keys(hooks: list[Hook], settings: Settings, report: Report) -> None:
     """Settings for a hook that is not there are a hook without its settings."""
-    known = tuple(dict.fromkeys(key for hook in hooks for key in (hook.name, "%s/%s" % (hook.stage, hook.name))))
+    known = tuple(dict.fromkeys(key for hook in hooks for key in (hook.name, f"{hook.stage}/{hook.name}")))
     for key in settings.hooks:
         if key not in known:
             similar = suggestion(key, known)
-            text = "hooks.%s: there is no such hook%s" % (key, "; did you mean %s?" % similar if similar else "")
-            report.add(WARNING, "configuration", "hooks.%s" % key, text)
+            text = f"hooks.{key}: there is no such hook{(f'; did you mean {similar}?' if similar else '')}"
+            report.add(WARNING, "configuration", f"hooks.{key}", text)
 
 
 def _cannot_start(path: str, settings: Settings) -> str | None:
@@ -79,7 +79,7 @@ def _cannot_start(path: str, settings: Settings) -> str | None:
         with open(path, "rb") as file:
             start = file.read(_FIRST_LINE)
     except OSError as error:
-        return "it cannot be read: %s" % error.strerror
+        return f"it cannot be read: {error.strerror}"
     if not start.startswith(b"#!"):
         return (
             None if start.startswith(b"\x7fELF") else "it does not begin with #! and an interpreter, and is no program"
@@ -91,7 +91,7 @@ def _cannot_start(path: str, settings: Settings) -> str | None:
     if not words:
         return "its first line names no interpreter"
     if not _executable(words[0]):
-        return "its interpreter %s is missing, or is not executable" % words[0]
+        return f"its interpreter {words[0]} is missing, or is not executable"
     if os.path.basename(words[0]) == "env":
         return _env_finds(words[1:], settings)
     return None
@@ -103,7 +103,7 @@ def _env_finds(words: list[str], settings: Settings) -> str | None:
     folders = settings.environment.get("PATH", PATH).split(":")
     if command is None or any(_executable(os.path.join(folder or ".", command)) for folder in folders):
         return None
-    return "env will not find %s on the hooks' PATH (%s)" % (command, ":".join(folders))
+    return f"env will not find {command} on the hooks' PATH ({':'.join(folders)})"
 
 
 def _executable(path: str) -> bool:

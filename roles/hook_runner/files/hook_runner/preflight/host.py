@@ -32,13 +32,11 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
             if group:
                 grp.getgrnam(group)
         except KeyError:
-            report.add(ERROR, key, group, "there is no group %s" % group)
+            report.add(ERROR, key, group, f"there is no group {group}")
     for name, path in settings.gates.items():
         reason = distrusted(path, owners)
         if reason is not None:
-            report.add(
-                ERROR, "gates", path, "the gate %s stays closed, since others could open it: %s" % (name, reason)
-            )
+            report.add(ERROR, "gates", path, f"the gate {name} stays closed, since others could open it: {reason}")
     if settings.metrics_file:
         _check_metrics(settings.metrics_file, owners, report)
     versions = ["Python " + sys.version.split()[0], _version("requests", "requests"), _version("PyYAML", "yaml")]
@@ -52,14 +50,12 @@ def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report
         report.add(ERROR, what, folder, reason)
     if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
         root = os.geteuid() == 0
-        report.add(
-            ERROR if root else WARNING, what, there, "it cannot be written%s" % ("" if root else " by this user")
-        )
+        report.add(ERROR if root else WARNING, what, there, f"it cannot be written{'' if root else ' by this user'}")
         return
     room = os.statvfs(there)
     free = room.f_bavail * room.f_frsize
     if free < LITTLE:
-        text = "only %.1f MiB are free on its file system" % (free / 1048576)
+        text = f"only {free / 1048576:.1f} MiB are free on its file system"
         report.add(ERROR if free < TOO_LITTLE else WARNING, what, there, text)
     if room.f_files and not room.f_favail:
         report.add(ERROR, what, there, "its file system has no room for another file (no inodes)")
@@ -75,9 +71,9 @@ def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
         obstacle = metrics_obstacle(path, owners)
         reason = untrusted(folder, folder, owners)
         if obstacle:
-            report.add(ERROR, "metrics", folder, "nothing is written there: %s" % obstacle)
+            report.add(ERROR, "metrics", folder, f"nothing is written there: {obstacle}")
         elif reason is not None:
-            report.add(WARNING, "metrics", folder, "others can write the metrics, or replace them: %s" % reason)
+            report.add(WARNING, "metrics", folder, f"others can write the metrics, or replace them: {reason}")
     if importlib.util.find_spec("prometheus_client") is None:
         report.add(
             ERROR, "metrics", path, "metrics_file is set, but the Python library prometheus_client is not installed"
@@ -86,6 +82,6 @@ def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
 
 def _version(library: str, module: str) -> str:
     try:
-        return "%s %s" % (library, getattr(__import__(module), "__version__", "of unknown version"))
+        return f"{library} {getattr(__import__(module), '__version__', 'of unknown version')}"
     except ImportError:
-        return "%s is not installed" % library
+        return f"{library} is not installed"

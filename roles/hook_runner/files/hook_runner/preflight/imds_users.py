@@ -38,7 +38,7 @@ def check_imds_users(seconds: float, report: Report, imds: tuple[str, int] = IMD
 def users_of(seconds: float, imds: tuple[str, int]) -> dict[int, int]:
     """How many connections of each user but root to this address and port were seen within these seconds."""
     number = int.from_bytes(socket.inet_aton(imds[0]), sys.byteorder)
-    remote = "%08X:%04X" % (number, imds[1])
+    remote = f"{number:08X}:{imds[1]:04X}"
     seen: set[tuple[int, str]] = set()
     until = time.monotonic() + seconds
     while True:
@@ -65,6 +65,6 @@ def _connections(table: str, remote: str) -> Iterator[tuple[int, str]]:
 
 def _name(uid: int) -> str:
     try:
-        return "%s (%d)" % (pwd.getpwuid(uid).pw_name, uid)
+        return f"{pwd.getpwuid(uid).pw_name} ({uid})"
     except KeyError:
         return str(uid)

@@ -32,14 +32,11 @@ def check_other_handlers(endpoint: str, report: Report, root: str = "/") -> None
     for pattern in SALT_CONFIGURATION:
         for path in sorted(glob.glob(os.path.join(root, pattern.lstrip("/")))):
             if _BEACON.search(_text(path)):
-                text = (
-                    "Salt's beacon azure_events is configured here, and its reactions may prepare or approve as well; %s"
-                    % _ADVICE
-                )
+                text = f"Salt's beacon azure_events is configured here, and its reactions may prepare or approve as well; {_ADVICE}"
                 report.add(WARNING, "other handlers", path, text)
     folder = os.path.join(root, DEFAULT_FOLDER.lstrip("/"))
     recent = [path for path in glob.glob(os.path.join(folder, "*.json")) if time.time() - _changed_at(path) < RECENT]
-    receipts = [path for path in recent if '"%s"' % endpoint in _text(path)]
+    receipts = [path for path in recent if f'"{endpoint}"' in _text(path)]
     if receipts:
         text = "%d approvals of event_approve or of Salt were given on this host within a week; %s" % (
             len(receipts),

@@ -56,7 +56,7 @@ class Report:
         found = sorted(self.findings, key=lambda finding: -SEVERITIES.index(finding.severity))
         lines = [
             "%-8s %s: %s"
-            % (each.severity, each.what, each.text if each.where in each.text else "%s: %s" % (each.where, each.text))
+            % (each.severity, each.what, each.text if each.where in each.text else f"{each.where}: {each.text}")
             for each in found
         ]
         counts = [sum(each.severity == severity for each in found) for severity in (ERROR, WARNING)]

@@ -57,10 +57,8 @@ def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
     for hook in hooks.get(stage, ()):
         if hook.name in (name, WHOLE_FOLDER):
             return hook
-    known = ", ".join("%s/%s" % (each, hook.name) for each in STAGES for hook in hooks[each])
-    raise NoSuchHook(
-        "there is no hook %s/%s in %s; there are: %s" % (stage, name, settings.hooks_directory, known or "none")
-    )
+    known = ", ".join(f"{each}/{hook.name}" for each in STAGES for hook in hooks[each])
+    raise NoSuchHook(f"there is no hook {stage}/{name} in {settings.hooks_directory}; there are: {known or 'none'}")
 
 
 def made_up(stage: str, kind: str, notice: float, now: datetime) -> Record:
@@ -164,13 +162,13 @@ def as_data(hook: Hook, tried: Tried) -> dict[str, object]:
 
 def as_text(hook: Hook, tried: Tried) -> str:
     """Return what happened as one line."""
-    name = "%s/%s" % (hook.stage, hook.name)
+    name = f"{hook.stage}/{hook.name}"
     if tried.result is None:
-        return "%s: it is not run, and would count as failed: %s" % (name, tried.refusal)
+        return f"{name}: it is not run, and would count as failed: {tried.refusal}"
     status, error = tried.result.exit_status, tried.result.error
     words = "ok" if status == 0 else "failed"
     if error:
         words += ", " + error
     if status is not None:
-        words += ", exit status %d" % status if status >= 0 else ", signal %d ended it" % -status
-    return "%s: %s, after %.1f s of at most %d s" % (name, words, tried.result.seconds, tried.limit)
+        words += f", exit status {status}" if status >= 0 else ", signal %d ended it" % -status
+    return f"{name}: {words}, after {tried.result.seconds:.1f} s of at most {int(tried.limit)} s"

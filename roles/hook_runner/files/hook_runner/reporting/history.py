@@ -97,19 +97,19 @@ def _step_data(step: Step) -> dict[str, Any]:
 
 def _record_lines(record: Record) -> list[str]:
     event = record.event
-    lines = ["event %s%s" % (_short(event.event_id), ", life %d" % record.life if record.life > 1 else "")]
-    lines.append("  what       %s" % _what(event))
-    lines.append("  hits       %s%s" % (_names(event.resources), "" if record.concerned else " (not this VM)"))
+    lines = ["event {}{}".format(_short(event.event_id), ", life %d" % record.life if record.life > 1 else "")]
+    lines.append(f"  what       {_what(event)}")
+    lines.append(f"  hits       {_names(event.resources)}{'' if record.concerned else ' (not this VM)'}")
     if event.description:
-        lines.append("  says       %s" % _short(event.description))
-    lines.append("  approval   %s" % _approval(record))
-    lines.append("  outcome    %s" % _outcome(record))
+        lines.append(f"  says       {_short(event.description)}")
+    lines.append(f"  approval   {_approval(record)}")
+    lines.append(f"  outcome    {_outcome(record)}")
     lines.append("  timeline   (UTC)")
     lines.extend(_timeline_lines(record))
     for stage in STAGES:
         steps = [step for step in record.steps if step.stage == stage]
         if steps:
-            lines.append("  %s" % stage)
+            lines.append(f"  {stage}")
             for step in steps:
                 lines.extend(_step_lines(step))
     return lines
@@ -117,17 +117,16 @@ def _record_lines(record: Record) -> list[str]:
 
 def _what(event: ScheduledEvent) -> str:
     parts = [
-        "%s by %s, %s"
-        % (
+        "{} by {}, {}".format(
             _short(event.event_type) or "unknown type",
             _short(event.source or "") or "somebody",
             _short(event.status) or "no status",
         )
     ]
     if event.not_before is not None:
-        parts.append("not before %s UTC" % _clock(event.not_before)[:19])
+        parts.append(f"not before {_clock(event.not_before)[:19]} UTC")
     if event.duration is not None:
-        parts.append("expected to take %s" % _span(event.duration.total_seconds()))
+        parts.append(f"expected to take {_span(event.duration.total_seconds())}")
     return ", ".join(parts)
 
 
@@ -145,18 +144,18 @@ def _approval(record: Record) -> str:
     }
     state = states[record.approval] % times if record.approval in states else "none"
     if record.approval_error:
-        state += " (%s)" % _short(record.approval_error)
+        state += f" ({_short(record.approval_error)})"
     if record.approval_reason:
-        state += ": %s" % _short(record.approval_reason)
+        state += f": {_short(record.approval_reason)}"
     if record.approval_asked_by:
-        state += " (asked for by %s)" % _short(record.approval_asked_by)
+        state += f" (asked for by {_short(record.approval_asked_by)})"
     return state
 
 
 def _outcome(record: Record) -> str:
     if record.gone_at is None:
         return "not over"
-    text = "%s, over since %s UTC" % (_short(record.outcome), _clock(record.gone_at)[:19])
+    text = f"{_short(record.outcome)}, over since {_clock(record.gone_at)[:19]} UTC"
     return text if record.closed_at is not None else text + ", recovery not done"
 
 
@@ -172,17 +171,17 @@ def _step_lines(step: Step) -> list[str]:
     parts = [_short(step.hook), _short(step.state)]
     seconds = _seconds(step)
     if seconds is not None and step.state != "skipped":
-        parts.append("after %s" % _span(seconds))
+        parts.append(f"after {_span(seconds)}")
     if step.exit_status is not None:
         parts.append("exit status %d" % step.exit_status if step.exit_status >= 0 else "signal %d" % -step.exit_status)
     if step.attempt > 1:
         parts.append("attempt %d" % step.attempt)
     if step.void:
-        parts.append("void (%s)" % _short(step.void))
-    line = "    %s" % "  ".join(parts)
+        parts.append(f"void ({_short(step.void)})")
+    line = f"    {'  '.join(parts)}"
     if step.reason:
-        line += ": %s" % _short(step.reason)
-    return [line] + [("      | %s" % harmless(text.expandtabs())).rstrip() for text in step.output.splitlines()]
+        line += f": {_short(step.reason)}"
+    return [line] + [f"      | {harmless(text.expandtabs())}".rstrip() for text in step.output.splitlines()]
 
 
 def _seconds(step: Step) -> float | None:
@@ -193,7 +192,7 @@ def _seconds(step: Step) -> float | None:
 
 def _span(seconds: float) -> str:
     if seconds < 60:
-        return "%g s" % round(seconds, 1)
+        return f"{round(seconds, 1):g} s"
     if seconds < 3600:
         return "%d min %d s" % divmod(round(seconds), 60)
     return "%d h %d min" % divmod(round(seconds / 60), 60)

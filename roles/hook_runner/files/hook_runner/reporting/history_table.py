@@ -27,7 +27,7 @@ def as_text(events: Sequence[Mapping[str, Any]]) -> str:
 
 def _cells(event: Mapping[str, Any]) -> tuple[str, ...]:
     about, stages = event["event"], event["stages"]
-    life = " (life %d)" % event["life"] if event["life"] > 1 else ""
+    life = f" (life {event['life']})" if event["life"] > 1 else ""
     results = [result(stages[name]) for name in ("prepare", "recover")] if event["concerned"] else ["not this VM", "-"]
     if event["gone_at"] is not None and event["closed_at"] is None and event["concerned"]:
         results[1] += ", not done"

@@ -46,15 +46,15 @@ class Health:
         """A good document came."""
         if self.error:
             seconds = (now - self.failing_since).total_seconds() if self.failing_since else 0.0
-            self._log.say("notice", "IMDS answers again, after %.0f s" % seconds)
+            self._log.say("notice", f"IMDS answers again, after {seconds:.0f} s")
         elif self.last_good is None:
-            self._log.say("info", "IMDS answers: %d events" % len(document.events))
+            self._log.say("info", f"IMDS answers: {len(document.events)} events")
         self.last_good = now
         self.error, self.failing_since, self._kind, self._alarmed = "", None, "", False
         if document.warnings != self._warned:
             for warning in document.warnings:
                 if warning not in self._warned:
-                    self._log.say("warning", "the document is odd: %s" % warning)
+                    self._log.say("warning", f"the document is odd: {warning}")
             self._warned = document.warnings
         self._compare_numbers(document)
         if document.complete:
@@ -85,14 +85,12 @@ class Health:
         if kind != self._kind:
             self._kind = kind
             self._log.say(
-                "warning", "IMDS gives no good answer, so that nothing is concluded: %s" % error, azure_imds_error=kind
+                "warning", f"IMDS gives no good answer, so that nothing is concluded: {error}", azure_imds_error=kind
             )
         if outage and not self._alarmed and (now - self.failing_since).total_seconds() >= 60:
             self._alarmed = True
             since = as_utc_text(self.failing_since)
-            self._log.say(
-                "error", "what is known of events is stale since %s: %s" % (since, error), azure_imds_error=kind
-            )
+            self._log.say("error", f"what is known of events is stale since {since}: {error}", azure_imds_error=kind)
 
     def seen(self, clock: ServerClock, at: float) -> None:
         """A good document that brought nothing new came at this monotonic time."""
@@ -121,5 +119,5 @@ class Health:
 def kind_of(error: ImdsError) -> str:
     """A short name for the kind of an error: "status-503", "unreachable", "unreadable"."""
     if error.status is not None and error.status != 200:
-        return "status-%d" % error.status
+        return f"status-{error.status}"
     return type(error).__name__.replace("Imds", "").lower() or "error"

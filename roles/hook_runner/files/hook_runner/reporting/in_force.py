@@ -101,19 +101,19 @@ class InForce:
 def as_lines(data: dict[str, Any]) -> list[str]:
     """What `as_data` returns, for people."""
     lines = [
-        "config     %s, sha256 %s, read %s"
-        % (data["path"], (data["sha256"] or "none: no such file")[:19], data["loaded_at"]),
-        "hooks      %s, sha256 %s, read %s"
-        % (data["hooks_directory"], data["hooks_sha256"][:19], data["hooks_loaded_at"]),
+        "config     {}, sha256 {}, read {}".format(
+            data["path"], (data["sha256"] or "none: no such file")[:19], data["loaded_at"]
+        ),
+        f"hooks      {data['hooks_directory']}, sha256 {data['hooks_sha256'][:19]}, read {data['hooks_loaded_at']}",
     ]
     if data["changed"]:
         lines.append(
-            "           the disk differs from what is in force: %s; reload the service" % ", ".join(data["changed"])
+            f"           the disk differs from what is in force: {', '.join(data['changed'])}; reload the service"
         )
     if data["refusal"]:
-        lines.append("           the latest reload was refused: %s" % data["refusal"])
+        lines.append(f"           the latest reload was refused: {data['refusal']}")
     if data["restart_needed"]:
-        lines.append("           the new values of these keys need a restart: %s" % ", ".join(data["restart_needed"]))
+        lines.append(f"           the new values of these keys need a restart: {', '.join(data['restart_needed'])}")
     return lines
 
 
@@ -133,9 +133,9 @@ def _content(path: str) -> str:
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_HASHED:
-            return "%d bytes, changed at %d ns" % (found.st_size, found.st_mtime_ns)
+            return f"{found.st_size} bytes, changed at {found.st_mtime_ns} ns"
     except OSError as error:
-        return "error %s" % error.errno
+        return f"error {error.errno}"
     return _sha256_of_file(path) or "unreadable"
 
 

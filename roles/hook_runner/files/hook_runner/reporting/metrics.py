@@ -122,7 +122,7 @@ class Metrics:
     def _replace(self, content: bytes) -> None:
         """Put the content under the file's name in one step, though the folder may be another user's, who may put links anywhere."""
         folder, name = os.path.split(self._path)
-        temporary = os.path.join(folder, ".%s.new" % name)
+        temporary = os.path.join(folder, f".{name}.new")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

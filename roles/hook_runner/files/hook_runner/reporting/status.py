@@ -124,21 +124,23 @@ def as_text(data: dict[str, Any]) -> str:
     imds = data["imds"]
     lines = [
         "this VM    %s" % (data["resource_name"] or "not known yet: IMDS has not told its name"),
-        "policy     %s, leader %s%s"
-        % (data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""),
-        "IMDS       %s" % ("good, last answer %s" % imds["last_good_poll"] if imds["ok"] else _trouble(imds)),
+        "policy     {}, leader {}{}".format(
+            data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""
+        ),
+        "IMDS       %s" % ("good, last answer {}".format(imds["last_good_poll"]) if imds["ok"] else _trouble(imds)),
     ]
     if data.get("paused"):
-        lines.insert(0, "PAUSED     %s" % described(data["paused"]))
+        lines.insert(0, f"PAUSED     {described(data['paused'])}")
     if "configuration" in data:
         lines[-1:-1] = as_lines(data["configuration"])
     if imds["incomplete_since"]:
         lines.append(
-            "           some entries cannot be read since %s, so that no event is taken for over"
-            % imds["incomplete_since"]
+            "           some entries cannot be read since {}, so that no event is taken for over".format(
+                imds["incomplete_since"]
+            )
         )
     if not data["journal"]["ok"]:
-        lines.append("journal    %s; since %s" % (data["journal"]["error"], data["journal"]["since"]))
+        lines.append(f"journal    {data['journal']['error']}; since {data['journal']['since']}")
     for event in data["events"]:
         lines += _lines(event)
     if not data["events"]:
@@ -149,25 +151,22 @@ def as_text(data: dict[str, Any]) -> str:
 def _trouble(imds: dict[str, Any]) -> str:
     if imds["stale_since"] is None:
         return "no answer yet; the first one may take two minutes"
-    return "stale since %s: %s" % (imds["stale_since"], imds["error"])
+    return f"stale since {imds['stale_since']}: {imds['error']}"
 
 
 def _lines(event: dict[str, Any]) -> list[str]:
-    about = "%s %s, %s" % (
-        event["event_type"],
-        event["status"],
-        "hits this VM" if event["concerns_me"] else "hits others",
-    )
-    lines = ["event      %s" % event["event_id"], "           %s (%s)" % (about, ", ".join(event["resources"]))]
+    about = f"{event['event_type']} {event['status']}, {'hits this VM' if event['concerns_me'] else 'hits others'}"
+    lines = [f"event      {event['event_id']}", f"           {about} ({', '.join(event['resources'])})"]
     if event["status"] == "Scheduled" and event["not_before"]:
         lines.append("           not before %s, in %d s" % (event["not_before"], event["seconds_left"]))
     if event["concerns_me"]:
         lines.append(
-            "           stage %s, prepared: %s, approval: %s"
-            % (event["stage"], event["prepared"], event["approval"] or "none")
+            "           stage {}, prepared: {}, approval: {}".format(
+                event["stage"], event["prepared"], event["approval"] or "none"
+            )
         )
     if event.get("approval_error"):
-        lines.append("           the approval failed: %s" % event["approval_error"])
+        lines.append(f"           the approval failed: {event['approval_error']}")
     if event.get("not_recovered"):
         again = (
             "next attempt in %d s" % event["next_attempt"]
@@ -175,11 +174,11 @@ def _lines(event: dict[str, Any]) -> list[str]:
             else "no further attempt"
         )
         failed = ", ".join("recover/" + name for name in event["not_recovered"])
-        lines.append("           NOT RECOVERED: %s; %s; see `azure-scheduled-events recover`" % (failed, again))
+        lines.append(f"           NOT RECOVERED: {failed}; {again}; see `azure-scheduled-events recover`")
     lines += ["           " + event[word] for word in ("reason", "waiting") if event[word]]
     for hook in event["hooks"]:
-        why = " (%s)" % hook["reason"] if hook["reason"] else ""
-        lines.append("           %s/%s %s%s" % (hook["stage"], hook["name"], hook["state"], why))
+        why = f" ({hook['reason']})" if hook["reason"] else ""
+        lines.append(f"           {hook['stage']}/{hook['name']} {hook['state']}{why}")
     return lines
 
 
@@ -200,13 +199,11 @@ def _one_line(engine: Engine, health: Health) -> str:
     if health.error:
         return "IMDS gives no good answer: " + harmless(health.error)
     if not engine.records:
-        return "watching as %s: no events" % harmless(engine.own_name or "?")
+        return f"watching as {harmless(engine.own_name or '?')}: no events"
     stages = {
         record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else stage_of(engine, record)
         for record in engine.records[:3]
     }
-    told = [
-        "%s %s, %s" % (record.event.event_type, record.event.status, stages[record.id]) for record in engine.records[:3]
-    ]
+    told = [f"{record.event.event_type} {record.event.status}, {stages[record.id]}" for record in engine.records[:3]]
     more = ", and %d more" % (len(engine.records) - 3) if len(engine.records) > 3 else ""
-    return "watching as %s: %s%s" % (harmless(engine.own_name or "?"), harmless("; ".join(told)), more)
+    return f"watching as {harmless(engine.own_name or '?')}: {harmless('; '.join(told))}{more}"

@@ -152,7 +152,7 @@ def _asked(path: str, question: Mapping[str, Any], timeout: float) -> dict[str, 
         try:
             answer = json.loads(_line(channel, 1 << 26, until))
         except ValueError as error:
-            raise OSError("the service gave no answer: %s" % error) from None
+            raise OSError(f"the service gave no answer: {error}") from None
     return answer if isinstance(answer, dict) else {}
 
 
@@ -176,4 +176,4 @@ def _user_of(client: socket.socket) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return "uid %d" % uid
+        return f"uid {uid}"

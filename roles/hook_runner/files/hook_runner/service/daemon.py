@@ -172,7 +172,7 @@ class Service:
         until = time.monotonic() + JOURNAL_MAY_TAKE
         while not self._journal.is_known and time.monotonic() < until:
             self._notifier.tell(
-                "EXTEND_TIMEOUT_USEC=%d" % (2 * WHILE_IDLE * 1e6),
+                f"EXTEND_TIMEOUT_USEC={int(2 * WHILE_IDLE * 1000000.0)}",
                 "STATUS=waiting for the journal, which cannot be read",
             )
             time.sleep(JOURNAL_PAUSE)
@@ -180,8 +180,7 @@ class Service:
         if not self._journal.is_known:
             self._log.say(
                 "error",
-                "the journal %s cannot be read, so that hooks may run again for events that were known before"
-                % self._settings.journal,
+                f"the journal {self._settings.journal} cannot be read, so that hooks may run again for events that were known before",
             )
 
     def _look_after_files(self) -> None:
@@ -194,7 +193,7 @@ class Service:
         try:
             self._restore_run_directory()
         except (OSError, ConfigError) as reason:
-            error = "the run directory %s cannot be made anew: %s" % (self._settings.run_directory, reason)
+            error = f"the run directory {self._settings.run_directory} cannot be made anew: {reason}"
         if error and error != self._run_directory_error:
             self._log.say("error", error)
         self._run_directory_error = error
@@ -208,15 +207,15 @@ class Service:
             lost, self._claim = self._claim, claim(directory)
             os.close(lost)
             self._clock_kept_at = float("-inf")
-            self._log.say("warning", "the lock in %s was removed: it is made anew" % directory)
+            self._log.say("warning", f"the lock in {directory} was removed: it is made anew")
         for control in self._controls:
             if control.renew():
-                self._log.say("warning", "the control socket %s was removed: it is made anew" % control.path)
+                self._log.say("warning", f"the control socket {control.path} was removed: it is made anew")
 
     def _take_up_late(self) -> None:
         """Go on with events that a journal tells of which could not be read when the service started."""
         for record in self._journal.late_records():
-            self._log.say("warning", "the journal can be read again: event %s is taken up" % record.event.event_id)
+            self._log.say("warning", f"the journal can be read again: event {record.event.event_id} is taken up")
             self._engine.take_over(record)
 
     def _loaded(self, accept: Callable[[Settings], None] = lambda settings: None) -> Settings:
@@ -239,7 +238,7 @@ class Service:
                 if hook.refusal is not None:
                     self._log.say(
                         "error",
-                        "hook %s/%s will not be run, and counts as failed: %s" % (hook.stage, hook.name, hook.refusal),
+                        f"hook {hook.stage}/{hook.name} will not be run, and counts as failed: {hook.refusal}",
                     )
         self._in_force.use(self._settings, self._owners, found, restart_needed)
         return found
@@ -249,7 +248,7 @@ class Service:
             return None
         obstacle = metrics_obstacle(self._settings.metrics_file, self._owners)
         if obstacle:
-            self._log.say("error", "metrics_file: nothing is written there: %s" % obstacle)
+            self._log.say("error", f"metrics_file: nothing is written there: {obstacle}")
             return None
         from hook_runner.reporting.metrics import Metrics  # only in memory where it is used
 
@@ -297,7 +296,7 @@ class Service:
         try:
             return grp.getgrnam(name).gr_gid
         except KeyError:
-            self._log.say("error", "%s: there is no group %r; only root has its rights" % (key, name))
+            self._log.say("error", f"{key}: there is no group {name!r}; only root has its rights")
             return None
 
     def _deliver(self, news: News) -> None:
@@ -316,7 +315,7 @@ class Service:
             try:
                 self._metrics.step_ended(record, step, self._clock)
             except Exception as reason:
-                self._log.say("warning", "a hook run is missing in the metrics: %r" % reason)
+                self._log.say("warning", f"a hook run is missing in the metrics: {reason!r}")
             self._metrics_at = 0.0
 
     def _stops(self) -> bool:
@@ -369,7 +368,7 @@ class Service:
                 self._engine.missed()
             elif isinstance(news, Named):
                 self._engine.identified(news.name, news.vm_id)
-                self._log.say("info", "this VM is %s" % self._engine.own_name)
+                self._log.say("info", f"this VM is {self._engine.own_name}")
             elif isinstance(news, Nameless):
                 self._engine.unidentified()
                 if self._engine.own_name is None:
@@ -416,7 +415,7 @@ class Service:
             self._catch_up()
             metrics.write(self._engine, self._health, self._journal.degraded is not None, self._degraded_since())
         except Exception as reason:  # the library is not ours, and what it thinks of a name must not end the service
-            error = "metrics cannot be written: %s" % (reason if isinstance(reason, OSError) else repr(reason))
+            error = f"metrics cannot be written: {reason if isinstance(reason, OSError) else repr(reason)}"
         if error and error != self._metrics_error:
             self._log.say("warning", error)
         self._metrics_error = error
@@ -483,13 +482,11 @@ class Service:
         try:
             settings = self._loaded(self._refuse_defaults)
         except ConfigError as error:
-            self._log.say("error", "the configuration stays as it was: %s" % error)
+            self._log.say("error", f"the configuration stays as it was: {error}")
         else:
             changed = [name for name in FIXED if getattr(settings, name) != getattr(self._settings, name)]
             if changed:
-                self._log.say(
-                    "warning", "these settings take effect with the next restart only: %s" % ", ".join(changed)
-                )
+                self._log.say("warning", f"these settings take effect with the next restart only: {', '.join(changed)}")
             self._settings = settings._replace(**{name: getattr(self._settings, name) for name in FIXED})
             self._log.threshold = settings.log_level
             self._engine.reconfigure(self._settings, self._hooks(changed))
@@ -498,12 +495,10 @@ class Service:
 
     def _say_hello(self) -> None:
         settings = self._settings
-        self._log.say(
-            "info", "version %s watches %s, policy %s" % (__version__, settings.endpoint, settings.policy.name)
-        )
+        self._log.say("info", f"version {__version__} watches {settings.endpoint}, policy {settings.policy.name}")
         pause = self._engine.pausing.current()
         if pause is not None:
-            self._log.say("warning", "%s; no prepare hook begins, and nothing is approved" % pause.text())
+            self._log.say("warning", f"{pause.text()}; no prepare hook begins, and nothing is approved")
         if not settings.policy.may_approve():
             self._log.say("warning", WAITING_RESTARTS % settings.policy.name)
         if settings.dry_run:

@@ -21,7 +21,7 @@ def claim(directory: str) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise AlreadyRunning("another azure-scheduled-events holds %s" % path) from None
+        raise AlreadyRunning(f"another azure-scheduled-events holds {path}") from None
     return descriptor
 
 

@@ -202,7 +202,7 @@ class Poller(threading.Thread):
             self._missed(error)
             return
         except Exception as error:  # pylint: disable=broad-exception-caught  # whatever it is, the next event must not be missed for it
-            self._missed(ImdsError("the answer of IMDS led to an error of this program: %r" % error))
+            self._missed(ImdsError(f"the answer of IMDS led to an error of this program: {error!r}"))
             return
         now = self.last_good = dates[-1][1]
         last = self._last

@@ -34,7 +34,7 @@ def request(control: str, call: Call) -> tuple[int, Any]:
     except urllib.error.HTTPError as error:
         return error.code, _error_text(error.read())
     except (OSError, ValueError) as error:
-        return 0, "no control API at %s (%s); is the simulator running, is --control right?" % (control, error)
+        return 0, f"no control API at {control} ({error}); is the simulator running, is --control right?"
 
 
 def _error_text(body: bytes) -> str:

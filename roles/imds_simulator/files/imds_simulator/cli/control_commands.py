@@ -22,11 +22,11 @@ def speak(argv: Sequence[str]) -> int:
     try:
         call = options.call(options)
     except ValueError as error:
-        print("imds_simulator: %s" % error, file=sys.stderr)
+        print(f"imds_simulator: {error}", file=sys.stderr)
         return 2
     status, answer = request(_url(options.control), call)
     if status != 200 and status != 201:
-        print("imds_simulator: %s" % answer, file=sys.stderr)
+        print(f"imds_simulator: {answer}", file=sys.stderr)
         return 1
     print(json.dumps(answer, indent=2))
     return 0
@@ -40,8 +40,8 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument(
             "--control",
             metavar="HOST:PORT|URL",
-            default=os.environ.get("IMDS_SIMULATOR_CONTROL", "http://%s" % (DEFAULT_CONTROL,)),
-            help="the control API (default $IMDS_SIMULATOR_CONTROL, else http://%s)" % (DEFAULT_CONTROL,),
+            default=os.environ.get("IMDS_SIMULATOR_CONTROL", f"http://{DEFAULT_CONTROL}"),
+            help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
         )
         add(verb)
         verb.set_defaults(call=call)
@@ -82,9 +82,9 @@ def _json_object(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise argparse.ArgumentTypeError("%r is not JSON: %s" % (text, error)) from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError('%r is not a JSON object such as {"impact_for": 3}' % text)
+        raise argparse.ArgumentTypeError(f'{text!r} is not a JSON object such as {{"impact_for": 3}}')
     return value
 
 
@@ -126,17 +126,17 @@ def _add_approve(verb: argparse.ArgumentParser) -> None:
 
 def _approve(options: argparse.Namespace) -> Call:
     """approve an event without IMDS, or release it as the other tenants"""
-    return Call("POST", "/events/%s/approve" % quote(options.event, safe=""), {"as": options.who})
+    return Call("POST", f"/events/{quote(options.event, safe='')}/approve", {"as": options.who})
 
 
 def _cancel(options: argparse.Namespace) -> Call:
     """cancel a Scheduled event"""
-    return Call("POST", "/events/%s/cancel" % quote(options.event, safe=""), {})
+    return Call("POST", f"/events/{quote(options.event, safe='')}/cancel", {})
 
 
 def _complete(options: argparse.Namespace) -> Call:
     """end an event now"""
-    return Call("POST", "/events/%s/complete" % quote(options.event, safe=""), {})
+    return Call("POST", f"/events/{quote(options.event, safe='')}/complete", {})
 
 
 def _add_change(verb: argparse.ArgumentParser) -> None:
@@ -148,7 +148,7 @@ def _add_change(verb: argparse.ArgumentParser) -> None:
 def _change(options: argparse.Namespace) -> Call:
     """change what clients see of an event"""
     names = ("type", "resources", "notice", "duration", "source", "description", "status")
-    return Call("POST", "/events/%s/change" % quote(options.event, safe=""), _given(options, names))
+    return Call("POST", f"/events/{quote(options.event, safe='')}/change", _given(options, names))
 
 
 def _add_fail(verb: argparse.ArgumentParser) -> None:
@@ -177,7 +177,7 @@ def _fault(options: argparse.Namespace) -> Call:
     if options.what in ("list", "kinds"):
         return Call("GET", "/faults" if options.what == "list" else "/fault-kinds")
     if options.what == "clear":
-        return Call("DELETE", "/faults/%s" % quote(options.which, safe="") if options.which else "/faults")
+        return Call("DELETE", f"/faults/{quote(options.which, safe='')}" if options.which else "/faults")
     if not options.which:
         raise ValueError("fault inject needs a kind; 'fault kinds' lists them")
     body = {"kind": options.which, **_given(options, ("vm", "route", "method", "requests", "from", "to", "for"))}

@@ -40,14 +40,14 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
         default=DEFAULT_LISTEN,
         help="address of the first VM, and of all VMs that are known by source address; further VMs "
         "without an address of their own take the ports that follow; port 0: any free port "
-        "(default %s)" % (DEFAULT_LISTEN,),
+        f"(default {DEFAULT_LISTEN})",
     )
     parser.add_argument(
         "--control",
         metavar="HOST:PORT",
         type=_address,
         default=DEFAULT_CONTROL,
-        help="address of the control API (default %s)" % (DEFAULT_CONTROL,),
+        help=f"address of the control API (default {DEFAULT_CONTROL})",
     )
     parser.add_argument(
         "--control-anywhere",
@@ -79,7 +79,7 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
     instead.add_argument("--schema", action="store_true", help="print the JSON Schema of scenario files")
     instead.add_argument("--list-knobs", action="store_true", help="list the knobs with their defaults")
     instead.add_argument("--list-faults", action="store_true", help="list the faults that can be injected")
-    instead.add_argument("--version", action="version", version="imds_simulator %s" % __version__)
+    instead.add_argument("--version", action="version", version=f"imds_simulator {__version__}")
     return parser
 
 
@@ -108,7 +108,7 @@ def _complain(read: Callable[[str], Any]) -> Callable[[str], Any]:
 def _read_pair(text: str) -> Sequence[str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ValueError("%r is not NAME=VALUE" % text)
+        raise ValueError(f"{text!r} is not NAME=VALUE")
     return (name, value)
 
 

@@ -25,7 +25,7 @@ def faults() -> int:
 def knobs() -> int:
     values = describe_knobs(Knobs())
     return _table(
-        [("%s=%s" % (name, json.dumps(values[name])), each.metadata["meaning"]) for name, each in knob_fields().items()]
+        [(f"{name}={json.dumps(values[name])}", each.metadata["meaning"]) for name, each in knob_fields().items()]
     )
 
 
@@ -42,12 +42,12 @@ def check(name_or_file: str) -> int:
         print(error, file=sys.stderr)
         return 2
     vms = sum(len(group.vms) for group in found.groups)
-    print("%s: good (%d VMs, %d events, %d faults)" % (name_or_file, vms, len(found.events), len(found.faults)))
+    print(f"{name_or_file}: good ({vms} VMs, {len(found.events)} events, {len(found.faults)} faults)")
     return 0
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> int:
     width = max(len(name) for name, _text in rows)
     for name, text in rows:
-        print("%s  %s" % (name.ljust(width), text))
+        print(f"{name.ljust(width)}  {text}")
     return 0

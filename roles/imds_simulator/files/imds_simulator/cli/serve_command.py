@@ -47,8 +47,8 @@ def setup_from(options: argparse.Namespace) -> Setup:
         raise Unusable(str(error)) from None
     if not is_loopback(options.control) and not options.control_anywhere:
         raise Unusable(
-            "--control %s is not a loopback address: anybody who reaches it could rule the simulator; "
-            "add --control-anywhere if that is meant" % (options.control,)
+            f"--control {options.control} is not a loopback address: anybody who reaches it could rule the simulator; "
+            "add --control-anywhere if that is meant"
         )
     return Setup(
         dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed),
@@ -62,19 +62,20 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
     vms = {vm.name for group in scenario.groups for vm in group.vms}
     for name in sources:
         if name not in vms:
-            raise Unusable("--source: there is no VM %s; there are %s" % (name, ", ".join(sorted(vms))))
+            raise Unusable(f"--source: there is no VM {name}; there are {', '.join(sorted(vms))}")
     moved = with_sources(scenario, sources)
     taken: dict[str, str] = {}
     for vm in (vm for group in moved.groups for vm in group.vms if vm.source):
         other = taken.setdefault(str(vm.source), vm.name)
         if other != vm.name:
-            raise Unusable("--source: %s and %s cannot both have the source address %s" % (other, vm.name, vm.source))
+            raise Unusable(f"--source: {other} and {vm.name} cannot both have the source address {vm.source}")
     shared = {vm.name for group in moved.groups for vm in group.vms if vm.source}
     for fault in moved.faults:
         if fault.action == "refuse" and shared & set(fault.vms):
             raise Unusable(
-                "the scenario refuses connections of %s, which --source puts on a shared address: that cannot be"
-                % ", ".join(sorted(shared & set(fault.vms)))
+                "the scenario refuses connections of {}, which --source puts on a shared address: that cannot be".format(
+                    ", ".join(sorted(shared & set(fault.vms)))
+                )
             )
     return moved
 
@@ -83,7 +84,7 @@ class CannotRun(Exception):
     """A command that did not even start; ``status`` is what a shell returns for it."""
 
     def __init__(self, command: str, error: OSError) -> None:
-        super().__init__("cannot run %s: %s" % (command, error.strerror))
+        super().__init__(f"cannot run {command}: {error.strerror}")
         self.status = 127 if isinstance(error, FileNotFoundError) else 126
 
 
@@ -155,11 +156,11 @@ def announce(simulator: Running, setup: Setup, say: Callable[[str], None]) -> No
     """One line per address; the control API comes last, so that whoever reads it knows that all is ready."""
     for listener in simulator.listeners.all:
         if len(listener.vms) > 8:
-            who = "%d VMs, told apart by source address" % len(listener.vms)
+            who = f"{len(listener.vms)} VMs, told apart by source address"
         else:
             who = ", ".join(listener.vms)
-        say("listening %s for %s" % (listener.url, who))
-    say("control %s" % simulator.control)
+        say(f"listening {listener.url} for {who}")
+    say(f"control {simulator.control}")
 
 
 def run(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -172,9 +173,9 @@ def run(options: argparse.Namespace, command: Sequence[str]) -> int:
     except ScenarioError as error:
         print(error, file=sys.stderr)
     except (Unusable, CannotListen) as error:
-        print("imds_simulator: %s" % error, file=sys.stderr)
+        print(f"imds_simulator: {error}", file=sys.stderr)
     except CannotRun as error:
-        print("imds_simulator: %s" % error, file=sys.stderr)
+        print(f"imds_simulator: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
         return 130

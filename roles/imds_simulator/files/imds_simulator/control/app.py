@@ -42,7 +42,7 @@ def control_app(
     doors = _Doors(engine, endpoints)
     routes = doors.routes() + EventDoors(engine).routes() + FaultDoors(engine).routes()
     app.add_routes(routes)
-    overview = sorted("%s %s" % (route.method, route.path) for route in routes)
+    overview = sorted(f"{route.method} {route.path}" for route in routes)
 
     async def index(_request: web.Request) -> web.Response:
         return web.json_response({"endpoints": overview})
@@ -58,13 +58,13 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
     except (BadInput, KnobError) as error:
         return _error(400, str(error))
     except UnknownEvent as error:
-        return _error(404, "there is no event %s" % error)
+        return _error(404, f"there is no event {error}")
     except Impossible as error:
         return _error(409, str(error))
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        return _error(error.status, "%s: %s %s" % (error.reason, request.method, request.path))
+        return _error(error.status, f"{error.reason}: {request.method} {request.path}")
 
 
 def _error(status: int, message: str) -> web.Response:
@@ -155,11 +155,11 @@ class _Doors:
 
     async def _group(self, body: Mapping[str, Any]) -> str:
         if str(body["group"]) not in self._engine.world.groups:
-            raise BadInput("there is no group %r; there are %s" % (body["group"], ", ".join(self._engine.world.groups)))
+            raise BadInput(f"there is no group {body['group']!r}; there are {', '.join(self._engine.world.groups)}")
         return str(body["group"])
 
 
 def _number(text: str) -> int:
     if not text.isdecimal() or not text.isascii() or len(text) > 18:
-        raise BadInput("after is a number, not %r" % text)
+        raise BadInput(f"after is a number, not {text!r}")
     return int(text)

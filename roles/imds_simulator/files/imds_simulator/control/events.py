@@ -89,9 +89,9 @@ class EventDoors:
             )
         vm = world.vms.get(str(who))
         if vm is None:
-            raise BadInput("nobody is called %r: %s, %s or the name of a VM" % (who, CONTROL_PLANE, OTHER_TENANTS))
+            raise BadInput(f"nobody is called {who!r}: {CONTROL_PLANE}, {OTHER_TENANTS} or the name of a VM")
         if event not in world.seen_by(world.scope_for(vm)):
-            raise operations.Impossible("%s does not see event %s" % (who, event.name))
+            raise operations.Impossible(f"{who} does not see event {event.name}")
         return self._done(event, operations.approve(self._engine.simulation, [event], vm.name, now))
 
     async def cancel(self, request: web.Request) -> web.Response:
@@ -126,20 +126,20 @@ class EventDoors:
 
     def _fresh_name(self) -> str:
         self._count += 1
-        return "control%d" % self._count
+        return f"control{self._count}"
 
     def _insist_on_new_name(self, name: str) -> None:
         try:
             self._engine.world.find(name)
         except UnknownEvent:
             return
-        raise BadInput("there is an event called %s already" % name)
+        raise BadInput(f"there is an event called {name} already")
 
     def _known(self, name: str) -> None:
         try:
             self._engine.world.find(name)
         except UnknownEvent:
-            raise BadInput("after: there is no event %s" % name) from None
+            raise BadInput(f"after: there is no event {name}") from None
 
     def _groups(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         world = self._engine.world

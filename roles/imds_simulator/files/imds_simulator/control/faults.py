@@ -56,7 +56,7 @@ class FaultDoors:
         good = number.isascii() and number.isdigit() and len(number) < 19
         removed = self._engine.faults.clear(int(number)) if good else 0
         if not removed:
-            raise BadInput("there is no fault %s" % number)
+            raise BadInput(f"there is no fault {number}")
         return self._cleared(removed)
 
     def _cleared(self, removed: int) -> web.Response:

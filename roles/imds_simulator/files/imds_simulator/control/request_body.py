@@ -27,15 +27,15 @@ async def fields(request: web.Request, may: set[str] | None = None, must: set[st
         text = await request.text()
         body: Any = json.loads(text) if text.strip() else {}
     except (ValueError, LookupError, RecursionError) as error:
-        raise BadInput("the body is not JSON: %s" % error) from None
+        raise BadInput(f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise BadInput("the body is not a JSON object")
     for name in body:
         if may is not None and name not in may:
-            raise BadInput("unknown key %s%s" % (name, nearest(name, may)))
+            raise BadInput(f"unknown key {name}{nearest(name, may)}")
     for name in sorted(must or ()):
         if name not in body:
-            raise BadInput("the key %s is missing" % name)
+            raise BadInput(f"the key {name} is missing")
     return body
 
 
@@ -43,4 +43,4 @@ def insist(data: Any, part: str, more: Any = ()) -> None:
     """Check ``data`` against a part of the scenario schema and ``more`` (path, message) pairs; raises BadInput."""
     problems = check(data, part) or list(more() if callable(more) else more)
     if problems:
-        raise BadInput("; ".join("%s%s" % (dotted(path) + ": " if path else "", text) for path, text in problems))
+        raise BadInput("; ".join(f"{dotted(path) + ': ' if path else ''}{text}" for path, text in problems))

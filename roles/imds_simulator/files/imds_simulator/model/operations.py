@@ -53,15 +53,15 @@ def fail(
 def change(simulation: Simulation, event: LiveEvent, what: Change, now: float) -> list[Happening]:
     """Change a living event now; raises Impossible when its state does not allow that."""
     if event.status == GONE:
-        raise Impossible("event %s is over" % event.name)
+        raise Impossible(f"event {event.name} is over")
     if what.action == "cancel" and event.status == STARTED:
         raise Impossible(
-            "event %s is Started; only a Scheduled event can be cancelled (reference 2.1), use complete" % event.name
+            f"event {event.name} is Started; only a Scheduled event can be cancelled (reference 2.1), use complete"
         )
     if event.status == PLANNED and (what.action == "impact" or what.notice is not None or what.status is not None):
-        raise Impossible("event %s has not appeared yet: it has no NotBefore, status or impact to change" % event.name)
+        raise Impossible(f"event {event.name} has not appeared yet: it has no NotBefore, status or impact to change")
     if what.action in ("approve", "release") and event.status != SCHEDULED:
-        raise Impossible("event %s is %s, not Scheduled" % (event.name, event.status))
+        raise Impossible(f"event {event.name} is {event.status}, not Scheduled")
     happened = transitions.change(simulation.world, event, dataclasses.replace(what, after=0.0), now)
     simulation.replan(event)
     return happened + simulation.settle(now)

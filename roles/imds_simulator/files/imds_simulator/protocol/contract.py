@@ -119,7 +119,7 @@ class Service:
         try:
             ids = approval_request.event_ids(body)
         except approval_request.Malformed as why:
-            return _refused(error(400, "Bad request. %s" % why), [])
+            return _refused(error(400, f"Bad request. {why}"), [])
         if knobs.duplicate_ids == "reject" and len({each.upper() for each in ids}) < len(ids):
             return _refused(error(400, "Bad request. Duplicate event ids"), ids)
         found = operations.approvable(self.world, vm, ids)
@@ -129,7 +129,7 @@ class Service:
             mixed_status = 200 if knobs.partial_batch == "apply_valid" else 400
             status = mixed_status if mixed else knobs.unknown_event_status
             if status != 200:
-                return _refused(error(status, "Bad request. Unknown event id %s" % unknown[0]), ids)
+                return _refused(error(status, f"Bad request. Unknown event id {unknown[0]}"), ids)
         events = [event for each in ids for event in found[each]]
         if knobs.started_event_status != 200 and any(event.status == "Started" for event in events):
             return _refused(error(knobs.started_event_status, "Bad request. The event has already started"), ids)

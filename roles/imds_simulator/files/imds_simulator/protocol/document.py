@@ -40,7 +40,7 @@ class Documents:
             return kept[1]
         body = compact(document(self._world, scope, version))
         # the incarnation can repeat after a reset; a tag over the content cannot lie
-        fresh = Document(body, '"%s"' % hashlib.sha256(body).hexdigest()[:16])
+        fresh = Document(body, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
         self._kept[scope.key, version] = (scope.revision, fresh)
         return fresh
 

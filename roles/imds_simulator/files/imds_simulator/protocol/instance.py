@@ -39,7 +39,7 @@ def _compute(group: Group, vm: Vm) -> dict[str, Any]:
     in_scale_set = group.kind == "scale_set"
     number = name.rpartition("_")[2]
     uniform = in_scale_set and group.orchestration == "uniform"
-    base = "/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Compute/" % (_SUBSCRIPTION, _RESOURCE_GROUP)
+    base = f"/subscriptions/{_SUBSCRIPTION}/resourceGroups/{_RESOURCE_GROUP}/providers/Microsoft.Compute/"
     compute: dict[str, Any] = {
         "azEnvironment": "AzurePublicCloud",
         "evictionPolicy": "",
@@ -60,11 +60,7 @@ def _compute(group: Group, vm: Vm) -> dict[str, Any]:
         "publisher": "",
         "resourceGroupName": _RESOURCE_GROUP,
         "resourceId": base
-        + (
-            "virtualMachineScaleSets/%s/virtualMachines/%s" % (group.name, number)
-            if uniform
-            else "virtualMachines/%s" % name
-        ),
+        + (f"virtualMachineScaleSets/{group.name}/virtualMachines/{number}" if uniform else f"virtualMachines/{name}"),
         "sku": "",
         "subscriptionId": _SUBSCRIPTION,
         "tags": "",
@@ -76,13 +72,13 @@ def _compute(group: Group, vm: Vm) -> dict[str, Any]:
         "zone": vm.zone,
     }
     if in_scale_set and not uniform:
-        compute["virtualMachineScaleSet"] = {"id": base + "virtualMachineScaleSets/%s" % group.name}
+        compute["virtualMachineScaleSet"] = {"id": base + f"virtualMachineScaleSets/{group.name}"}
     return compute
 
 
 def _network(group: Group, vm: Vm) -> dict[str, Any]:
     index = group.vms.index(vm)
-    address = vm.source or "10.0.%d.%d" % (index // 250, 4 + index % 250)
+    address = vm.source or f"10.0.{index // 250}.{4 + index % 250}"
     return {
         "interface": [
             {
@@ -91,7 +87,7 @@ def _network(group: Group, vm: Vm) -> dict[str, Any]:
                     "subnet": [{"address": address.rpartition(".")[0] + ".0", "prefix": "24"}],
                 },
                 "ipv6": {"ipAddress": []},
-                "macAddress": "000D3A%06X" % index,
+                "macAddress": f"000D3A{index:06X}",
             }
         ]
     }
@@ -108,7 +104,7 @@ def _hostname(group: Group, number: str) -> str:
 
 def _guid(kind: str, name: str) -> str:
     """The same name gets the same id at every start."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, "imds-simulator/%s/%s" % (kind, name)))
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"imds-simulator/{kind}/{name}"))
 
 
 def _merge(base: Any, override: Any) -> Any:

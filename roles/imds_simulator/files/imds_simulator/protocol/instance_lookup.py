@@ -60,4 +60,4 @@ def _child(node: Any, name: str) -> Any | None:
 def _listing(node: Any) -> list[str]:
     """A subtree as text: its names, those with something below them ending in a slash."""
     items = node.items() if isinstance(node, Mapping) else enumerate(node)
-    return ["%s%s" % (name, "" if isinstance(value, str) else "/") for name, value in items]
+    return [f"{name}{'' if isinstance(value, str) else '/'}" for name, value in items]

@@ -22,7 +22,7 @@ def scenario_from(data: Mapping[str, Any]) -> Scenario:
     return Scenario(
         title=data.get("title", ""),
         groups=tuple(_group(name, each) for name, each in data["groups"].items()),
-        events=tuple(event_from(each, "event%d" % number) for number, each in enumerate(data.get("events", ()), 1)),
+        events=tuple(event_from(each, f"event{number}") for number, each in enumerate(data.get("events", ()), 1)),
         incarnations=tuple(_incarnation(each) for each in data.get("incarnations", ())),
         faults=tuple(fault_from(each) for each in data.get("faults", ())),
         knobs=change_knobs(Knobs(), data.get("knobs", {})),

@@ -72,7 +72,7 @@ def change_problems(change: Mapping[str, Any]) -> Found:
     if action == "impact" and "impact_for" not in change:
         yield (), "an impact needs impact_for, how long it lasts"
     if action not in ("edit", "impact") and edits:
-        yield (edits[0],), "action %s does not take %s" % (action, ", ".join(edits))
+        yield (edits[0],), f"action {action} does not take {', '.join(edits)}"
 
 
 def fault_problems(fault: Mapping[str, Any], vms: Mapping[str, Any], sources: set[str]) -> Found:
@@ -85,8 +85,8 @@ def fault_problems(fault: Mapping[str, Any], vms: Mapping[str, Any], sources: se
             yield (
                 ("vm",),
                 (
-                    "%s shares its listening address with others (it is known by source address), and one cannot "
-                    "refuse one client of a shared listener: use reset" % name
+                    f"{name} shares its listening address with others (it is known by source address), and one cannot "
+                    "refuse one client of a shared listener: use reset"
                 ),
             )
     try:
@@ -103,7 +103,7 @@ def _vms(data: Mapping[str, Any]) -> Found:
         if group.get("kind") != "scale_set":
             for key in ("orchestration", "gpu_single_fault_domain"):
                 if key in group:
-                    yield (*path, key), "only a scale_set has %s" % key
+                    yield (*path, key), f"only a scale_set has {key}"
         uniform = group.get("kind") == "scale_set" and group.get("orchestration", "uniform") == "uniform"
         for name, vm in group["vms"].items():
             here = (*path, "vms", name)
@@ -111,12 +111,12 @@ def _vms(data: Mapping[str, Any]) -> Found:
             if name in homes:
                 yield (
                     here,
-                    "a VM of this name is in group %s already (use resource_name for equal Azure names)" % homes[name],
+                    f"a VM of this name is in group {homes[name]} already (use resource_name for equal Azure names)",
                 )
             homes.setdefault(name, group_name)
             stem, _mark, number = vm.get("resource_name", name).rpartition("_")
             if uniform and (stem != group_name or not number.isdigit()):
-                yield here, "an instance of a uniform scale set is called %s_NUMBER (reference 3.2)" % group_name
+                yield here, f"an instance of a uniform scale set is called {group_name}_NUMBER (reference 3.2)"
             yield from _addresses(vm, here, name, addresses)
 
 
@@ -132,7 +132,7 @@ def _addresses(vm: Mapping[str, Any], here: Path, name: str, taken: dict[str, st
             yield (*here, key), str(error)
             continue
         if address in taken and not address.endswith(":0"):
-            yield (*here, key), "%s has the address %s already" % (taken[address], address)
+            yield (*here, key), f"{taken[address]} has the address {address} already"
         taken.setdefault(address, name)
 
 
@@ -144,8 +144,7 @@ def _resources(names: list[str], path: Path, groups: Mapping[str, Any], group_of
         elif group_of[name] != group_of[known[0]]:
             yield (
                 (*path, index),
-                "%s is in group %s, but %s in group %s: an event concerns one group (reference 3.1.1)"
-                % (name, group_of[name], known[0], group_of[known[0]]),
+                f"{name} is in group {group_of[name]}, but {known[0]} in group {group_of[known[0]]}: an event concerns one group (reference 3.1.1)",
             )
     if len(names) > 1 and known:
         group = groups[group_of[known[0]]]
@@ -156,9 +155,9 @@ def _resources(names: list[str], path: Path, groups: Mapping[str, Any], group_of
 def _names_of_events(events: Any, unsound: frozenset[Path]) -> Found:
     names: dict[str, int] = {}
     for index, event in enumerate(events):
-        name = event.get("name", "event%d" % (index + 1)) if isinstance(event, Mapping) else ""
+        name = event.get("name", f"event{index + 1}") if isinstance(event, Mapping) else ""
         if name in names:
-            yield ("events", index, "name"), "events[%d] is called %s already" % (names[name], name)
+            yield ("events", index, "name"), f"events[{names[name]}] is called {name} already"
         names.setdefault(name, index)
     for index, event in _sound({"events": events}, "events", unsound):
         if "after" in event and event["after"] not in names:
@@ -186,5 +185,5 @@ def _knobs(knobs: Mapping[str, Any]) -> Found:
 
 def _unknown(what: str, name: str, known: Any) -> str:
     shown = sorted(known)
-    hint = nearest(name, shown) or ("; there are %s" % ", ".join(shown) if len(shown) <= 20 else "")
-    return "there is no %s %s%s" % (what, name, hint)
+    hint = nearest(name, shown) or (f"; there are {', '.join(shown)}" if len(shown) <= 20 else "")
+    return f"there is no {what} {name}{hint}"

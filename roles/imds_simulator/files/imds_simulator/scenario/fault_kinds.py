@@ -120,7 +120,7 @@ def fault_from(data: Mapping[str, Any]) -> Fault:
     for name in OPTION_KEYS:
         if name in data and name not in kind.may:
             takes = ", ".join(kind.may) if kind.may else "no options"
-            raise FaultError(name, "fault %s does not take %s (it takes %s)" % (data["kind"], name, takes))
+            raise FaultError(name, f"fault {data['kind']} does not take {name} (it takes {takes})")
     if kind.action == "status" and "status" not in options:
         raise FaultError("status", "fault status needs the status to answer with")
     _read_options(options)
@@ -187,12 +187,12 @@ def _insist_on_one_line(options: Mapping[str, Any]) -> None:
     """A line break would end the header, and what follows it would be another one."""
     for name, value in options.get("headers", {}).items():
         if not _TOKEN.fullmatch(name):
-            raise FaultError("headers", "%r is not the name of a header" % name)
+            raise FaultError("headers", f"{name!r} is not the name of a header")
         if _BREAK.search(str(value)):
-            raise FaultError("headers", "the value of %s is more than one line" % name)
+            raise FaultError("headers", f"the value of {name} is more than one line")
     for key in ("location", "content_type"):
         if _BREAK.search(str(options.get(key, ""))):
-            raise FaultError(key, "%s is more than one line" % key)
+            raise FaultError(key, f"{key} is more than one line")
 
 
 def _window(requests: str) -> tuple[int, int | None]:

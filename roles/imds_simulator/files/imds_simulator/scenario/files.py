@@ -31,7 +31,7 @@ def load(name_or_file: str) -> Scenario:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError("%s: cannot be read: %s" % (file, error)) from None
+        raise ScenarioError(f"{file}: cannot be read: {error}") from None
     return parse(text, str(file))
 
 
@@ -41,7 +41,7 @@ def parse(text: str, file_name: str) -> Scenario:
     problems = located.problems + (_problems(located) if located.parsed else [])
     if problems:
         ordered = sorted(problems, key=lambda each: each.line)
-        raise ScenarioError("\n".join("%s:%s" % (file_name, problem) for problem in ordered))
+        raise ScenarioError("\n".join(f"{file_name}:{problem}" for problem in ordered))
     return scenario_from(located.data)
 
 
@@ -52,10 +52,10 @@ def find(name_or_file: str) -> File:
         return shipped
     file = File(name_or_file)
     if file.is_dir():
-        raise ScenarioError("%s: is a directory, not a scenario file" % name_or_file)
+        raise ScenarioError(f"{name_or_file}: is a directory, not a scenario file")
     if not file.is_file():
         raise ScenarioError(
-            "%s: no such file, and no shipped scenario of that name%s" % (name_or_file, nearest(name_or_file, names()))
+            f"{name_or_file}: no such file, and no shipped scenario of that name{nearest(name_or_file, names())}"
         )
     return file
 

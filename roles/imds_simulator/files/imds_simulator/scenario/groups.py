@@ -19,7 +19,7 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return "%s:%d" % ("[%s]" % self.host if ":" in self.host else self.host, self.port)
+        return f"{(f'[{self.host}]' if ':' in self.host else self.host)}:{self.port}"
 
 
 def parse_address(text: str) -> Address:
@@ -27,7 +27,7 @@ def parse_address(text: str) -> Address:
     host, colon, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not host or not port.isdigit() or int(port) > 65535:
-        raise ValueError("%r is not HOST:PORT" % text)
+        raise ValueError(f"{text!r} is not HOST:PORT")
     return Address(host, int(port))
 
 
@@ -73,7 +73,7 @@ class Group:
 def scope_key(group: Group, vm: Vm, zone_split: bool) -> str:
     """The name of the document that ``vm`` sees: VMs with equal keys share incarnation and enabling."""
     if group.own_events_only:
-        return "%s/%s" % (group.name, vm.name)
+        return f"{group.name}/{vm.name}"
     if zone_split and vm.zone:
-        return "%s/zone %s" % (group.name, vm.zone)
+        return f"{group.name}/zone {vm.zone}"
     return group.name

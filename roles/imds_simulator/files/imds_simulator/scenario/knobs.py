@@ -259,7 +259,7 @@ def change_knobs(knobs: Knobs, changes: Mapping[str, Any]) -> Knobs:
     for name, value in changes.items():
         if name not in fields:
             hint = nearest(name, fields) or "; --list-knobs lists them"
-            raise KnobError("there is no knob %r%s" % (name, hint))
+            raise KnobError(f"there is no knob {name!r}{hint}")
         values[name] = _accept(fields[name], value, getattr(knobs, name))
     return dataclasses.replace(knobs, **values)
 
@@ -286,7 +286,7 @@ def _accept(knob: dataclasses.Field[Any], value: Any, present: Any) -> Any:
             return _by_type(value, present)
         return _READERS[kind](value)
     except ValueError as error:
-        raise KnobError("knob %s: %s" % (knob.name, error)) from None
+        raise KnobError(f"knob {knob.name}: {error}") from None
 
 
 def _choice(value: Any, choices: Sequence[Any]) -> Any:
@@ -294,7 +294,7 @@ def _choice(value: Any, choices: Sequence[Any]) -> Any:
         # the command line has only text: 400 and "400" are the same answer
         if str(value).lower() == str(choice).lower() and not isinstance(value, bool):
             return choice
-    raise ValueError("%r is not one of %s" % (value, ", ".join(map(str, choices))))
+    raise ValueError(f"{value!r} is not one of {', '.join(map(str, choices))}")
 
 
 def _switch(value: Any) -> bool:
@@ -303,7 +303,7 @@ def _switch(value: Any) -> bool:
         return value
     if isinstance(value, str) and value.lower() in words:
         return words[value.lower()]
-    raise ValueError("%r is not on or off" % (value,))
+    raise ValueError(f"{value!r} is not on or off")
 
 
 def _count(value: Any) -> int:
@@ -312,13 +312,13 @@ def _count(value: Any) -> int:
     if isinstance(value, str) and value.isdigit():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("%r is not a whole number from 0" % (value,))
+        raise ValueError(f"{value!r} is not a whole number from 0")
     return value
 
 
 def _status(value: Any) -> int:
     if not 400 <= _count(value) <= 599:
-        raise ValueError("%r is not an error status from 400 to 599" % (value,))
+        raise ValueError(f"{value!r} is not an error status from 400 to 599")
     return int(value)
 
 
@@ -335,10 +335,10 @@ def _by_type(value: Any, present: Mapping[str, float]) -> Mapping[str, float]:
     if isinstance(value, str):
         value = dict(part.partition(":")[::2] for part in value.split(","))
     if not isinstance(value, Mapping):
-        raise ValueError("%r is not a mapping of event type to duration" % (value,))
+        raise ValueError(f"{value!r} is not a mapping of event type to duration")
     for name in value:
         if name not in EVENT_TYPES:
-            raise ValueError("%r is not one of %s" % (name, ", ".join(EVENT_TYPES)))
+            raise ValueError(f"{name!r} is not one of {', '.join(EVENT_TYPES)}")
     return MappingProxyType({**present, **{name: parse_duration(each) for name, each in value.items()}})
 
 
@@ -346,7 +346,7 @@ def _names(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [part for part in value.split(",") if part]
     if not isinstance(value, (list, tuple)) or not all(isinstance(each, str) for each in value):
-        raise ValueError("%r is not a list of names" % (value,))
+        raise ValueError(f"{value!r} is not a list of names")
     return tuple(value)
 
 

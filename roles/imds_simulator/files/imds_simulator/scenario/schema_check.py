@@ -58,7 +58,7 @@ def schema() -> dict[str, Any]:
 def check(data: Any, part: str | None = None) -> list[tuple[Path, str]]:
     """Everything that is wrong with ``data`` as (path, message); ``part`` is a definition of the schema, None all of it."""
     whole = schema()
-    wanted = whole if part is None else {"$ref": "#/$defs/%s" % part, "$defs": whole["$defs"]}
+    wanted = whole if part is None else {"$ref": f"#/$defs/{part}", "$defs": whole["$defs"]}
     found = [
         each for error in _Validator(wanted, format_checker=_formats).iter_errors(data) for each in _explain(error)
     ]
@@ -72,21 +72,24 @@ def _explain(error: Any) -> Iterator[tuple[Path, str]]:
         known = list(error.schema.get("properties", {}))
         for name in value:
             if name not in known:
-                yield (*path, name), "unknown key%s" % (nearest(name, known) or "; known are %s" % ", ".join(known))
+                yield (
+                    (*path, name),
+                    "unknown key%s" % (nearest(name, known) or f"; known are {', '.join(known)}"),
+                )
     elif kind == "required":
         # jsonschema reports every missing key by itself, but only in its message
         for name in error.validator_value:
             if name not in value:
-                yield path, "the key %s is missing" % name
+                yield path, f"the key {name} is missing"
     elif kind == "enum":
         choices = [str(each) for each in error.validator_value]
-        yield path, "%r is not one of %s%s" % (value, ", ".join(choices), nearest(str(value), choices))
+        yield path, f"{value!r} is not one of {', '.join(choices)}{nearest(str(value), choices)}"
     elif kind in ("pattern", "type", "format") and "description" in error.schema:
-        yield path, "%r is not %s" % (value, error.schema["description"])
+        yield path, f"{value!r} is not {error.schema['description']}"
     elif kind == "format":
-        yield path, "%r is not a %s number" % (value, error.validator_value)
+        yield path, f"{value!r} is not a {error.validator_value} number"
     elif kind == "type":
         types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-        yield path, "%r is not %s" % (value, " or ".join(_TYPE_NAMES[each] for each in types))
+        yield path, f"{value!r} is not {' or '.join(_TYPE_NAMES[each] for each in types)}"
     else:
         yield path, error.message

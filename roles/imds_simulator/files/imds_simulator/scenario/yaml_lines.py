@@ -21,7 +21,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return "%d: %s%s" % (self.line, dotted(self.path) + ": " if self.path else "", self.message)
+        return f"{self.line}: {dotted(self.path) + ': ' if self.path else ''}{self.message}"
 
 
 class _Loader(yaml.SafeLoader):
@@ -66,7 +66,7 @@ def read_yaml(text: str) -> Located:
             Problem(mark.line + 1 if mark else 1, (), "not YAML: %s" % (error.problem or error.context))
         )
     except yaml.YAMLError as error:
-        result.problems.append(Problem(1, (), "not YAML: %s" % str(error).splitlines()[0]))
+        result.problems.append(Problem(1, (), f"not YAML: {str(error).splitlines()[0]}"))
     finally:
         if loader is not None:
             loader.dispose()
@@ -77,7 +77,7 @@ def dotted(path: Path) -> str:
     """``events[2].type``"""
     text = ""
     for part in path:
-        text += "[%d]" % part if isinstance(part, int) else ("." if text else "") + part
+        text += f"[{part}]" if isinstance(part, int) else ("." if text else "") + part
     return text
 
 
@@ -97,7 +97,7 @@ def _build(loader: Any, node: Any, path: Path, result: Located, above: tuple[int
     try:
         return loader.construct_object(node)
     except ValueError as error:
-        result.problems.append(Problem(node.start_mark.line + 1, path, "not YAML: %s" % error))
+        result.problems.append(Problem(node.start_mark.line + 1, path, f"not YAML: {error}"))
         return None
 
 
@@ -114,7 +114,7 @@ def _mapping(loader: Any, node: Any, path: Path, result: Located, above: tuple[i
                 Problem(
                     line,
                     (*path, key),
-                    "the same key stands here twice (first on line %d)" % result.lines[(*path, key)],
+                    f"the same key stands here twice (first on line {result.lines[(*path, key)]})",
                 )
             )
         else:

@@ -141,8 +141,8 @@ class Engine:
 def _sentence(line: dict[str, Any]) -> str:
     """One line of the log as text."""
     rest = " ".join(
-        "%s=%s" % (key, value)
+        f"{key}={value}"
         for key, value in line.items()
         if key not in ("number", "time", "what") and value not in ("", None)
     )
-    return "%s %s %s" % (line["time"], line["what"], rest)
+    return f"{line['time']} {line['what']} {rest}"

@@ -35,12 +35,12 @@ def injected_reply(options: Mapping[str, Any], now: float) -> Reply:
     if "retry_after" in options:
         later = float(options["retry_after"])
         as_date = options.get("retry_after_format") == "date"
-        headers.append(("Retry-After", http_date(now + later) if as_date else "%d" % later))
+        headers.append(("Retry-After", http_date(now + later) if as_date else f"{later}"))
     if "location" in options:
         headers.append(("Location", str(options["location"])))
     if "body" in options:
         return Reply(status, options["body"], str(options.get("content_type", JSON_TYPE)), tuple(headers))
-    usual = _STANDARD_MESSAGES.get(status) or "%s" % _phrase(status)
+    usual = _STANDARD_MESSAGES.get(status) or f"{_phrase(status)}"
     return json_reply({"error": options.get("message", usual)}, status, tuple(headers))
 
 
@@ -56,8 +56,8 @@ def mangled(reply: Reply, how: str) -> bytes:
 
 def head(reply: Reply, headers: Mapping[str, str]) -> bytes:
     """Status line and headers as bytes, for answers that aiohttp must not finish."""
-    lines = ["HTTP/1.1 %d %s" % (reply.status, _phrase(reply.status))]
-    lines += ["%s: %s" % (name, value) for name, value in headers.items()]
+    lines = [f"HTTP/1.1 {reply.status} {_phrase(reply.status)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 

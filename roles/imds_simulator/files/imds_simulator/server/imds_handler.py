@@ -68,14 +68,14 @@ class Imds:
         knobs = self._engine.world.knobs
         if not knobs.rate_limit:
             return True
-        client = vm.name if knobs.rate_limit_scope == "vm" else "%s %s" % (vm.name, target.route)
+        client = vm.name if knobs.rate_limit_scope == "vm" else f"{vm.name} {target.route}"
         return self._engine.rate.allows(client, knobs.rate_limit, time.monotonic())
 
     def _stranger(self, address: str) -> Reply:
         if address not in self._strangers and len(self._strangers) < 1000:
             self._strangers.add(address)
             self._engine.note("unknown-client", address=address, hint="no VM of the scenario has this source address")
-        return error(404, "Not found. No simulated VM has the source address %s" % address)
+        return error(404, f"Not found. No simulated VM has the source address {address}")
 
     async def _honest(self, request: web.BaseRequest, vm: Vm, target: Target, whole: bool = False) -> Reply:
         """What IMDS itself would answer; ``whole``: never a 304, as a fault of the body needs one."""

@@ -68,7 +68,7 @@ class Impact:
             output, _none = await asyncio.wait_for(process.communicate(), self._commands.timeout)
         except asyncio.TimeoutError:
             await _end(process)
-            self._tell("impact-command", error="stopped after %g s" % self._commands.timeout, **fields)
+            self._tell("impact-command", error=f"stopped after {self._commands.timeout:g} s", **fields)
         except asyncio.CancelledError:
             await _end(process)
             raise

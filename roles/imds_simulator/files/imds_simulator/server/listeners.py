@@ -63,7 +63,7 @@ class Listener:
 
     @property
     def url(self) -> str:
-        return "http://%s" % (self.address,)
+        return f"http://{self.address}"
 
     @property
     def accepts(self) -> bool:
@@ -120,7 +120,7 @@ def bind(address: Address) -> socket.socket:
 
 
 def _cannot_listen(address: Address, error: Exception) -> CannotListen:
-    return CannotListen("cannot listen on %s: %s" % (address, getattr(error, "strerror", None) or error))
+    return CannotListen(f"cannot listen on {address}: {getattr(error, 'strerror', None) or error}")
 
 
 def bound(sock: socket.socket) -> Address:
