@@ -65,8 +65,9 @@ class Hosts:
 
         Args:
             words: further ones for the command line, such as --check.
-            at: name of a play, or of a task under the strategy linear -> what to do when it begins for the first time, on all hosts at
-                once. Tasks before it are over by then. Under other strategies Ansible prints the name of a task with its first result.
+            at: name of a play, or of a task under the strategy linear -> what to do when it begins
+                for the first time, on all hosts at once. Tasks before it are over by then. Under
+                other strategies Ansible prints the name of a task with its first result.
         """
         given = ["-e", json.dumps(variables)] if variables else []
         command = self._command("ansible-playbook", *given, *words, playbook)

@@ -3,7 +3,8 @@
 
 """Lets plain pytest import the collection by its full name, as Ansible does.
 
-That name needs folders of that name, so pytest gets a copy of the checkout in them. ansible-test works in such a copy already.
+That name needs folders of that name, so pytest gets a copy of the checkout in them. ansible-test
+works in such a copy already.
 """
 
 from __future__ import annotations

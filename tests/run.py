@@ -169,7 +169,8 @@ def main() -> int:
     chosen = (
         [stage for stage in (*STAGES, *ON_REQUEST) if stage.name in options.stages] if options.stages else list(STAGES)
     )
-    # what the stages have started is in sessions of its own, and would go on in the folders of the next run
+    # what the stages have started is in sessions of its own, and would go on in the folders of the
+    # next run
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return run_stages(open_workshop(REPOSITORY), chosen, options.jobs)

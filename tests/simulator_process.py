@@ -3,8 +3,8 @@
 """Start a real imds_simulator process for a test, talk to its control API, and end it again.
 
     with simulator_process.start("live-migration", args=["--clock", "manual"]) as imds:
-        requests.get(imds.endpoints["vm1"] + "/metadata/scheduledevents?api-version=2020-07-01", ...)
-        imds.post("/advance", {"seconds": 30})
+        requests.get(imds.endpoints["vm1"] + "/metadata/scheduledevents?api-version=2020-07-01",
+        ...) imds.post("/advance", {"seconds": 30})
 
 Standard library only, so that any test (unit, integration, host) can use it.
 """
@@ -109,9 +109,9 @@ def start(
 ) -> Simulator:
     """Start ``python -m imds_simulator`` and return once it serves.
 
-    ``scenario``: a shipped name, a file, or the content of a scenario file as a mapping; None is the
-    single-VM default. ``args``: further command-line arguments. Raises RuntimeError with everything the
-    process printed when it does not come up within ``timeout`` seconds.
+    ``scenario``: a shipped name, a file, or the content of a scenario file as a mapping; None is
+    the single-VM default. ``args``: further command-line arguments. Raises RuntimeError with
+    everything the process printed when it does not come up within ``timeout`` seconds.
     """
     command = [python, "-m", "imds_simulator", "--listen", listen, "--control", "127.0.0.1:0"]
     if isinstance(scenario, Mapping):

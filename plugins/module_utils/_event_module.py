@@ -39,7 +39,8 @@ def event_module(
     """An AnsibleModule with the shared options and ``options``.
 
     timeout: default of the option of that name, in seconds.
-    needs_requests: whether to fail where the library is missing; else the conversation raises ImdsError.
+    needs_requests: whether to fail where the library is missing; else the conversation raises
+        ImdsError.
     """
     spec: dict[str, t.Any] = dict(
         endpoint=dict(type="str", default=DEFAULT_ENDPOINT),
@@ -69,7 +70,8 @@ def selection(module: AnsibleModule) -> Selection:
         if module.params[option[0]]
     ]
     if checked:
-        # imported where it is needed: Ansible compiles each file that a module imports anew in each run
+        # imported where it is needed: Ansible compiles each file that a module imports anew in each
+        # run
         from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (
             one_of,
         )

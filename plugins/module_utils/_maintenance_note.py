@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The note that a maintenance run keeps on a host from before the first prepare task until after the last recover task.
 
-A note is written whole or not at all, under a lock, and survives a reboot. It says which run is responsible for the host.
+A note is written whole or not at all, under a lock, and survives a reboot. It says which run is
+responsible for the host.
 """
 
 from __future__ import annotations
@@ -100,8 +101,10 @@ class NoteFile:
 
         Args:
             run: who writes; ``id`` identifies it.
-            events: what the host is prepared for. Events of the note that was there before are kept.
-            expires: seconds without an update after which the note of another run counts as abandoned.
+            events: what the host is prepared for. Events of the note that was there before are
+                kept.
+            expires: seconds without an update after which the note of another run counts as
+                abandoned.
             replaces: id of a run that is known to have ended.
             take_over: whether to replace the note of any run.
             write: whether to write the note, or only to find out what would be written.

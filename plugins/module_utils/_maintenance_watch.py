@@ -36,10 +36,12 @@ def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> boo
 def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, proc: str = "/proc") -> list[str]:
     """Return the processes that tasks of this step have left in these runs, as far as this user may see them.
 
-    A command goes on when the connection to the host is lost, or the controller is killed. Without /proc there is nothing to see.
+    A command goes on when the connection to the host is lost, or the controller is killed. Without
+    /proc there is nothing to see.
 
     Args:
-        younger_than: seconds since the start of the process, 0 is no limit. A service that a task has started may stay for ever.
+        younger_than: seconds since the start of the process, 0 is no limit. A service that a task
+            has started may stay for ever.
     """
     marks = [f"{RUN_VARIABLE}={run}/{step}" for run in runs]
     found = []
@@ -77,10 +79,12 @@ class MaintenanceWatch:
 
     Args:
         selection: which events of the VM are handled.
-        within: seconds; an event that may start within this time is held as well when it comes during the wait.
+        within: seconds; an event that may start within this time is held as well when it comes
+            during the wait.
         events: the events of the note.
         own_name: returns the name of the VM, once it is known.
-        processes: returns the processes that prepare tasks have left. The events are not over before these have ended.
+        processes: returns the processes that prepare tasks have left. The events are not over
+            before these have ended.
         hold: called with the events that have come.
     """
 

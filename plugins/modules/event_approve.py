@@ -123,8 +123,9 @@ EXAMPLES = r"""
   azure_imds.scheduled_events.event_approve:
     event_ids: "{{ coming.events | selectattr('resources', 'equalto', [coming.resource_name]) | map(attribute='event_id') }}"
 
-# This is for the linear strategy, Ansible's default: all hosts of ansible_play_batch have come this far, and those that failed are
-# not in it. run_once would not do: it takes one host, whether the event hits it or not. Here the first VM of the event approves.
+# This is for the linear strategy, Ansible's default: all hosts of ansible_play_batch have come this
+# far, and those that failed are not in it. run_once would not do: it takes one host, whether the
+# event hits it or not. Here the first VM of the event approves.
 - name: Approve once for all VMs of an event, if each of them is a host of this play that is ready
   azure_imds.scheduled_events.event_approve:
     event_ids: "{{ coming.events | map(attribute='event_id') }}"

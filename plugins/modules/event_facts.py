@@ -43,7 +43,8 @@ EXAMPLES = r"""
 - name: Gather the facts
   azure_imds.scheduled_events.event_facts:
 
-# default(true) treats a host of which nothing is known like one with an event, default(false) like one without
+# default(true) treats a host of which nothing is known like one with an event, default(false) like
+# one without
 - name: Leave hosts alone that are about to be interrupted
   ansible.builtin.meta: end_host
   when: ansible_facts.azure_scheduled_events.pending | default(true)
@@ -144,7 +145,8 @@ def facts(
         "events": [event.as_dict() for event in events],
     }
     if events or not reason:
-        # absent rather than null where nothing is known: "when: not pending" would take null for "no events"
+        # absent rather than null where nothing is known: "when: not pending" would take null for
+        # "no events"
         found["pending"] = bool(events)
     return found
 

@@ -121,7 +121,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     processes_of,
 )
 
-# seconds to wait for commands of an earlier recovery, which would undo the preparation that comes now
+# seconds to wait for commands of an earlier recovery, which would undo the preparation that comes
+# now
 PATIENCE = 30
 REMEDY = "wait until it has ended, or set maintenance_take_over if it is known to have ended"
 
@@ -161,7 +162,8 @@ def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
     if is_own and not module.check_mode:
         other = notes.leave(run_id, p["reason"]) if p["state"] == "left" else notes.remove(run_id)
     if module.check_mode:
-        # nothing has been written in check mode: a note of another run is the one that this run would have replaced
+        # nothing has been written in check mode: a note of another run is the one that this run
+        # would have replaced
         return dict(changed=found is not None)
     if other is not None:
         module.fail_json(

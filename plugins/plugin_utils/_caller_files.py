@@ -19,8 +19,9 @@ def names_a_file(name: str) -> bool:
 def caller_folders(playbook_dir: str) -> list[str]:
     """Return the folders of the caller, in the order in which they are searched.
 
-    That of the playbook that runs. It is a folder of this collection where a playbook of the collection runs, also when it is
-    imported. That of each playbook of the command line. The current directory.
+    That of the playbook that runs. It is a folder of this collection where a playbook of the
+    collection runs, also when it is imported. That of each playbook of the command line. The
+    current directory.
     """
     given = [os.path.dirname(os.path.abspath(name)) for name in context.CLIARGS.get("args", ()) if os.path.isfile(name)]
     return list(dict.fromkeys([playbook_dir, *given, os.getcwd()]))

@@ -13,7 +13,8 @@ import socket
 import subprocess
 import typing as t
 
-# inode of the first PID namespace of a Linux machine: only there is another boot the end of all processes
+# inode of the first PID namespace of a Linux machine: only there is another boot the end of all
+# processes
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 _DEAD_STATES = ("Z", "X")
 

@@ -16,7 +16,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any]]:
     """Return one decision for each event for which a host is prepared.
 
-    An event is approved if each VM in its Resources is a host that is prepared for it, by the host of the first VM there.
+    An event is approved if each VM in its Resources is a host that is prepared for it, by the host
+    of the first VM there.
     """
     events: dict[str, Event] = {}
     for host in hosts:

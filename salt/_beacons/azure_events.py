@@ -6,30 +6,30 @@ Fire an event for everything that happens to Azure Scheduled Events of this VM
 
 .. versionadded:: 0.1.0
 
-Tag: ``salt/beacon/MINION/azure_events/CHANGE``, where CHANGE is ``scheduled``, ``changed``, ``started`` or ``gone``. The data are flat: the event
-(event_id, event_type, status, resources, resource_type, not_before, description, source, duration_seconds), and
+Tag: ``salt/beacon/MINION/azure_events/CHANGE``, where CHANGE is ``scheduled``, ``changed``,
+``started`` or ``gone``. The data are flat: the event (event_id, event_type, status, resources,
+resource_type, not_before, description, source, duration_seconds), and
 
-change, fields
-    What happened, and the names of what differs.
-outcome
-    Of ``gone``: ``ended`` when it was seen Started; ``not_started`` when it was not, so that it was cancelled, or over between two looks.
-resource_name
-    This VM's name in Azure. The minion's id is ``id``.
-sequence
-    Number of the change on this minion. It only grows; a change that is told again keeps its number.
-first_seen, changed_at, checked
-    When the event and this change were first seen, and when IMDS last gave a good answer. ISO 8601 UTC.
-repeated, incarnation
-    How often this change was told before; DocumentIncarnation.
+change, fields What happened, and the names of what differs. outcome Of ``gone``: ``ended`` when it
+    was seen Started; ``not_started`` when it was not, so that it was cancelled, or over between two
+    looks. resource_name This VM's name in Azure. The minion's id is ``id``. sequence Number of the
+    change on this minion. It only grows; a change that is told again keeps its number. first_seen,
+    changed_at, checked When the event and this change were first seen, and when IMDS last gave a
+    good answer. ISO 8601 UTC. repeated, incarnation How often this change was told before;
+    DocumentIncarnation.
 
-An event that lasts is sent again every ``repeat`` seconds, and at once when the master has started anew, so that a master that was away or a
-minion that restarts loses nothing. Whoever acts on it has to look again (``azure_events.get``) and must not mind to be told twice. The end of
-an event is sent once, if its beginning was; that of an event for which this minion has prepared again and again, until it has recovered.
+An event that lasts is sent again every ``repeat`` seconds, and at once when the master has started
+anew, so that a master that was away or a minion that restarts loses nothing. Whoever acts on it has
+to look again (``azure_events.get``) and must not mind to be told twice. The end of an event is sent
+once, if its beginning was; that of an event for which this minion has prepared again and again,
+until it has recovered.
 
-At most 64 kB are sent in one tick, the rest in the next ones. Of an event that is larger, texts are cut, which ``cut`` names, and
-``resources_omitted``, their number, stands for ``resources``: ask for the whole with ``azure_events.get``.
+At most 64 kB are sent in one tick, the rest in the next ones. Of an event that is larger, texts are
+cut, which ``cut`` names, and ``resources_omitted``, their number, stands for ``resources``: ask for
+the whole with ``azure_events.get``.
 
-A thread asks IMDS; the beacon itself waits for it no longer than a healthy one takes, 50 milliseconds at the most.
+A thread asks IMDS; the beacon itself waits for it no longer than a healthy one takes, 50
+milliseconds at the most.
 
 .. code-block:: yaml
 
@@ -49,8 +49,9 @@ A thread asks IMDS; the beacon itself waits for it no longer than a healthy one 
         - repeat: 60             # tell again what lasts
         - gone_for: 1h           # watch_status shows for so long what is over
 
-All are optional. What is set under ``azure_events`` in the minion's configuration or pillar counts for endpoint, api_version and resource_name.
-Its types, sources and statuses, which say what the minion prepares for, limit this beacon too, but none with another name.
+All are optional. What is set under ``azure_events`` in the minion's configuration or pillar counts
+for endpoint, api_version and resource_name. Its types, sources and statuses, which say what the
+minion prepares for, limit this beacon too, but none with another name.
 """
 
 # Salt's loader puts __salt__, __opts__ and the like into the module
@@ -82,7 +83,8 @@ def validate(config):
     """
     Whether the configuration is right: (bool, sentence).
     """
-    # Salt asks before every call of the beacon; after a refresh, which may bring another pillar, this module is a new one
+    # Salt asks before every call of the beacon; after a refresh, which may bring another pillar,
+    # this module is a new one
     for known, sentence in _VALID:
         if known == config:
             return True, sentence

@@ -6,30 +6,31 @@ Azure Scheduled Events of a fleet: prepare, approve once, recover
 
 .. versionadded:: 0.1.0
 
-The engine takes what beacons send as hints, asks the minions themselves, has each minion that an event hits prepare, approves the event
-once when every VM of it is ready, and has the minions recover when it is over. ``salt-run azure_events.status`` shows what it does.
+The engine takes what beacons send as hints, asks the minions themselves, has each minion that an
+event hits prepare, approves the event once when every VM of it is ready, and has the minions
+recover when it is over. ``salt-run azure_events.status`` shows what it does.
 
-:configuration: In the master's configuration; all keys of ``azure_events`` are optional and have their defaults here:
+:configuration: In the master's configuration; all keys of ``azure_events`` are optional and have
+their defaults here:
 
     .. code-block:: yaml
 
         engines:
           - azure_events: {}
 
-        azure_events:
-          minions: '*'                # minions that take part
-          minions_type: glob
-          mapping: {}                 # minion id: name of its VM in Azure
-          mapping_pillar: ''          # pillar key that has the name of the VM
-          unknown_resources: hold     # or approve, though an event hits VMs that are no minions
-          at_once: 20                 # maintenances whose preparation is started at a time
-          answer: 15s                 # after that a preparation's return counts as lost, unless the minion still works
-          poll: 30s                   # minions of a maintenance are asked without a hint
-          sweep: 5m                   # all minions are asked without a hint
-          keep: 24h                   # a maintenance that is over stays in the status
+        azure_events: minions: '*'                # minions that take part minions_type: glob
+          mapping: {}                 # minion id: name of its VM in Azure mapping_pillar: ''
+          # pillar key that has the name of the VM unknown_resources: hold     # or approve, though
+          an event hits VMs that are no minions at_once: 20                 # maintenances whose
+          preparation is started at a time answer: 15s                 # after that a preparation's
+          return counts as lost, unless the minion still works poll: 30s                   # minions
+          of a maintenance are asked without a hint sweep: 5m                   # all minions are
+          asked without a hint keep: 24h                   # a maintenance that is over stays in the
+          status
 
-    The engine and its helper come to the master with ``salt-run saltutil.sync_engines`` and ``salt-run saltutil.sync_utils``, or with the
-    Python package; it starts with the next start of the master.
+    The engine and its helper come to the master with ``salt-run saltutil.sync_engines`` and
+    ``salt-run saltutil.sync_utils``, or with the Python package; it starts with the next start of
+    the master.
 """
 
 # Salt's loader puts __opts__ and the like into the module
@@ -63,7 +64,8 @@ log = logging.getLogger(__name__)
 
 __virtualname__ = "azure_events"
 
-# seconds that the bus is waited for while something is under way, and while nothing is; events that are taken before the engine decides
+# seconds that the bus is waited for while something is under way, and while nothing is; events that
+# are taken before the engine decides
 _WAIT = 0.1
 _IDLE_WAIT = 0.5
 _AT_ONCE = 25

@@ -6,17 +6,15 @@ What the beacon azure_events last saw, as a grain
 
 .. versionadded:: 0.1.0
 
-Off unless the minion's configuration says ``azure_events_grain: true``. The grain is read from the file that the beacon writes; IMDS is never
-asked. Like all grains it is as old as the last refresh: to know what is true now, ask ``azure_events.pending``.
+Off unless the minion's configuration says ``azure_events_grain: true``. The grain is read from the
+file that the beacon writes; IMDS is never asked. Like all grains it is as old as the last refresh:
+to know what is true now, ask ``azure_events.pending``.
 
 .. code-block:: yaml
 
-    azure_events:
-      pending: true
-      resource_name: vm1
-      checked: '2026-11-21T10:00:00Z'
-      events:
-        - {event_id: C7061BAC-AFDC-4513-B24B-AA5F13A16123, event_type: Reboot, status: Scheduled, not_before: '2026-11-21T10:15:00Z'}
+    azure_events: pending: true resource_name: vm1 checked: '2026-11-21T10:00:00Z' events: -
+      {event_id: C7061BAC-AFDC-4513-B24B-AA5F13A16123, event_type: Reboot, status: Scheduled,
+      not_before: '2026-11-21T10:15:00Z'}
 """
 
 # Salt's loader puts __salt__, __opts__ and the like into the module

@@ -6,47 +6,47 @@ Azure Scheduled Events: what Azure is about to do to this VM, and the approval o
 
 .. versionadded:: 0.1.0
 
-Every function asks the Instance Metadata Service (IMDS) of the VM on which the minion runs. An error page, an empty body or a
-time-out is never taken for "no events": except for :py:func:`pending` they raise ``CommandExecutionError``.
+Every function asks the Instance Metadata Service (IMDS) of the VM on which the minion runs. An
+error page, an empty body or a time-out is never taken for "no events": except for
+:py:func:`pending` they raise ``CommandExecutionError``.
 
-The first request for events switches Scheduled Events on for the deployment: from then on restarts that a user asks for wait up to
-15 minutes for an approval.
+The first request for events switches Scheduled Events on for the deployment: from then on restarts
+that a user asks for wait up to 15 minutes for an approval.
 
-:depends: requests
-:configuration: Where the arguments of a call say nothing, these keys of the minion's configuration count, or else of its pillar:
+:depends: requests :configuration: Where the arguments of a call say nothing, these keys of the
+minion's configuration count, or else of its pillar:
 
     .. code-block:: yaml
 
-        azure_events:
-          endpoint: http://169.254.169.254   # the default; or auto
-          api_version: 2020-07-01            # the default; a list is tried in its order
-          resource_name: vm1                 # by default asked from IMDS; never the hostname
-          receipts: /var/lib/approvals       # by default in the minion's cachedir
-          allow_paths: false                 # in the minion's own configuration only: whether jobs may name files of the minion
-          types: [Freeze, Reboot, Redeploy]  # what this minion prepares for; the default is all
-          sources: [Platform]
-          statuses: [Scheduled]
-          minimum_notice: 30s                # no preparation begins with less time until NotBefore; the default is 0
-          prepare:                           # steps, one after the other; an empty list stands for nothing to do
-            - /usr/local/bin/leave-load-balancer
-            - {function: service.stop, args: [app], timeout: 60}
-          recover:
-            - {sls: app.running, pillar: {app: {state: up}}, timeout: 5m}
-            - {name: join, command: [/usr/local/bin/join-load-balancer, --wait], timeout: 30}
+        azure_events: endpoint: http://169.254.169.254   # the default; or auto api_version:
+          2020-07-01            # the default; a list is tried in its order resource_name: vm1
+          # by default asked from IMDS; never the hostname receipts: /var/lib/approvals       # by
+          default in the minion's cachedir allow_paths: false                 # in the minion's own
+          configuration only: whether jobs may name files of the minion types: [Freeze, Reboot,
+          Redeploy]  # what this minion prepares for; the default is all sources: [Platform]
+          statuses: [Scheduled] minimum_notice: 30s                # no preparation begins with less
+          time until NotBefore; the default is 0 prepare:                           # steps, one
+          after the other; an empty list stands for nothing to do -
+          /usr/local/bin/leave-load-balancer - {function: service.stop, args: [app], timeout: 60}
+          recover: - {sls: app.running, pillar: {app: {state: up}}, timeout: 5m} - {name: join,
+          command: [/usr/local/bin/join-load-balancer, --wait], timeout: 30}
 
-:py:func:`prepare` and :py:func:`recover` run these steps. A step is a command (a text for the shell, or a list), a function or an SLS
-file; when its ``timeout`` (default 300 s) is over, everything that it has started is ended. Commands find the event in the environment
-variables EVENT_ID, EVENT_TYPE, EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE, EVENT_NOT_BEFORE, EVENT_DURATION,
-EVENT_DESCRIPTION and EVENT_STAGE, SLS files its id in the pillar ``azure_events_event``. Steps may run more than once: after a reboot, and
-after a preparation that was interrupted. Those of the recovery must succeed where there is nothing to undo.
+:py:func:`prepare` and :py:func:`recover` run these steps. A step is a command (a text for the
+shell, or a list), a function or an SLS file; when its ``timeout`` (default 300 s) is over,
+everything that it has started is ended. Commands find the event in the environment variables
+EVENT_ID, EVENT_TYPE, EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE, EVENT_NOT_BEFORE,
+EVENT_DURATION, EVENT_DESCRIPTION and EVENT_STAGE, SLS files its id in the pillar
+``azure_events_event``. Steps may run more than once: after a reboot, and after a preparation that
+was interrupted. Those of the recovery must succeed where there is nothing to undo.
 
-Selection words, which many functions take. An event has to meet all that are given; letter case makes no difference:
+Selection words, which many functions take. An event has to meet all that are given; letter case
+makes no difference:
 
 event_ids, types, statuses, sources
     A list, or one text. An empty list selects nothing. The beacon refuses one.
 
-affects
-    ``self`` (the default), ``any``, or names of VMs of which the event hits at least one. An empty list is refused.
+affects ``self`` (the default), ``any``, or names of VMs of which the event hits at least one. An
+    empty list is refused.
 """
 
 # Salt's loader puts __salt__, __opts__ and the like into the module
@@ -112,12 +112,13 @@ def list_(
     """
     The selected events.
 
-    Returns a dictionary: ``events``, a list of events with the keys event_id, event_type, status, resources, resource_type,
-    not_before, description, source and duration_seconds; ``complete``, False if an entry of the document could not be read, or if an
-    event says nothing of its VMs and so might be selected; ``incarnation``; ``resource_name``, this VM's; and ``warnings``.
+    Returns a dictionary: ``events``, a list of events with the keys event_id, event_type, status,
+    resources, resource_type, not_before, description, source and duration_seconds; ``complete``,
+    False if an entry of the document could not be read, or if an event says nothing of its VMs and
+    so might be selected; ``incarnation``; ``resource_name``, this VM's; and ``warnings``.
 
-    timeout
-        Seconds in all. The default leaves room for a VM's very first answer, which may take two minutes.
+    timeout Seconds in all. The default leaves room for a VM's very first answer, which may take two
+        minutes.
 
     CLI Example:
 
@@ -198,8 +199,9 @@ def pending(
     """
     Whether something is coming, for use in front of other things: it does not fail because of IMDS.
 
-    Returns a dictionary: ``pending``, whether a selected event is known; ``available``, False where nothing can be known, and
-    ``reason`` then says why; ``events``, ``incarnation`` and ``resource_name`` as :py:func:`list_` has them.
+    Returns a dictionary: ``pending``, whether a selected event is known; ``available``, False where
+    nothing can be known, and ``reason`` then says why; ``events``, ``incarnation`` and
+    ``resource_name`` as :py:func:`list_` has them.
 
     CLI Example:
 
@@ -244,9 +246,10 @@ def wait(
     Wait until a selected event is there (``present``), has that status (``scheduled``, ``started``), or none is there (``absent``:
     two good documents in a row list none).
 
-    Returns a dictionary: ``outcome``, which is "reached"; ``events``, ``elapsed`` in seconds, ``incarnation``, ``resource_name``,
-    ``imds_errors``, the number of polls without a good answer, and ``imds_error``, the last of them. Trouble of IMDS does not end
-    the wait. Fails after timeout seconds, and when every event of event_ids is over and the state can no more be reached.
+    Returns a dictionary: ``outcome``, which is "reached"; ``events``, ``elapsed`` in seconds,
+    ``incarnation``, ``resource_name``, ``imds_errors``, the number of polls without a good answer,
+    and ``imds_error``, the last of them. Trouble of IMDS does not end the wait. Fails after timeout
+    seconds, and when every event of event_ids is over and the state can no more be reached.
 
     CLI Example:
 
@@ -276,10 +279,12 @@ def status(event_id=None):
     """
     What Azure lists for this VM now, what this minion has prepared for, and what it works on. It does not fail because of IMDS.
 
-    Returns a dictionary: ``version`` of this answer; ``resource_name``; ``available``, whether IMDS gave a good answer, and ``reason`` why
-    not; ``complete`` and ``incarnation`` of the document; ``events``, each also with ``selected``, whether this minion would prepare for
-    it, and ``not_selected_because``, the key of the configuration that leaves it out; ``records``, one for each event that the minion has
-    prepared for; and ``working``, the id of the event that a job of this minion works on now, or None.
+    Returns a dictionary: ``version`` of this answer; ``resource_name``; ``available``, whether IMDS
+    gave a good answer, and ``reason`` why not; ``complete`` and ``incarnation`` of the document;
+    ``events``, each also with ``selected``, whether this minion would prepare for it, and
+    ``not_selected_because``, the key of the configuration that leaves it out; ``records``, one for
+    each event that the minion has prepared for; and ``working``, the id of the event that a job of
+    this minion works on now, or None.
 
     event_id
         Show this event, whichever VM it hits; by default all that hit this VM.
@@ -302,15 +307,17 @@ def prepare(event_id=None, test=False):
     """
     Prepare this minion for an event, with the steps of ``azure_events:prepare``, once in a boot.
 
-    It prepares only for an event that its own IMDS lists now as Scheduled, that hits this VM, and that its own selection admits. For a
-    second event in the same boot nothing runs again. It never waits for a state run.
+    It prepares only for an event that its own IMDS lists now as Scheduled, that hits this VM, and
+    that its own selection admits. For a second event in the same boot nothing runs again. It never
+    waits for a state run.
 
-    Returns a dictionary: ``outcome``, one of prepared, already_prepared, would_prepare, not_listed, not_affected, not_selected, started,
-    no_steps, failed, unavailable and busy, of which the first three are successes; ``reason``; ``changed``; ``event``; ``steps``, the
-    result of each; ``event_id``, ``resource_name`` and ``version``.
+    Returns a dictionary: ``outcome``, one of prepared, already_prepared, would_prepare, not_listed,
+    not_affected, not_selected, started, no_steps, failed, unavailable and busy, of which the first
+    three are successes; ``reason``; ``changed``; ``event``; ``steps``, the result of each;
+    ``event_id``, ``resource_name`` and ``version``.
 
-    event_id
-        Without one the minion is prepared by hand, whatever Azure lists. Only :py:func:`recover` without an id undoes that.
+    event_id Without one the minion is prepared by hand, whatever Azure lists. Only
+        :py:func:`recover` without an id undoes that.
 
     test
         Nothing runs; the result tells what would.
@@ -331,10 +338,12 @@ def recover(event_id=None, test=False):
     """
     Recover this minion, with the steps of ``azure_events:recover``, when every event is over that it has prepared for.
 
-    An event is over when two good documents in a row do not list it. A minion that has prepared for two events recovers once, after both.
+    An event is over when two good documents in a row do not list it. A minion that has prepared for
+    two events recovers once, after both.
 
-    Returns a dictionary like :py:func:`prepare`. ``outcome`` is one of recovered, not_prepared, would_recover, still_listed, no_steps,
-    failed, unavailable and busy, of which the first three are successes.
+    Returns a dictionary like :py:func:`prepare`. ``outcome`` is one of recovered, not_prepared,
+    would_recover, still_listed, no_steps, failed, unavailable and busy, of which the first three
+    are successes.
 
     event_id
         Without one: recover from a preparation by hand, and from every event that is over.
@@ -358,7 +367,8 @@ def sweep(test=False):
     """
     Recover from every event that this minion has prepared for and that is over. For Salt's scheduler, where no master does it.
 
-    Returns a dictionary: ``results``, one for each event of the record as :py:func:`recover` returns it, and ``version``.
+    Returns a dictionary: ``results``, one for each event of the record as :py:func:`recover`
+    returns it, and ``version``.
 
     CLI Example:
 
@@ -383,11 +393,12 @@ def approve_prepared(event_id, resources):
     """
     Approve an event for which this minion has prepared in this boot. For the engine on the master, which knows that the others are ready.
 
-    It approves only what its own IMDS lists as Scheduled, what hits this VM, and what hits no VM that is missing from ``resources``.
+    It approves only what its own IMDS lists as Scheduled, what hits this VM, and what hits no VM
+    that is missing from ``resources``.
 
-    Returns a dictionary: ``outcome``, one of approved, already_approved, started, not_listed, not_prepared, not_affected, not_selected,
-    others_affected, failed and unavailable, of which the first two are successes; ``reason``, ``event_id``, ``resource_name`` and
-    ``version``.
+    Returns a dictionary: ``outcome``, one of approved, already_approved, started, not_listed,
+    not_prepared, not_affected, not_selected, others_affected, failed and unavailable, of which the
+    first two are successes; ``reason``, ``event_id``, ``resource_name`` and ``version``.
 
     resources
         Names of all VMs that are ready. The event must not hit another one.
@@ -428,26 +439,28 @@ def approve(
     """
     Approve events, so that they start early. That cannot be taken back, and releases every VM that the event names.
 
-    Returns a dictionary: ``changed``; ``approvals``, a list with event_id, outcome, reason and event for every event that is meant;
-    ``approved``, the ids of those approved now; ``incarnation``, ``resource_name`` and ``warnings``. An outcome is one of approved,
-    already_approved, started, not_found, not_selected, not_due, others_affected and failed. Fails when IMDS does not take an approval,
-    and when an event that was asked for by its id hits other VMs too.
+    Returns a dictionary: ``changed``; ``approvals``, a list with event_id, outcome, reason and
+    event for every event that is meant; ``approved``, the ids of those approved now;
+    ``incarnation``, ``resource_name`` and ``warnings``. An outcome is one of approved,
+    already_approved, started, not_found, not_selected, not_due, others_affected and failed. Fails
+    when IMDS does not take an approval, and when an event that was asked for by its id hits other
+    VMs too.
 
-    policy, policy_file
-        Rules that decide which of the selected events are approved: ``documented``, ``observe``, a dictionary with rules, or a YAML file on
-        the minion, of at most 1 MB. One of these, or one of event_ids, types, statuses and sources, has to be given.
+    policy, policy_file Rules that decide which of the selected events are approved: ``documented``,
+        ``observe``, a dictionary with rules, or a YAML file on the minion, of at most 1 MB. One of
+        these, or one of event_ids, types, statuses and sources, has to be given.
 
-    prepared, gates
-        For the policy: ``none``, ``running``, ``ok`` or ``failed``; and results of checks of your own by name.
+    prepared, gates For the policy: ``none``, ``running``, ``ok`` or ``failed``; and results of
+        checks of your own by name.
 
     release_others
         Whether to approve events that also hit other VMs than this one.
 
-    receipts
-        Folder for notes of approvals, by which a second approval is recognised. A note counts for the id at its NotBefore.
+    receipts Folder for notes of approvals, by which a second approval is recognised. A note counts
+        for the id at its NotBefore.
 
-        A job may name a policy_file or receipts only if the minion's own configuration has ``azure_events: {allow_paths: true}``;
-        ``salt-call`` on the minion may always.
+        A job may name a policy_file or receipts only if the minion's own configuration has
+        ``azure_events: {allow_paths: true}``; ``salt-call`` on the minion may always.
 
     test
         Nothing is sent; the result tells what would be.
@@ -486,9 +499,10 @@ def watch_status(name=None):
     """
     What the beacons of this minion last saw. Read from disk: IMDS is not asked, and this works on hosts of any kind.
 
-    Returns a dictionary by name of beacon: ``resource_name``; ``checked``, when IMDS last gave a good answer (written once a minute);
-    ``error``, what is wrong with it now, or None; ``endpoint``; ``events``, those that last or were over lately, as the beacon tells them;
-    and ``path`` of the file.
+    Returns a dictionary by name of beacon: ``resource_name``; ``checked``, when IMDS last gave a
+    good answer (written once a minute); ``error``, what is wrong with it now, or None;
+    ``endpoint``; ``events``, those that last or were over lately, as the beacon tells them; and
+    ``path`` of the file.
 
     name
         Of one beacon; by default all.
@@ -528,8 +542,9 @@ def watch_news(config):
     """
     What the beacon has to tell: a list of changes. It starts the thread that asks IMDS, and waits for it 50 milliseconds at the most.
 
-    For the beacon alone, in the minion's own process: a configuration that Salt's beacons did not hand over is refused. A job that
-    started a thread would write over what the minion has seen. For people there is :py:func:`watch_status`:
+    For the beacon alone, in the minion's own process: a configuration that Salt's beacons did not
+    hand over is refused. A job that started a thread would write over what the minion has seen. For
+    people there is :py:func:`watch_status`:
 
     CLI Example:
 
@@ -601,7 +616,8 @@ def _minion():
 def _call_step(step, variables):
     """Run a step that is a function or an SLS file: whether it succeeded, and what came of it. Called in a process of its own.
 
-    The functions are loaded anew: the connections that those of this job may have belong to its process.
+    The functions are loaded anew: the connections that those of this job may have belong to its
+    process.
     """
     # a dry run would count as prepared
     opts = dict(__opts__, test=False)

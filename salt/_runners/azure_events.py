@@ -6,16 +6,19 @@ Azure Scheduled Events of a fleet: what the engine of this master does
 
 .. versionadded:: 0.1.0
 
-The functions ask the engine ``azure_events`` of this master over the master's bus. The engine runs where the master's configuration has
+The functions ask the engine ``azure_events`` of this master over the master's bus. The engine runs
+where the master's configuration has
 
 .. code-block:: yaml
 
     engines:
       - azure_events: {}
 
-All but :py:func:`fleet` return ``rows``, one for each event and VM, with ``event_id``, ``event_type``, ``not_before``, ``vm``, ``minion``,
-``prepared`` (the state of the minion's own record), ``approved``, ``waiting_for``, ``withheld`` (why the event is not approved) and
-``why_not`` (why this VM is not ready); and ``problem``, what keeps the engine itself from its work, or an empty text.
+All but :py:func:`fleet` return ``rows``, one for each event and VM, with ``event_id``,
+``event_type``, ``not_before``, ``vm``, ``minion``, ``prepared`` (the state of the minion's own
+record), ``approved``, ``waiting_for``, ``withheld`` (why the event is not approved) and ``why_not``
+(why this VM is not ready); and ``problem``, what keeps the engine itself from its work, or an empty
+text.
 
 A function that fails returns ``error`` and the ``retcode`` 1, with which ``salt-run`` then ends.
 """
@@ -116,8 +119,8 @@ def approve(event_id, force=False):
     """
     Approve an event now. Fails with the reason where the engine withholds the approval. Returns ``rows`` and ``problem``.
 
-    force
-        Approve through a prepared minion although other VMs of the event are not ready, and although the event is held.
+    force Approve through a prepared minion although other VMs of the event are not ready, and
+        although the event is held.
 
     CLI Example:
 

@@ -44,18 +44,21 @@ Prepare, approve, wait and recover, if and only if an event concerns this VM:
         - onchanges:
           - azure_events: something is coming
 
-``of`` limits the approval to the events that were there when the VM was prepared; it is not prepared for one that comes later.
+``of`` limits the approval to the events that were there when the VM was prepared; it is not
+prepared for one that comes later.
 
-This fits events that the minion survives, such as a Freeze. A reboot ends the run: for that take the engine on the master, which calls the
-functions ``prepare`` and ``recover`` of the execution module. The states :py:func:`prepared` and :py:func:`recovered` call them too:
+This fits events that the minion survives, such as a Freeze. A reboot ends the run: for that take
+the engine on the master, which calls the functions ``prepare`` and ``recover`` of the execution
+module. The states :py:func:`prepared` and :py:func:`recovered` call them too:
 
 .. code-block:: yaml
 
     C7061BAC-AFDC-4513-B24B-AA5F13A16123:
       azure_events.prepared: []
 
-Where IMDS gives no good answer every state fails: nobody knows then whether there are events. The selection words (event_ids, types, statuses,
-sources, affects) and connection words (endpoint, api_version, resource_name, timeout) are those of the execution module.
+Where IMDS gives no good answer every state fails: nobody knows then whether there are events. The
+selection words (event_ids, types, statuses, sources, affects) and connection words (endpoint,
+api_version, resource_name, timeout) are those of the execution module.
 """
 
 # Salt's loader puts __salt__, __opts__ and the like into the module
@@ -92,7 +95,8 @@ def prepared(name, by_hand=False):
     """
     This minion has prepared for an event, with the steps of ``azure_events:prepare``. They run once in a boot.
 
-    Fails for an event that Azure does not list now, that does not hit this VM, or that the minion's own selection leaves out.
+    Fails for an event that Azure does not list now, that does not hit this VM, or that the minion's
+    own selection leaves out.
 
     name
         The id of the event.
@@ -112,8 +116,8 @@ def recovered(name, by_hand=False):
     name
         The id of the event.
 
-    by_hand
-        Recover from a preparation by hand, and from every event that is over; the name is for people then.
+    by_hand Recover from a preparation by hand, and from every event that is over; the name is for
+        people then.
     """
     return _done(name, by_hand, "recover", {"old": "prepared", "new": "recovered"})
 
@@ -183,16 +187,16 @@ def approved(
     """
     The selected events have been approved, or have started, or are over. Nothing is approved twice.
 
-    name
-        The id of the event, if neither event_ids nor another selection word nor a policy nor ``of`` is given. Else for people.
+    name The id of the event, if neither event_ids nor another selection word nor a policy nor
+        ``of`` is given. Else for people.
 
-    of
-        Name of a state :py:func:`pending` that has run before in this run: no other events than those that it saw are approved. If it
-        was not able to see, this fails. Events that hit other VMs too are left alone then, which is no failure.
+    of Name of a state :py:func:`pending` that has run before in this run: no other events than
+        those that it saw are approved. If it was not able to see, this fails. Events that hit other
+        VMs too are left alone then, which is no failure.
 
-    policy, policy_file, prepared, gates, release_others, receipts
-        As for ``azure_events.approve``. With ``require`` on the states that prepare, nothing is approved after a
-        preparation that failed.
+    policy, policy_file, prepared, gates, release_others, receipts As for ``azure_events.approve``.
+        With ``require`` on the states that prepare, nothing is approved after a preparation that
+        failed.
     """
     words = {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources}
     if of is not None:

@@ -57,7 +57,8 @@ def main() -> None:
         def cost(tasks: list[dict[str, Any]]) -> Cost:
             return run([{"hosts": "all", "gather_facts": False, "tasks": tasks * times}], endpoint, collections)
 
-        # in turns, so that what else the machine does meets all three alike; the best of each is the least disturbed
+        # in turns, so that what else the machine does meets all three alike; the best of each is
+        # the least disturbed
         taken = [(cost([]), cost(TRIVIAL), cost(EVENT_INFO), cost(URI)) for _round in range(rounds)]
     rows = []
     for name in ("wall", "controller", "host"):

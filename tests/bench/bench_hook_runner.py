@@ -5,10 +5,11 @@
 
     [BASELINE=CHECKOUT] [INTERVAL=1] python tests/bench/bench_hook_runner.py [SECONDS]
 
-With BASELINE the daemon of another checkout of this repository takes part. A short INTERVAL gives more looks in the same
-time; what a look costs is smaller then for all, since caches are warm.
+With BASELINE the daemon of another checkout of this repository takes part. A short INTERVAL gives
+more looks in the same time; what a look costs is smaller then for all, since caches are warm.
 
-All contestants run at the same time, each as a VM of its own, so that what else the machine does hits them alike.
+All contestants run at the same time, each as a VM of its own, so that what else the machine does
+hits them alike.
 """
 
 from __future__ import annotations

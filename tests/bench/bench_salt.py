@@ -5,8 +5,9 @@
 
     python tests/bench/bench_salt.py [EVENTS] [SECONDS]
 
-Takes about eight minutes: EVENTS (default 60) for each beacon at random moments, and SECONDS (default 120) of idle minions before them and after
-them. What a beacon remembers must cost nothing: the two idle times have to be the same.
+Takes about eight minutes: EVENTS (default 60) for each beacon at random moments, and SECONDS
+(default 120) of idle minions before them and after them. What a beacon remembers must cost nothing:
+the two idle times have to be the same.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@
 
     python tests/bench/bench_salt_maintenance.py [MAINTENANCES] [CHECKOUT]
 
-Takes about four minutes for MAINTENANCES (default 15). CHECKOUT is one of this repository before it had an engine, whose reactor and
-orchestration run in addition. The contestants run side by side, each with a master of its own, and take turns.
+Takes about four minutes for MAINTENANCES (default 15). CHECKOUT is one of this repository before it
+had an engine, whose reactor and orchestration run in addition. The contestants run side by side,
+each with a master of its own, and take turns.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from salt_lab.site import TREE, Site, site
 from salt_lab.until import until
 
 OWN = Path(__file__).parent / "salt" / "maintenance"
-# seconds in which the CPU of masters without an event is counted, and for which they may go on after a recovery
+# seconds in which the CPU of masters without an event is counted, and for which they may go on
+# after a recovery
 IDLE = 20.0
 SETTLE = 3.0
 

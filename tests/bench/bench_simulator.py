@@ -4,8 +4,9 @@
 
     python tests/bench/bench_simulator.py
 
-Each server runs in a process of its own, on one core; 1,000 kept-alive connections, each from the source address of
-one VM, drive it from another core: first as fast as it answers, then at 1,000 requests per second. Under 40 seconds.
+Each server runs in a process of its own, on one core; 1,000 kept-alive connections, each from the
+source address of one VM, drive it from another core: first as fast as it answers, then at 1,000
+requests per second. Under 40 seconds.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ PACKAGES = (
     REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events",
 )
 COMMAND = "import sys; sys.path.insert(0, %r); from hook_runner.cli.main import main; sys.exit(main())"
-# nothing of the developer's own settings reaches what is measured, and nothing keeps Python from its bytecode
+# nothing of the developer's own settings reaches what is measured, and nothing keeps Python from
+# its bytecode
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 

@@ -87,7 +87,8 @@ class Controller:
         """End it in one of the ways that a controller ends, and leave what it has started as that way does.
 
         Args:
-            how: `kill-9` of its main process; `kill-9-all`: with its workers, as when the machine is short of memory; `ctrl-c`.
+            how: `kill-9` of its main process; `kill-9-all`: with its workers, as when the machine
+                is short of memory; `ctrl-c`.
         """
         if not self.is_running:
             return

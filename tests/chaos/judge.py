@@ -16,7 +16,8 @@ from soak.violations import Violation
 UNKNOWN_FOR = 3.0
 # seconds of notice that an undisturbed run needs to prepare and approve, on a busy machine too
 ENOUGH_NOTICE = 60.0
-# exit statuses of ansible-playbook that are a plain answer: good, a host failed, a host was unreachable
+# exit statuses of ansible-playbook that are a plain answer: good, a host failed, a host was
+# unreachable
 PLAIN = (0, 2, 4)
 NONSENSE = re.compile(r"Unexpected Exception|is undefined|has no attribute|[Tt]emplate error|Error while resolving")
 # of a module that a lost connection has cut short, which Ansible shows in its message about that
@@ -47,7 +48,8 @@ def approvals_follow_preparations(evidence: Evidence) -> Iterator[Violation]:
     events = {event.event_id: event for event in evidence.events}
     for approval in evidence.approvals:
         event = events[approval.event_id]
-        # those that it has just come to hit may not have been in the document that the approval was for
+        # those that it has just come to hit may not have been in the document that the approval was
+        # for
         known = set(event.resources_at(approval.at)) & set(
             event.resources_at(approval.at - UNKNOWN_FOR) or event.resources_at(approval.at)
         )

@@ -93,7 +93,8 @@ class Plan(NamedTuple):
         pause: seconds between the disturbed run and the next one.
         events_end: whether all events end before the next run.
         pipelining: Ansible's setting.
-        elsewhere: whether the next run is on another controller, which may replace the notes of the first one only at the second attempt.
+        elsewhere: whether the next run is on another controller, which may replace the notes of the
+            first one only at the second attempt.
         cause: the kind of disturbance that this seed is for.
     """
 

@@ -20,7 +20,8 @@ from hosts.host import Host, HostFailed
 STATE = "/var/lib/chaos"
 ROTATE = "/usr/local/sbin/rotation"
 HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
-# An effect comes at the beginning of its step: a process that is left behind by a dead connection changes nothing later.
+# An effect comes at the beginning of its step: a process that is left behind by a dead connection
+# changes nothing later.
 ROTATION = f"""#!/bin/sh
 step=$1 run=$2
 cd {STATE} || exit 1

@@ -31,7 +31,8 @@ class Wire:
 
     def __init__(self, name: str, number: int, address: str) -> None:
         self._name, self._cable, self._address = name, f"host{number}", address
-        # without known neighbours the kernel would report an error to connections after three seconds
+        # without known neighbours the kernel would report an error to connections after three
+        # seconds
         ip(
             "neighbour",
             "replace",

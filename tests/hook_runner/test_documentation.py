@@ -26,7 +26,8 @@ PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module
 HOOKS = [block for block in blocks(GUIDE, "sh") if block.startswith("#!")]
 CONFIG = next(block for block in blocks(GUIDE, "yaml") if "20-checkpoint" in block)
 
-# stand in for the commands of the documented hooks: one connection is open at first, and each call is noted
+# stand in for the commands of the documented hooks: one connection is open at first, and each call
+# is noted
 _STAND_IN = '#!/bin/sh\necho "${0##*/} $*" >> %(calls)s\n'
 _CONNECTIONS = _STAND_IN + "test -e %(calls)s.seen || echo 'a connection'\ntouch %(calls)s.seen\n"
 

@@ -19,7 +19,8 @@ from scripts import HANGS
 from simulated_azure import Azure
 from test_journal_maintained import DAMAGE
 
-# seconds before each look of a life without trouble: announced, prepared, approved, started, over, recovered from
+# seconds before each look of a life without trouble: announced, prepared, approved, started, over,
+# recovered from
 LOOKS = (0, 1, 1, 120, 61, 1)
 
 

@@ -23,9 +23,11 @@ from journal_values import add_step, close_record, end_step, everything, make_ev
 from rig import Rig
 
 FEW, MANY = 100, 1000
-# work that grows with the events takes as many times the effort; work that grows with their square takes that many times more
+# work that grows with the events takes as many times the effort; work that grows with their square
+# takes that many times more
 AT_MOST = 1.1 * MANY / FEW
-# lines of Python for one event of another VM, with some room; "stay" and "tick" come round again each second
+# lines of Python for one event of another VM, with some room; "stay" and "tick" come round again
+# each second
 LINES = {"appear": 400, "stay": 80, "tick": 25, "status": 300, "metrics": 30, "missing": 50, "gone": 350}
 
 

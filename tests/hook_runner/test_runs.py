@@ -36,7 +36,8 @@ def test_a_hooks_environment_is_clean(bench: Bench, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SECRET", "x")
     monkeypatch.setenv("LD_LIBRARY_PATH", "/x")
     monkeypatch.setenv("LC_ALL", "C")
-    # cat shows what the kernel gave it, and then the hook itself; a shell would add variables of its own
+    # cat shows what the kernel gave it, and then the hook itself; a shell would add variables of
+    # its own
     result = bench.run(bench.hook("#!/bin/cat /proc/self/environ\n"), variables={"EVENT_ID": "7"})
     found = dict(item.split("=", 1) for item in result.output.partition("?#!")[0].split("?"))
     assert set(found) == {"PATH", "LANG", "HOME", "MARK", "EVENT_ID"}

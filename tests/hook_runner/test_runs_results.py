@@ -54,7 +54,8 @@ def test_result_that_cannot_be_written_is_kept_and_written_later(bench: Bench) -
     obstacle.mkdir()
     (bench.folder / "go").touch()
     until(lambda: not (bench.folder / "run/runs/1/input").exists(), "an attempt")
-    # the daemon thinks that it takes too long: the hook is not judged by that, and the keeper goes on
+    # the daemon thinks that it takes too long: the hook is not judged by that, and the keeper goes
+    # on
     runs.stop(1, 1)
     now[0] = 60.0
     assert runs.poll() == []

@@ -128,7 +128,8 @@ def test_the_next_process_on_this_host_goes_on_from_what_was_heard(tmp_path: Pat
     after = ServerClock(lambda: at[0], lambda: NOON - timedelta(days=1))
     after.recall(path)
     assert after.is_set() and after.now() == NOON + timedelta(seconds=60)
-    # and so the first answer of the new process is compared with that, not with the host's own clock
+    # and so the first answer of the new process is compared with that, not with the host's own
+    # clock
     after.heard(date(3660), at[0])
     assert after.is_doubtful and after.now() == NOON + timedelta(seconds=60)
 

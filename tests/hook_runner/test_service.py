@@ -27,7 +27,8 @@ def test_t56_ready_at_once_however_late_the_first_answer_is(azure: Azure, make_d
     azure.fault("slow-first-answer", route="scheduledevents", delay=119)
     me = make_daemon()
     me.start(until="READY=1")
-    # the control socket is there when systemd knows that the service is ready, and the first answer is not
+    # the control socket is there when systemd knows that the service is ready, and the first answer
+    # is not
     code, data = me.data("status")
     assert (code, data["imds"]["ok"], data["imds"]["last_good_poll"]) == (1, False, None)
     me.wait(lambda: me.times("STATUS=waiting for the first answer of IMDS"))

@@ -23,8 +23,9 @@ def first_process(keeper: Path) -> int | None:
     """The PID 1 of a host, as it is numbered here.
 
     Args:
-        keeper: file with the number of the systemd-nspawn that runs the host. That has other children while it prepares the
-            host; a command sent to one of those could reach this machine instead.
+        keeper: file with the number of the systemd-nspawn that runs the host. That has other
+            children while it prepares the host; a command sent to one of those could reach this
+            machine instead.
     """
     try:
         number = keeper.read_text(encoding="utf-8").strip()

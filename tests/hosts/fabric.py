@@ -3,8 +3,9 @@
 
 """The network between the hosts: a bridge that owns 169.254.169.254, as the fabric of Azure does.
 
-It lives in the network namespace of the process that makes it (`make test-hosts` gives the tests one of their own). So a
-simulator or an ansible-playbook started from there is on the fabric, and sees hosts by their addresses.
+It lives in the network namespace of the process that makes it (`make test-hosts` gives the tests
+one of their own). So a simulator or an ansible-playbook started from there is on the fabric, and
+sees hosts by their addresses.
 """
 
 from __future__ import annotations

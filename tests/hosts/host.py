@@ -28,7 +28,8 @@ ASKED_FOR_A_REBOOT = 133
 # where Azure's images mount the disk of the machine that a VM happens to run on
 EPHEMERAL = "/mnt/resource"
 CGROUP_TREES = tuple(map(Path, ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")))
-# A shell that joins the groups and becomes systemd-nspawn: nspawn is then in them before it has children.
+# A shell that joins the groups and becomes systemd-nspawn: nspawn is then in them before it has
+# children.
 JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit; shift; done; shift; exec "$@"'
 
 

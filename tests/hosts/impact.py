@@ -3,8 +3,8 @@
 
 """What the simulator announces really happens: its `impact` commands act on hosts of the lab.
 
-The hosts are kept by the test's own process, and the commands run in others. So a command is this file as a program, which hands over what
-it was told through a socket and waits until that is done.
+The hosts are kept by the test's own process, and the commands run in others. So a command is this
+file as a program, which hands over what it was told through a socket and waits until that is done.
 """
 
 from __future__ import annotations

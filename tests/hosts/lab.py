@@ -8,8 +8,9 @@
         host.run(["systemctl", "status"])
         host.reboot()
 
-It works in namespaces that its caller has of its own (see `INTO_A_SPACE`). Whatever becomes of that caller, the kernel takes
-networks, mounts and processes away with it, and two labs at the same time never meet.
+It works in namespaces that its caller has of its own (see `INTO_A_SPACE`). Whatever becomes of that
+caller, the kernel takes networks, mounts and processes away with it, and two labs at the same time
+never meet.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from hosts import rootfs
 from hosts.fabric import NAMESPACES, Fabric
 from hosts.host import CGROUP_TREES, Host, remove_group
 
-# The mounts of --mount are private; the processes end with the first of them, even if that is killed.
+# The mounts of --mount are private; the processes end with the first of them, even if that is
+# killed.
 INTO_A_SPACE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 FORGOTTEN_AFTER = 3600
 
@@ -34,7 +36,8 @@ class Lab:
     """Makes hosts, and takes everything away at the end.
 
     Args:
-        prefix: begins the names of control groups, the only thing that does not end with the namespaces.
+        prefix: begins the names of control groups, the only thing that does not end with the
+            namespaces.
         folder: where the hosts' files are shown while the lab lives; they are in memory.
         root: the root of all hosts; without it those in the cache, which are made if need be.
     """

@@ -3,8 +3,9 @@
 
 """Whole lives of events on a real host, from the announcement over a real interruption to the recovery.
 
-Azure's clock stands still until a test moves it, so that nothing here is a race. But for one: an interruption begins with the start of its
-event, so that a hook of the stages `started` and `emergency` may or may not be over before the host goes down, and then runs once more.
+Azure's clock stands still until a test moves it, so that nothing here is a race. But for one: an
+interruption begins with the start of its event, so that a hook of the stages `started` and
+`emergency` may or may not be over before the host goes down, and then runs once more.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 
 """What may go wrong around a daemon on a real host: itself, its disk, IMDS, and those who upgrade it in the middle of an event.
 
-Clocks that jump are not here: all hosts share the clock of the machine that runs them. The daemon's own tests have them.
+Clocks that jump are not here: all hosts share the clock of the machine that runs them. The daemon's
+own tests have them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ VM = "trouble"
 START, LIFE = 2, 700
 LIBRARY = "/usr/local/lib/azure-scheduled-events"
 STATE = "/var/lib/azure-scheduled-events"
-# ended by systemd when it does not answer for so long, which is four times as long as it takes until it does
+# ended by systemd when it does not answer for so long, which is four times as long as it takes
+# until it does
 WATCHED = ("WatchdogSec=20", "TimeoutAbortSec=1")
 # longer than any test
 FOR_EVER = 600

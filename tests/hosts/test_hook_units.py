@@ -29,7 +29,8 @@ while :; do sleep 0.1; done
 LEAVES = "#!/bin/sh\nsetsid sleep 9003 &\nexit 0\n"
 KEEPER = "/usr/local/lib/azure-scheduled-events/hook_runner/hooks/supervisor.py"
 WAITS = f"import marshal, time, pathlib\npathlib.Path('/run/asked').touch()\nwhile pathlib.Path('{HOLD}-unit').exists():\n    time.sleep(0.1)\n"
-# far more than the tests take, and far less than the 90 seconds that a process which ignores TERM could hold a host up
+# far more than the tests take, and far less than the 90 seconds that a process which ignores TERM
+# could hold a host up
 NO_REBOOT_TAKES = 45
 
 

@@ -3,9 +3,9 @@
 
 """Stands in for ssh: runs the command on this machine, and fails as the files in DOWN_FOLDER say.
 
-HOST: the connection breaks, and what it runs is killed, as when the host reboots. HOST.cut: it breaks, and the command goes on.
-HOST.hangs: it does not answer, and nothing is run, as when the host has died without closing it.
-A call that fails from the beginning leaves HOST.missed.
+HOST: the connection breaks, and what it runs is killed, as when the host reboots. HOST.cut: it
+breaks, and the command goes on. HOST.hangs: it does not answer, and nothing is run, as when the
+host has died without closing it. A call that fails from the beginning leaves HOST.missed.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ from ansible_hosts import Hosts
 from simulator_process import Simulator
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
-# Azure's clock stands still until a task of the playbook begins, so that no test is a race. NOTICE passes when the hosts begin to wait:
-# each event that may start by then has started. LIFE passes when each host has seen that.
+# Azure's clock stands still until a task of the playbook begins, so that no test is a race. NOTICE
+# passes when the hosts begin to wait: each event that may start by then has started. LIFE passes
+# when each host has seen that.
 MANUAL = ["--clock", "manual"]
 NOTICE, LIFE = 16 * 60, 3600
 FREEZE: dict[str, Any] = {"type": "Freeze", "resources": ["vm1", "vm2"], "notice": "15m", "started_for": LIFE}
@@ -102,7 +103,8 @@ class Fleet:
             prepare: the shell command that prepares a host.
             options: of ansible-playbook.
             recover: the shell command that brings a host back.
-            meanwhile: what happens while the hosts prepare; none of them is ready before it has happened.
+            meanwhile: what happens while the hosts prepare; none of them is ready before it has
+                happened.
             at: name of a task -> what happens as it begins, see Hosts.playbook.
             given: further variables.
         """

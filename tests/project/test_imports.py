@@ -21,7 +21,8 @@ HELPER_MAY_IMPORT = {"requests", "urllib3", "yaml"}
 # multidict is what aiohttp keeps headers in
 SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "yaml", "imds_simulator"}
 
-# packages and modules from the lowest to the highest; docs/architecture.md shows them. Those in one set do not import each other.
+# packages and modules from the lowest to the highest; docs/architecture.md shows them. Those in one
+# set do not import each other.
 LAYERS: dict[Path, tuple[set[str], ...]] = {
     HOOK_RUNNER: (
         {""},

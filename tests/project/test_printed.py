@@ -18,7 +18,8 @@ DOCUMENTS = [
     for path in REPOSITORY.glob(pattern)
 ]
 
-# (document, language) -> the test that takes all blocks of this language from the document, and fails when it does not know one
+# (document, language) -> the test that takes all blocks of this language from the document, and
+# fails when it does not know one
 WHOLE = {
     ("docs/configuration.md", "text"): "tests/hook_runner/test_documentation.py",
     ("docs/configuration.md", "yaml"): "tests/hook_runner/test_documentation.py",

@@ -3,8 +3,9 @@
 
 """What the documents print: files, command lines and other blocks.
 
-A block whose first line is a comment with a path, such as `# group_vars/web.yml`, is that file. Each line of a shell block is a command, and
-so is what stands behind a prompt in a `console` block. Any other block goes by its first line.
+A block whose first line is a comment with a path, such as `# group_vars/web.yml`, is that file.
+Each line of a shell block is a command, and so is what stands behind a prompt in a `console` block.
+Any other block goes by its first line.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from salt_lab.installed import QUIET, Installed
 from salt_lab.leash import children
 from salt_lab.leashed import Leashed
 
-# loopback has an address for each process, and only the masters of this one listen there: nobody takes a port that is wanted later, or while its master is down
+# loopback has an address for each process, and only the masters of this one listen there: nobody
+# takes a port that is wanted later, or while its master is down
 ADDRESS, SECOND_ADDRESS = (
     f"127.{first + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}" for first in (128, 1)
 )

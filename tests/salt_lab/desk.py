@@ -5,7 +5,8 @@
 
     python desk.py CONFIG
 
-Each line of standard input is the arguments of LocalClient.cmd in JSON; each line of standard output is what the minions returned.
+Each line of standard input is the arguments of LocalClient.cmd in JSON; each line of standard
+output is what the minions returned.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 
 """What docs/salt.md tells its reader to write and to run, and a reader who does so in the folders of a site.
 
-The first line of a block is a comment that names a file (`# /srv/salt/top.sls`) or the place where the commands run (`# on the master`). A block
-of the language console has commands behind `$ `, and what they print.
+The first line of a block is a comment that names a file (`# /srv/salt/top.sls`) or the place where
+the commands run (`# on the master`). A block of the language console has commands behind `$ `, and
+what they print.
 """
 
 from __future__ import annotations

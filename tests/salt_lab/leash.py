@@ -5,8 +5,9 @@
 
     python leash.py COMMAND [ARGUMENT...]
 
-Whoever starts this holds a pipe to its standard input. The kernel closes that pipe when the holder ends, however it ends, and then
-all that the command has started is killed, whatever sessions and groups it made. SIGTERM is handed on to the command.
+Whoever starts this holds a pipe to its standard input. The kernel closes that pipe when the holder
+ends, however it ends, and then all that the command has started is killed, whatever sessions and
+groups it made. SIGTERM is handed on to the command.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
-    # orphans of the command become children of this process, which can then find them, end them and take their exit codes
+    # orphans of the command become children of this process, which can then find them, end them and
+    # take their exit codes
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL).pid
     signal.signal(signal.SIGTERM, lambda *_signal: os.kill(child, signal.SIGTERM))

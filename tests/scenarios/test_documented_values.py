@@ -88,7 +88,8 @@ def test_a_good_result_is_as_documented(azure: Simulator, hosts: Hosts, tmp_path
     assert list(differences(described, real, module)) == []
 
 
-# each ends by itself, however long an answer takes: nobody asks again after a 403, and a wait that has found the event tells the error before
+# each ends by itself, however long an answer takes: nobody asks again after a 403, and a wait that
+# has found the event tells the error before
 @pytest.mark.parametrize(
     "module, fault",
     [

@@ -73,7 +73,8 @@ def hosts_of(tmp_path: Path, folder: Path, azure: Simulator) -> Callable[[Path |
         shim.write_text(AS_USER % words)
         shim.chmod(0o755)
         found = Hosts(tmp_path, {"vm1": {"ansible_python_interpreter": str(shim), "endpoint": azure.endpoints["vm1"]}})
-        # the module goes to its Python through a pipe: Ansible would write it to a file that is root's
+        # the module goes to its Python through a pipe: Ansible would write it to a file that is
+        # root's
         found.environment["ANSIBLE_PIPELINING"] = "1"
         return found
 

@@ -22,7 +22,8 @@ from simulated_http import EVENTS, ask, connected, request_bytes
 import simulator_process
 from imds_simulator.__main__ import main
 
-# seconds: ten times what it takes, for a busy machine; what a test waits for otherwise takes a minute and more
+# seconds: ten times what it takes, for a busy machine; what a test waits for otherwise takes a
+# minute and more
 AT_ONCE = 10
 
 
@@ -521,7 +522,8 @@ def test_exec_sends_an_interrupt_only_to_a_command_that_still_runs_a_second_late
     command = int(process.stdout.readline())
     began = time.monotonic()
     if group:
-        # the command takes its own first: two interrupts that reach it before it runs again would be one
+        # the command takes its own first: two interrupts that reach it before it runs again would
+        # be one
         os.kill(command, signal.SIGINT)
         assert process.stdout.readline() == "!\n"
     process.send_signal(signal.SIGINT)

@@ -18,7 +18,8 @@ from soak.violations import Violation
 # an event has to be waited for when it was seen so often, so long before
 KNOWN_AFTER = 2
 KNOWN_FOR = 0.3
-# the hooks of one recovery begin within so many seconds; what is tried again later is another decision
+# the hooks of one recovery begin within so many seconds; what is tried again later is another
+# decision
 OF_ONE_RECOVERY = 5.0
 
 
@@ -58,8 +59,8 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
 def wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
     """Recovery from an event begins when two good documents in a row were without it, after the last one that led to its preparation.
 
-    A hook marks its beginning later than the daemon decides to run it, on a busy machine by seconds. The decision is therefore dated by
-    the document before that mark which had the event.
+    A hook marks its beginning later than the daemon decides to run it, on a busy machine by
+    seconds. The decision is therefore dated by the document before that mark which had the event.
     """
     for run in evidence.runs:
         if not run.hook.startswith(RECOVER):

@@ -27,7 +27,8 @@ def run_seed(seed: int, below: Path) -> Outcome:
     plan = draw(seed)
     began = time.monotonic()
     try:
-        # processes are found by the name of their folder, which must not be the beginning of another one's
+        # processes are found by the name of their folder, which must not be the beginning of
+        # another one's
         evidence, found = live(plan, folder / "host")
         found = [*found, *judge(evidence)]
         counts, deeds = counts_of(evidence), [str(deed) for deed in evidence.deeds]

@@ -22,8 +22,8 @@ from soak.plan import VM, Plan
 from soak.site import Site, wait_until
 from soak.violations import Violation
 
-# how long the daemon may take to find back, once all faults are over, and until a recovery that failed twice is tried again;
-# only a run that fails waits so long
+# how long the daemon may take to find back, once all faults are over, and until a recovery that
+# failed twice is tried again; only a run that fails waits so long
 TO_SETTLE = 40.0
 TO_RECOVER = 100.0
 TO_REWRITE = 15.0
@@ -154,7 +154,8 @@ class _Life:
         listed = listed_from(lines)
         looks = looks_from(requests, listed, self.actions.stale)
         exit_status, history = self.site.daemon.data("history", "--limit", "10000")
-        # a file that was destroyed when there was nothing more to write is found broken at the next write only
+        # a file that was destroyed when there was nothing more to write is found broken at the next
+        # write only
         if exit_status != 0 and any(look.keys for look in looks if look.at > (self.site.journal.destroyed_at or 0)):
             self._found("7 history", f"`history` exits {exit_status}: {history}")
         names = [

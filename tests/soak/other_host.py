@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# whoever reads the boot id reads a file of the run's; whoever asks for the time has the seconds of a second file added
+# whoever reads the boot id reads a file of the run's; whoever asks for the time has the seconds of
+# a second file added
 _PROGRAM = """
 import builtins, datetime, io, time
 _open, _time = builtins.open, time.time
@@ -38,7 +39,8 @@ class OtherHost:
     def reboot(self) -> None:
         """The boot id becomes another one."""
         self.boots += 1
-        # `read` of a hook and the daemon take the same line; renamed, so that no reader finds half of it
+        # `read` of a hook and the daemon take the same line; renamed, so that no reader finds half
+        # of it
         _replace(self._boot_file, f"00000000-0000-4000-8000-{self.boots:012d}\n")
 
     def set_clock(self, skew: int) -> None:

@@ -32,7 +32,8 @@ class Setup(NamedTuple):
         leader: the key of the configuration.
         when_started: the key of the configuration.
         skew: seconds by which the host's own clock is wrong from the start.
-        operator: whether an operator asks for failed recoveries at the end, rather than wait for the daemon.
+        operator: whether an operator asks for failed recoveries at the end, rather than wait for
+            the daemon.
     """
 
     hooks: tuple[Hook, ...]

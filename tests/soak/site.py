@@ -24,9 +24,11 @@ from soak.journal_faults import JournalFaults
 from soak.other_host import OtherHost
 from soak.plan import VM, Setup
 
-# a process that gets a signal, or is started, has so many seconds; only a run that fails waits so long
+# a process that gets a signal, or is started, has so many seconds; only a run that fails waits so
+# long
 PATIENCE = 30.0
-# an event that comes back later is another occurrence; and it has to be listed for so long before it is prepared again
+# an event that comes back later is another occurrence; and it has to be listed for so long before
+# it is prepared again
 REAPPEAR_WITHIN = 3.0
 
 

@@ -78,7 +78,8 @@ def units(job: Job, core: Core) -> Outcome:
 def integration(job: Job, core: Core, target: str) -> Outcome:
     tree = job.workshop.tree(f"integration-{core.version}")
     hosts = ("--controller", f"origin:python=3.{core.minor}", "--target", f"controller:python=venv/{target}")
-    # each target starts a simulator of its own, so the ports have to stay ours from the first to the last
+    # each target starts a simulator of its own, so the ports have to stay ours from the first to
+    # the last
     with reserved_port() as port, reserved_port() as control_port:
         write_integration_config(job, tree, port, control_port)
         status = ansible_test(job, core, tree, "integration", "--continue-on-error", *hosts)

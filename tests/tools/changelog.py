@@ -3,7 +3,8 @@
 
 """Turn changelogs/fragments into a release of the changelog: python -m tools.changelog
 
-In a copy, since antsibull-changelog copies whatever lies in the folder, and .cache may hold whole root file systems.
+In a copy, since antsibull-changelog copies whatever lies in the folder, and .cache may hold whole
+root file systems.
 """
 
 from __future__ import annotations

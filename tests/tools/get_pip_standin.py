@@ -3,8 +3,9 @@
 
 """Stands in for the bootstrap script of pip that ansible-test would download from a site of its own.
 
-ansible-test takes ~/.ansible/test/cache/get_pip_<version with _>.py instead when that is there. This is copied to that name,
-beside a wheel of pip that came from the ordinary package registry. Runs on every Python that ansible-test knows.
+ansible-test takes ~/.ansible/test/cache/get_pip_<version with _>.py instead when that is there.
+This is copied to that name, beside a wheel of pip that came from the ordinary package registry.
+Runs on every Python that ansible-test knows.
 """
 
 import os

@@ -39,6 +39,7 @@ def failures_in(suite: ElementTree.Element) -> Iterator[str]:
         for mark in case:
             if mark.tag in ("failure", "error"):
                 lines = (mark.get("message") or mark.text or "").strip().splitlines() or [""]
-                # where a test has words of its own, the comparison comes behind them, however many lines they are
+                # where a test has words of its own, the comparison comes behind them, however many
+                # lines they are
                 compared = [line for line in lines[1:] if line.startswith("assert ")]
                 yield f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}: {' '.join(lines[:1] + compared[:1])}"

@@ -25,8 +25,8 @@ def pytest_folder(
 ) -> Outcome:
     """Run the tests of tests/FOLDER.
 
-    `prefix` is a command that runs the rest of its words, such as unshare; `results` names what a second run leaves;
-    `python` has a pytest of its own.
+    `prefix` is a command that runs the rest of its words, such as unshare; `results` names what a
+    second run leaves; `python` has a pytest of its own.
     """
     if not (job.workshop.repository / "tests" / folder).is_dir():
         raise Skip(f"there is no tests/{folder}")

@@ -3,8 +3,9 @@
 
 """Which real Python interpreters this machine has.
 
-A version manager's shims lie on PATH as python3.8, python3.9 and so on whether or not the version is selected, and answer
-127 when it is not. ansible-test believes them and dies, so each candidate is asked for its version before it counts.
+A version manager's shims lie on PATH as python3.8, python3.9 and so on whether or not the version
+is selected, and answer 127 when it is not. ansible-test believes them and dies, so each candidate
+is asked for its version before it counts.
 """
 
 from __future__ import annotations

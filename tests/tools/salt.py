@@ -12,7 +12,8 @@ from tools.pytests import pytest_folder
 from tools.pythons import Interpreter
 from tools.stage import Job, Outcome, Skip
 
-# the minor versions of Python that a series runs on, the first of them that is there is taken; 3.11 runs them all
+# the minor versions of Python that a series runs on, the first of them that is there is taken; 3.11
+# runs them all
 PYTHONS = {3006: (11, 10), 3007: (11, 10), 3008: (11, 12, 13, 10)}
 # make test runs docs/salt.md and the faults with this series alone
 NEWEST = 3008

@@ -3,9 +3,10 @@
 
 """A physical copy of the collection at .../ansible_collections/azure_imds/scheduled_events.
 
-ansible-test and Galaxy's importer want that path and accept no link in its place. The copy is a git repository of its own:
-they would otherwise go up to the project's, which ignores the folder that the copy lies in. It is brought up to date rather
-than made anew: what ansible-test keeps in tests/output (virtual environments among it) is worth 20 seconds a run.
+ansible-test and Galaxy's importer want that path and accept no link in its place. The copy is a git
+repository of its own: they would otherwise go up to the project's, which ignores the folder that
+the copy lies in. It is brought up to date rather than made anew: what ansible-test keeps in
+tests/output (virtual environments among it) is worth 20 seconds a run.
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ def open_workshop(repository: Path) -> Workshop:
 def write_pip_settings(workshop: Workshop) -> None:
     """Carry pip's settings into the run's own HOME.
 
-    ansible-test hands its children a bare environment, so that settings from variables and from the user's files would be
-    lost, and with them the way to the package registry.
+    ansible-test hands its children a bare environment, so that settings from variables and from the
+    user's files would be lost, and with them the way to the package registry.
     """
     settings = workshop.home / ".config" / "pip" / "pip.conf"
     settings.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,8 @@ from faulty import asked, fault, raw_server, schedule
 from azure_scheduled_events import Imds, ImdsUnreachable
 from simulator_process import Simulator, reserved_port
 
-# seconds: many times the limits that are tried here, for a busy machine, and far less than the answers of these tests would take
+# seconds: many times the limits that are tried here, for a busy machine, and far less than the
+# answers of these tests would take
 MUCH_LONGER = 8
 
 

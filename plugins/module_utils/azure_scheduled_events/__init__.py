@@ -40,7 +40,8 @@ __all__ = [
     "parse_document",
 ]
 
-# Imported when first used. A module of Ansible's compiles in each run every file that it imports, and most need no policy.
+# Imported when first used. A module of Ansible's compiles in each run every file that it imports,
+# and most need no policy.
 _IMPORTED_LATER = {"Decision": "policy", "Policy": "policy", "PolicyError": "policy", "Situation": "predicates"}
 
 

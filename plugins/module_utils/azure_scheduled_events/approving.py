@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Which events may be approved, why the others may not, and how the approvals are sent.
 
-An approval releases every VM in ``Resources``. So one that would release others than this VM needs an explicit word,
-and an event that has started, or whose words are not known, is left alone.
+An approval releases every VM in ``Resources``. So one that would release others than this VM needs
+an explicit word, and an event that has started, or whose words are not known, is left alone.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ class Approvals(NamedTuple):
     def failure(self, event_ids: Sequence[str]) -> str | None:
         """Why the call has failed, or None.
 
-        event_ids: asked for by name. Only one of these fails for the sake of the other VMs that it hits.
+        event_ids: asked for by name. Only one of these fails for the sake of the other VMs that it
+            hits.
         """
         named = {event_id.casefold() for event_id in event_ids}
         bad = [
@@ -213,8 +214,9 @@ def send_approvals(
 ) -> tuple[list[Outcome], list[str]]:
     """Send what the plan wants approved: (the plan with "approved" or "failed" in place of "approve", warnings).
 
-    One event that IMDS refuses does not hold up the others. After a doubtful answer the events are looked at again,
-    and only what is still Scheduled is sent again, as long as ``within`` seconds last.
+    One event that IMDS refuses does not hold up the others. After a doubtful answer the events are
+    looked at again, and only what is still Scheduled is sent again, as long as ``within`` seconds
+    last.
     """
     sending = _Sending(pacer, pacer.clock() + within)
     wanted = [item for item in plan if item.outcome == APPROVE]
@@ -271,7 +273,8 @@ class _Sending:
         self._settle([item for item in wanted if item not in again], FAILED, str(error))
         if again and len(batch) == 1 and not self._pause():
             return self._settle(again, FAILED, str(error))
-        # a refusal of a batch does not say which event is at fault: each is sent once more, by itself
+        # a refusal of a batch does not say which event is at fault: each is sent once more, by
+        # itself
         for item in again:
             self._refused_before.add(item.event_id)
             self.send([item])

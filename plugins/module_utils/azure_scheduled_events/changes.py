@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What happened between two documents, told by EventId (docs/reference/scheduled-events.md 2.1, 2.5.7, 6.2.12).
 
-Not by value (Scheduled and Started are one event) and not by DocumentIncarnation (it skips, repeats and goes back).
+Not by value (Scheduled and Started are one event) and not by DocumentIncarnation (it skips, repeats
+and goes back).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ CHANGED = "changed"
 STARTED = "started"
 GONE = "gone"
 
-# IMDS has several backends, whose documents may differ for a moment: an event, or a VM of its Resources, counts as
-# gone when it is missing from this many good documents in a row. An unchanged document (304) is one of them.
+# IMDS has several backends, whose documents may differ for a moment: an event, or a VM of its
+# Resources, counts as gone when it is missing from this many good documents in a row. An unchanged
+# document (304) is one of them.
 ABSENCES_NEEDED = 2
 
 
@@ -24,8 +26,9 @@ class Change(NamedTuple):
     """One thing that happened to one event.
 
     Attributes:
-        kind: "appeared" (look at the status: it may be Started already), "started" (known before, Started now),
-            "changed" (any other difference, also an impossible step back from Started), "gone".
+        kind: "appeared" (look at the status: it may be Started already), "started" (known before,
+            Started now), "changed" (any other difference, also an impossible step back from
+            Started), "gone".
         event: as it is now; for "gone" as it was last.
         previous: as it was before; None for "appeared".
         fields: names of the attributes that differ; empty for "appeared" and "gone".
@@ -41,7 +44,8 @@ def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change,
     """What happened from one good document to the next, the ended events first, then in the order of ``after``.
 
     before: None where nothing is known yet: then every event has appeared.
-    An event that is missing from an incomplete document is not gone: its entry may be one that could not be read.
+    An event that is missing from an incomplete document is not gone: its entry may be one that
+    could not be read.
     """
     known = {event.key: event for event in before.events} if before is not None else {}
     present = {event.key for event in after.events}

@@ -14,7 +14,8 @@ from .imds import Imds
 from .named_tuple import NamedTuple
 from .pacing import Pacer
 
-# seconds for one answer, once IMDS has answered at all, and before it ever has (docs/reference/scheduled-events.md 1.8)
+# seconds for one answer, once IMDS has answered at all, and before it ever has
+# (docs/reference/scheduled-events.md 1.8)
 ONE_ANSWER = 10.0
 FIRST_ANSWER = 130.0
 # for what a call can do without
@@ -78,7 +79,8 @@ class Conversation:
     def read(self, name_required: bool) -> EventDocument:
         """The events; ``known_name`` is this VM's resource name then.
 
-        Where the name is not required it is asked for once, after the events, and may remain None. Raises ImdsError.
+        Where the name is not required it is asked for once, after the events, and may remain None.
+        Raises ImdsError.
         """
         if self.known_name is None and name_required:
             self._learn_name(self.ask(self.imds.instance))

@@ -15,7 +15,8 @@ from typing import Callable, Iterable
 
 from .endpoint import DEFAULT_ENDPOINT
 
-# dhclient (Debian and Ubuntu, RHEL), NetworkManager with dhclient and with its own client, systemd-networkd
+# dhclient (Debian and Ubuntu, RHEL), NetworkManager with dhclient and with its own client,
+# systemd-networkd
 LEASE_FILES = (
     "/var/lib/dhcp/dhclient*.lease*",
     "/var/lib/dhclient/dhclient*.lease*",

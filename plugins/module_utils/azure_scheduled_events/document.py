@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The document of Scheduled Events as immutable values (docs/reference/scheduled-events.md 1.3, 1.4, 2.3).
 
-The document is untrusted: fields are missing in old api-versions, new types and fields may come, dates are sometimes
-broken. One bad event never costs the others, and nothing that cannot be read is taken for "no events".
+The document is untrusted: fields are missing in old api-versions, new types and fields may come,
+dates are sometimes broken. One bad event never costs the others, and nothing that cannot be read is
+taken for "no events".
 """
 
 from __future__ import annotations
@@ -40,14 +41,17 @@ class ScheduledEvent(NamedTuple):
 
     Attributes:
         event_id: as IMDS wrote it, to be sent back unchanged; compare with :attr:`key`.
-        event_type: one of EVENT_TYPES in their own spelling, or the unknown word as it came; "" where missing.
+        event_type: one of EVENT_TYPES in their own spelling, or the unknown word as it came; ""
+            where missing.
         status: "Scheduled" or "Started", or the unknown word as it came; "" where missing.
         resources: names of the VMs that the event hits; an approval releases all of them.
         resource_type: "VirtualMachine", or None where missing.
-        not_before: aware UTC time, or None: the event has started, or the time is unknown and must be taken for "now".
+        not_before: aware UTC time, or None: the event has started, or the time is unknown and must
+            be taken for "now".
         description: free text for people, never to be parsed; None below api-version 2019-04-01.
         source: "Platform" or "User", or the unknown word; None below api-version 2019-08-01.
-        duration: expected interruption; None where unknown (-1 on the wire, or api-version below 2020-07-01).
+        duration: expected interruption; None where unknown (-1 on the wire, or api-version below
+            2020-07-01).
     """
 
     event_id: str
@@ -68,7 +72,8 @@ class ScheduledEvent(NamedTuple):
     def seconds_left(self, now: datetime) -> float:
         """Seconds until the event may start, never negative; an unknown time counts as "now" (reference 2.3.4).
 
-        now: the current time as an aware datetime, best by the server's own clock (EventDocument.server_time).
+        now: the current time as an aware datetime, best by the server's own clock
+            (EventDocument.server_time).
         """
         if self.not_before is None or self.status == "Started":
             return 0.0
@@ -93,13 +98,16 @@ class EventDocument(NamedTuple):
     """What one good answer said.
 
     Attributes:
-        incarnation: DocumentIncarnation, or None where missing; it may skip, repeat and go back (reference 2.5).
+        incarnation: DocumentIncarnation, or None where missing; it may skip, repeat and go back
+            (reference 2.5).
         events: the readable events, one per id.
         warnings: one sentence for each oddity that was tolerated.
-        complete: False when an entry had to be left out; then nobody may conclude that an event is gone.
+        complete: False when an entry had to be left out; then nobody may conclude that an event is
+            gone.
         server_time: the server's clock when it answered (``Date`` header), or None.
-        doubtful: keys of the events whose Resources could not be read in whole (null, not a list, or an item that is
-            not a name). Which VMs such an event affects is unknown; a VM that is missing there is not gone from it.
+        doubtful: keys of the events whose Resources could not be read in whole (null, not a list,
+            or an item that is not a name). Which VMs such an event affects is unknown; a VM that is
+            missing there is not gone from it.
     """
 
     incarnation: int | None
@@ -118,8 +126,8 @@ class EventDocument(NamedTuple):
 def parse_document(text: str | bytes) -> EventDocument:
     """Read the body of a good answer of ``/metadata/scheduledevents``.
 
-    Returns an EventDocument, possibly with warnings. Raises ImdsUnreadable for whatever is not an object with a list
-    of events (reference 1.4.13, T47): that is "unknown", never "no events".
+    Returns an EventDocument, possibly with warnings. Raises ImdsUnreadable for whatever is not an
+    object with a list of events (reference 1.4.13, T47): that is "unknown", never "no events".
     """
     raw = _load(text)
     entries = raw.get("Events")
@@ -208,7 +216,8 @@ def _event(entry: Any, index: int, notes: _Notes) -> ScheduledEvent | None:
 def _together(first: ScheduledEvent, second: ScheduledEvent) -> ScheduledEvent:
     """One event of two entries with one id: the status that forbids more, and every VM that either names."""
     leading, other = (second, first) if first.status != "Started" and second.status == "Started" else (first, second)
-    # where they contradict each other the word becomes one that nobody knows, and that no rule approves
+    # where they contradict each other the word becomes one that nobody knows, and that no rule
+    # approves
     return leading._replace(
         event_type=_joined(leading.event_type, other.event_type) or "",
         status=leading.status if leading.status == "Started" else _joined(leading.status, other.status) or "",
@@ -263,7 +272,8 @@ def _resources(value: Any, about: str, notes: _Notes) -> tuple[str, ...]:
     names = []
     for item in value:
         if not isinstance(item, str):
-            # kept as a name of its own, so that an event never looks as if it hit fewer machines than it does
+            # kept as a name of its own, so that an event never looks as if it hit fewer machines
+            # than it does
             notes.add(f"{about}Resources holds {_kind(item)}, not a name")
             item = _shown(item)
         names.append(item)

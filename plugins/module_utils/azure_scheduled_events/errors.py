@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What can go wrong between this VM and IMDS: one family of exceptions.
 
-Every error means "unknown": whoever catches one knows neither that there are events nor that there are none.
+Every error means "unknown": whoever catches one knows neither that there are events nor that there
+are none.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ class ImdsError(Exception):
     Attributes:
         endpoint: base URL that was asked, or None where the error arose before a request.
         status: HTTP status of the answer, or None where there was none.
-        retryable: whether the same request may succeed later without anybody changing anything (docs/reference/scheduled-events.md 1.6).
+        retryable: whether the same request may succeed later without anybody changing anything
+            (docs/reference/scheduled-events.md 1.6).
         retry_after: seconds to wait as asked for by the server, or None.
     """
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Which resource name is this VM, and which events concern it (docs/reference/scheduled-events.md 3.2).
 
-The name is ``compute.name`` of the instance metadata. It is never derived from the hostname, which differs for every
-scale set and most Windows VMs.
+The name is ``compute.name`` of the instance metadata. It is never derived from the hostname, which
+differs for every scale set and most Windows VMs.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def own_vm_id(instance: Mapping[str, Any]) -> str:
 def same_vm(resource: str, name: str) -> bool:
     """Whether an entry of ``Resources`` is the VM of that name: compared whole, letter case folded.
 
-    Api-version 2017-03-01 puts an underscore before names of VMs. No VM's own name can begin with one, so that the
-    form can be told from a name of its own in every version.
+    Api-version 2017-03-01 puts an underscore before names of VMs. No VM's own name can begin with
+    one, so that the form can be told from a name of its own in every version.
     """
     entry, own = resource.casefold(), name.casefold()
     return bool(own) and (entry == own or (entry == "_" + own and not own.startswith("_")))

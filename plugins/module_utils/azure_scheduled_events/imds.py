@@ -27,7 +27,8 @@ _HEADERS = {
     "User-Agent": "azure-scheduled-events",
 }
 _CONNECT_TIMEOUT = 3.0
-# without any call for a day the service is switched off, and the next answer is slow like the first (reference 4.1.3)
+# without any call for a day the service is switched off, and the next answer is slow like the first
+# (reference 4.1.3)
 _SLEEPS_AFTER = 24 * 3600.0
 # 304 is used but not relied on: this often the whole document is asked for again (reference 1.2.7)
 _CONFIRM_EVERY = 60.0
@@ -52,15 +53,17 @@ class Imds:
 
     Args:
         endpoint: base URL, or "auto": the usual address, else one that DHCP named (reference 4.5).
-        api_version: of Scheduled Events; a list asks for fall-back in that order: after a version error the call
-            raises as ever, and the next call uses the next version.
+        api_version: of Scheduled Events; a list asks for fall-back in that order: after a version
+            error the call raises as ever, and the next call uses the next version.
         timeout: wall-clock limit in seconds of one whole answer.
-        first_timeout: seconds that the first good answer of scheduled events may take to begin, also after a day of
-            silence: the service is being switched on meanwhile, for up to two minutes (reference 1.8.1).
+        first_timeout: seconds that the first good answer of scheduled events may take to begin,
+            also after a day of silence: the service is being switched on meanwhile, for up to two
+            minutes (reference 1.8.1).
         max_bytes: longest answer that is read.
         clock: monotonic seconds.
 
-    Every method raises ImdsError, or a child of it, unless the answer was good. ``within`` limits one call further.
+    Every method raises ImdsError, or a child of it, unless the answer was good. ``within`` limits
+    one call further.
     """
 
     def __init__(
@@ -108,7 +111,8 @@ class Imds:
     def events(self, within: float | None = None) -> EventDocument:
         """The present document of scheduled events. The first call on a VM switches the service on (reference 4.1).
 
-        An answer with the same bytes as the one before gives the same events: ``events`` is the same object then.
+        An answer with the same bytes as the one before gives the same events: ``events`` is the
+        same object then.
         """
         headers, cached = _HEADERS, self._cached
         if cached is not None and self._clock() - cached.confirmed < _CONFIRM_EVERY:
@@ -151,7 +155,8 @@ class Imds:
     def approve(self, event_ids: str | Iterable[str], within: float | None = None) -> None:
         """Approve events, which releases every VM in their ``Resources``. Safe to repeat (reference 1.5).
 
-        After an error nobody knows whether the approval arrived: look at the events again before the next attempt.
+        After an error nobody knows whether the approval arrived: look at the events again before
+        the next attempt.
         """
         ids = [event_ids] if isinstance(event_ids, str) else list(event_ids)
         if not ids:

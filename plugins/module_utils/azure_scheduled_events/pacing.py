@@ -50,8 +50,9 @@ class Retries(NamedTuple):
 
 # For a process that asks now and then.
 SELDOM = Retries()
-# For a process that watches all the time. A Preempt gives 30 seconds of notice, so that no pause may be long before IMDS has refused a
-# request several times: 1 to 2 seconds at first, growing to 2.5 to 5.
+# For a process that watches all the time. A Preempt gives 30 seconds of notice, so that no pause
+# may be long before IMDS has refused a request several times: 1 to 2 seconds at first, growing to
+# 2.5 to 5.
 WATCHING = Retries(growth=1.25, growths=4, jitter=1.0, longest=5.0, longest_with_event=5.0, updating=None, refusals=3)
 
 
@@ -64,7 +65,8 @@ class Pacer:
         clock: monotonic seconds.
         sleep: waits some seconds.
         jitter: returns a number from 0 up to 1.
-        retries: when to ask again after errors; the default is that of docs/bounds.md for modules and Salt.
+        retries: when to ask again after errors; the default is that of docs/bounds.md for modules
+            and Salt.
     """
 
     def __init__(
@@ -91,8 +93,8 @@ class Pacer:
     def call(self, question: Callable[..., T], *args: object, within: float | None = None) -> T:
         """Ask one question as soon as the rate limit allows, and remember how it went.
 
-        question: a method of the client; it is called with args and ``within``, less what the rate limit cost.
-        Raises what the question raises.
+        question: a method of the client; it is called with args and ``within``, less what the rate
+        limit cost. Raises what the question raises.
         """
         started = self.clock()
         self._wait_for_turn()
@@ -126,7 +128,8 @@ class Pacer:
     def delay(self, event_known: bool = False) -> float:
         """Seconds to wait before the next poll.
 
-        event_known: an event is pending, so that no wait may be long enough to sleep through a Preempt.
+        event_known: an event is pending, so that no wait may be long enough to sleep through a
+            Preempt.
         """
         error = self.error
         if error is None:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Rules that say what to do about an event, and why (docs/reference/scheduled-events.md 7). Pure: nothing is asked, sent or remembered here.
 
-The first rule that matches decides. Where none does nothing is approved. An event with a type, status, source or
-resource type that this version does not know never matches a rule that approves.
+The first rule that matches decides. Where none does nothing is approved. An event with a type,
+status, source or resource type that this version does not know never matches a rule that approves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ ACTIONS = ("prepare", "approve", "recover", "notify", "hold", "emergency", "log"
 
 PRESETS: dict[str, list[dict[str, Any]]] = {
     "observe": [{"name": "only watch", "when": {}, "do": ["log"]}],
-    # the Python sample of Microsoft's documentation, limited to events that concern this VM (reference 7.2)
+    # the Python sample of Microsoft's documentation, limited to events that concern this VM
+    # (reference 7.2)
     "documented": [
         {"name": "running already", "when": {"status": "Started"}, "do": ["log"]},
         {"name": "asked for by a user", "when": {"concerns_me": True, "source": "User"}, "do": ["approve"]},
@@ -112,7 +113,8 @@ class Places:
 class Policy:
     """A list of rules, checked when it is made.
 
-    Make one with :meth:`preset` or :meth:`from_rules`; ``policy_file.load_policy`` reads one from YAML.
+    Make one with :meth:`preset` or :meth:`from_rules`; ``policy_file.load_policy`` reads one from
+    YAML.
     """
 
     def __init__(self, name: str, rules: Sequence[_Rule], is_preset: bool = False) -> None:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The words that a policy's ``when`` understands (docs/reference/scheduled-events.md 7.4): each makes a test out of its value.
 
-A maker takes the value as written and returns a function of (event, situation). It raises ValueError for a value that
-it cannot use; the policy adds the place where that stands.
+A maker takes the value as written and returns a function of (event, situation). It raises
+ValueError for a value that it cannot use; the policy adds the place where that stands.
 """
 
 from __future__ import annotations

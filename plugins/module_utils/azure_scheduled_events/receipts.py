@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Notes of approvals that IMDS accepted, since its document has no flag for them.
 
-One small file per event. A folder that another user can write to is not used: a forged receipt would keep an approval back.
+One small file per event. A folder that another user can write to is not used: a forged receipt
+would keep an approval back.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from .timestamps import as_utc_text
 
 # of root, gone after a reboot, when approving again is harmless
 DEFAULT_FOLDER = "/run/azure-scheduled-events/approvals"
-# of each other user; a folder below /run/user would be gone with the user's last session, and with the next run of a playbook
+# of each other user; a folder below /run/user would be gone with the user's last session, and with
+# the next run of a playbook
 USER_FOLDER = "~/.local/state/azure-scheduled-events/approvals"
 
 _WRITABLE_BY_OTHERS = 0o022
@@ -46,8 +48,9 @@ class Receipts:
     def find(self, event_id: str, not_before: datetime | None = None) -> str | None:
         """When the event was approved, in ISO 8601, or None. What cannot be read counts as no receipt.
 
-        not_before: of the event as it is now. A receipt with another one does not count: Azure uses an id again for
-        another occurrence, and approving an event twice does no harm. One without it counts.
+        not_before: of the event as it is now. A receipt with another one does not count: Azure uses
+        an id again for another occurrence, and approving an event twice does no harm. One without
+        it counts.
         """
         try:
             with self._opened() as folder:
@@ -64,7 +67,8 @@ class Receipts:
     def write(self, event_id: str, approved_at: str, not_before: datetime | None = None) -> None:
         """Note an accepted approval, whole or not at all. Raises OSError where that is not possible.
 
-        approved_at: in ISO 8601; not_before: of the event as it was approved, or None where unknown.
+        approved_at: in ISO 8601; not_before: of the event as it was approved, or None where
+            unknown.
         """
         os.makedirs(self._folder, mode=0o755, exist_ok=True)
         note = {"event_id": event_id, "approved_at": approved_at, "endpoint": self._endpoint}

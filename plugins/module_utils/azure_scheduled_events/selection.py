@@ -18,8 +18,10 @@ class Selection(NamedTuple):
     """Words that an event has to meet, all of them. Letter case makes no difference.
 
     Attributes:
-        event_ids, types, statuses, sources: allowed values; None allows all, an empty tuple none at all.
-        affects: "self" (the VM that asks), "any", or names of VMs of which the event hits at least one.
+        event_ids, types, statuses, sources: allowed values; None allows all, an empty tuple none at
+        all.
+        affects: "self" (the VM that asks), "any", or names of VMs of which the event hits at least
+            one.
     """
 
     event_ids: tuple[str, ...] | None = None
@@ -45,7 +47,8 @@ class Selection(NamedTuple):
             target = ANY
         elif words == {SELF}:
             target = SELF
-        # an empty list comes from a question that found nothing: taken for "all" it would approve what nobody meant
+        # an empty list comes from a question that found nothing: taken for "all" it would approve
+        # what nobody meant
         ids, kinds, states, origins = (
             None if words is None else tuple(words) for words in (event_ids, types, statuses, sources)
         )

@@ -25,7 +25,8 @@ _ISO = rf"(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})[T ]{_CLOCK}\s*{_
 def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
     """Read ``NotBefore``: (aware UTC time or None, what was odd about it or None).
 
-    Blank, null and missing mean "no time given", which is not odd by itself: a started event has none.
+    Blank, null and missing mean "no time given", which is not odd by itself: a started event has
+    none.
     """
     if value is None or value == "":
         return None, None
@@ -44,7 +45,8 @@ def parse_time(text: str) -> datetime | None:
     time = _usual(text)
     if time is not None:
         return time
-    # compiled when first used, which takes longer than all else that this file does; re keeps the results
+    # compiled when first used, which takes longer than all else that this file does; re keeps the
+    # results
     match = re.fullmatch(_WORDED, text.strip(), re.IGNORECASE) or re.fullmatch(_ISO, text.strip(), re.IGNORECASE)
     if match is None:
         return None

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """One HTTP exchange with IMDS, within a wall-clock limit (docs/reference/scheduled-events.md 1.8.5, 4.4).
 
-The only file that knows ``requests``. No proxy, no redirect, no cookie, no content coding; a request is prepared once
-and goes through the session's adapter, which spares most of what ``Session.send`` adds for other kinds of servers.
+The only file that knows ``requests``. No proxy, no redirect, no cookie, no content coding; a
+request is prepared once and goes through the session's adapter, which spares most of what
+``Session.send`` adds for other kinds of servers.
 """
 
 from __future__ import annotations
@@ -178,10 +179,12 @@ class Transport:
     ) -> Answer:
         """Send one request and read its whole answer.
 
-        headers: not changed by the caller afterwards, so that the same object means the same headers.
-        total: seconds that may pass until the answer begins; rest: seconds for all that follows its first byte.
-        A request on a kept connection that the server had meanwhile closed is repeated once, on a new connection.
-        Raises ImdsUnreachable when no whole answer came in time, ImdsUnreadable when it was cut short or too long.
+        headers: not changed by the caller afterwards, so that the same object means the same
+            headers.
+        total: seconds that may pass until the answer begins; rest: seconds for all that follows its
+        first byte. A request on a kept connection that the server had meanwhile closed is repeated
+        once, on a new connection. Raises ImdsUnreachable when no whole answer came in time,
+        ImdsUnreadable when it was cut short or too long.
         """
         try:
             request = self._request(method, path, body)

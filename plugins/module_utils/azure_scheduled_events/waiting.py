@@ -15,7 +15,8 @@ from .pacing import Pacer
 from .selection import ANY, Selection
 
 STATES = ("present", "scheduled", "started", "absent")
-# seconds after which a poll comes that only confirms what the one before showed, however long the interval is
+# seconds after which a poll comes that only confirms what the one before showed, however long the
+# interval is
 _CONFIRMING_PAUSE = 1.0
 # seconds that the confirming poll may take when the time for the wait is up
 _CONFIRMING_ANSWER = 1.0
@@ -49,11 +50,12 @@ def wait_for(
     """Poll at the pacer's interval until ``holds`` says so, at most ``timeout`` seconds. At least one poll is made.
 
     poll: gets a good document through the pacer, within so many seconds, or raises ImdsError.
-    confirms: whether one more good document may be all that is missing. The next poll then comes within a second, and
-        one such poll, of a second at most, may come after the timeout.
+    confirms: whether one more good document may be all that is missing. The next poll then comes
+        within a second, and one such poll, of a second at most, may come after the timeout.
 
-    Errors of IMDS do not end the wait and are never taken for an empty document; they slow the polling down as the
-    retry table says. Only a refused api-version is raised at once, as no wait can mend it.
+    Errors of IMDS do not end the wait and are never taken for an empty document; they slow the
+    polling down as the retry table says. Only a refused api-version is raised at once, as no wait
+    can mend it.
     """
     started = pacer.clock()
     document: EventDocument | None = None
@@ -90,8 +92,8 @@ class Watch:
     """A wait for a state of the selected events.
 
     Args:
-        state: one of STATES; "scheduled" and "started" ask for an event with that status, "absent" for none at all
-            in ABSENCES_NEEDED good documents in a row.
+        state: one of STATES; "scheduled" and "started" ask for an event with that status, "absent"
+            for none at all in ABSENCES_NEEDED good documents in a row.
         selection: which events are meant.
         conversation: with the IMDS that is asked.
     """

@@ -4,8 +4,9 @@
 
     place.py SOURCE DESTINATION [SOURCE DESTINATION ...]
 
-Each file is replaced as a whole, so that whoever runs or reads the old one goes on with that. What a folder has and its source has not
-is removed, but for what Python compiled as long as its source stays the same. Prints each path that it changed.
+Each file is replaced as a whole, so that whoever runs or reads the old one goes on with that. What
+a folder has and its source has not is removed, but for what Python compiled as long as its source
+stays the same. Prints each path that it changed.
 """
 
 from __future__ import annotations

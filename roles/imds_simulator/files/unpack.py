@@ -4,10 +4,11 @@
 
     unpack.py DIRECTORY [--check] < bundle.json
 
-The roles of this collection use it because a task that copies some seventy files one by one takes over a minute. Prints
-each path that it wrote or removed, so that no output means that nothing had to be done. Files below DIRECTORY that the
-bundle does not have are removed, so that an update leaves nothing behind; so is what Python compiled, when anything
-differs. With --check it only says what it would do.
+The roles of this collection use it because a task that copies some seventy files one by one takes
+over a minute. Prints each path that it wrote or removed, so that no output means that nothing had
+to be done. Files below DIRECTORY that the bundle does not have are removed, so that an update
+leaves nothing behind; so is what Python compiled, when anything differs. With --check it only says
+what it would do.
 """
 
 from __future__ import annotations

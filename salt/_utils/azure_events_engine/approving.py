@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """When an event may be approved, through which minion, and why not.
 
-An event is approved through a minion that it hits and that is prepared, once every VM is ready that this minion's own IMDS names, and every
-VM that those VMs' minions name. What a minion says about an event of which no such VM knows the minion's VM does not count.
+An event is approved through a minion that it hits and that is prepared, once every VM is ready that
+this minion's own IMDS names, and every VM that those VMs' minions name. What a minion says about an
+event of which no such VM knows the minion's VM does not count.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from .turn import Turn
 
 # seconds between two examinations without a change
 _EXAMINE = 5.0
-# seconds to wait for the answer to an approval, and for the start of the event after it, before another minion is asked
+# seconds to wait for the answer to an approval, and for the start of the event after it, before
+# another minion is asked
 _ANSWER = 30.0
 _START = 120.0
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which minions are asked for their status, and when.
 
-A hint only marks its minion. However many hints come, a minion is asked once at a time, and less and less often while its answers bring
-nothing new; minions whose turn comes together are asked by one job.
+A hint only marks its minion. However many hints come, a minion is asked once at a time, and less
+and less often while its answers bring nothing new; minions whose turn comes together are asked by
+one job.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ _FIRST_REFERRED = 2.0
 _LONGEST_REFERRED = 60.0
 # seconds between two questions to a minion that works
 _WORKING = 5.0
-# seconds to wait for an answer before the question is repeated, which double each time: first, longest; and repetitions before only hints,
-# polls and sweeps cause further ones
+# seconds to wait for an answer before the question is repeated, which double each time: first,
+# longest; and repetitions before only hints, polls and sweeps cause further ones
 _FIRST_ANSWER = 3.0
 # seconds after which a question without an answer may be lost if its minion sends a hint
 _LOST = 1.0

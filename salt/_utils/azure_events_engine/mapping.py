@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which minion is which VM.
 
-The name of a minion's VM comes from the first of: the table in the master's configuration, a pillar key, the minion id where the minion
-says that its VM has that name, and what the minion said when it was first observed. A minion's word never takes a VM from another one.
+The name of a minion's VM comes from the first of: the table in the master's configuration, a pillar
+key, the minion id where the minion says that its VM has that name, and what the minion said when it
+was first observed. A minion's word never takes a VM from another one.
 """
 
 from __future__ import annotations

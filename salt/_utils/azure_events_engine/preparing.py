@@ -13,9 +13,11 @@ from .state import Maintenance, Member
 from .taking import may_be_tried
 from .turn import Turn
 
-# a preparation that was asked for longer ago is no reason to make others wait: jobs and their first returns burden the master, not the steps
+# a preparation that was asked for longer ago is no reason to make others wait: jobs and their first
+# returns burden the master, not the steps
 _STARTING = 10.0
-# seconds after which a maintenance is looked at though nothing has changed: one that waits for its turn, and others
+# seconds after which a maintenance is looked at though nothing has changed: one that waits for its
+# turn, and others
 _QUEUE = 0.5
 _LONGEST_IDLE = 5.0
 

@@ -10,7 +10,8 @@ from .messages import Action, Hint, Input, Known, Request, Returned, Saved, Tick
 from .state import Maintenance, State
 from .turn import Turn
 
-# seconds after which the answer to a question is no longer taken: to one about the status, which is repeated soon, and to others
+# seconds after which the answer to a question is no longer taken: to one about the status, which is
+# repeated soon, and to others
 _STATUS_LASTS = 300.0
 _JOB_LASTS = 7200.0
 

@@ -33,11 +33,14 @@ class Settings(NamedTuple):
     Attributes:
         minions, minions_type: target of the minions that take part.
         mapping: name of the VM by minion id; counts before all else.
-        mapping_pillar: pillar key that holds the name of a minion's VM, with colons between levels; "" for none.
+        mapping_pillar: pillar key that holds the name of a minion's VM, with colons between levels;
+            "" for none.
         unknown_resources: "hold", or "approve" to cover VMs that are the VM of no minion.
         at_once: number of maintenances whose preparation may be started at a time.
-        answer: seconds to wait for the return of a preparation or a recovery before the minion's own record is asked for.
-        poll: seconds between two questions to the minions of a maintenance, beside those that a beacon's event causes.
+        answer: seconds to wait for the return of a preparation or a recovery before the minion's
+            own record is asked for.
+        poll: seconds between two questions to the minions of a maintenance, beside those that a
+            beacon's event causes.
         sweep: seconds between two questions to all minions.
         keep: seconds for which a maintenance that is over stays in the status.
     """

@@ -40,7 +40,8 @@ REPLY = "azure_events/reply/"
 EVENT = "salt/azure_events/"
 HOOK = "salt/netapi/hook/azure_events"
 
-# seconds: between two looks at the master's keys that events cause, for a return to reach the job cache, before a failed write is repeated
+# seconds: between two looks at the master's keys that events cause, for a return to reach the job
+# cache, before a failed write is repeated
 _KEYS = 5.0
 _JOB_CACHE = 10.0
 _WRITE = 5.0

@@ -21,13 +21,15 @@ class Minion(NamedTuple):
         look_wanted: whether it has to be asked for its status.
         look_job: token of the question that it has not answered, 0 for none.
         look_asked_at, look_at: time of the last question, and before which no further one is asked.
-        look_pause: seconds between two questions that hints cause; grows while the answers bring nothing new.
+        look_pause: seconds between two questions that hints cause; grows while the answers bring
+            nothing new.
         answered_at: time of its last good answer.
         answered_job: token of the newest question that it answered.
         silent: questions in a row that it did not answer in time.
         interrupted: whether an event that takes its VM down has started there, as it says.
         started_at: time of the last start of the minion that made its preparations doubtful.
-        credit, credit_at: questions that it may be asked without a pause, and when that was counted.
+        credit, credit_at: questions that it may be asked without a pause, and when that was
+        counted.
     """
 
     complaint: str = ""
@@ -57,12 +59,14 @@ class Member(NamedTuple):
         status: Scheduled or Started.
         resources: of the event, as its own IMDS has them.
         not_selected: code of its own selection where that excludes the event, else "".
-        record: state of its own record for this event, "" for none. A preparation of an earlier boot is "old_boot".
+        record: state of its own record for this event, "" for none. A preparation of an earlier
+            boot is "old_boot".
         outcome, reason: of its last prepare or recover.
         doing, job, asked_at: function, token and time of the question that it has not answered.
-        done_at, seen_at: time of its last return, and of the question after it whose answer showed the minion's record.
-        tries, next_at: failed attempts in a row, and the time before which none follows; infinite until the minion answers after a restart of the
-            engine.
+        done_at, seen_at: time of its last return, and of the question after it whose answer showed
+        the minion's record.
+        tries, next_at: failed attempts in a row, and the time before which none follows; infinite
+            until the minion answers after a restart of the engine.
     """
 
     listed: bool = False
@@ -173,7 +177,8 @@ class State(NamedTuple):
         swept_at: time of the last question to all minions.
         polled_at: time of the last question to the members of all maintenances.
         disk_error: why the last attempt to write failed, or "".
-        referred: by minion id: time before which it is not asked on the word of another minion, and the pause that follows.
+        referred: by minion id: time before which it is not asked on the word of another minion, and
+            the pause that follows.
     """
 
     settings: Settings

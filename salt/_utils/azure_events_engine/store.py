@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What survives the engine: one SQLite file with maintenances and observed names.
 
-A file that is damaged is set aside; what minions have prepared is known from their records, and operators' holds are saved as far as they
-can be read. What cannot be written raises ``StoreError``.
+A file that is damaged is set aside; what minions have prepared is known from their records, and
+operators' holds are saved as far as they can be read. What cannot be written raises ``StoreError``.
 """
 
 from __future__ import annotations

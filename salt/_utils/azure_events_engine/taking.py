@@ -31,8 +31,8 @@ from .turn import Turn
 
 OLD_BOOT = "old_boot"
 ODD = "odd_answer"
-# further questions after a failure, and seconds before them: first, longest, and longest where the minion's IMDS gives no answer, which may end
-# at any moment
+# further questions after a failure, and seconds before them: first, longest, and longest where the
+# minion's IMDS gives no answer, which may end at any moment
 PREPARE_TRIES = 3
 _FIRST_RETRY = 5.0
 _LONGEST_RETRY = 60.0
@@ -41,7 +41,8 @@ _UNAVAILABLE_RETRY = 5.0
 _SECOND_LOOK = 2.0
 # seconds after which a return counts as lost when the minion says that it was interrupted
 _INTERRUPTED = 3.0
-# answers in a row without an event, after which it is over for its minion; twice as many after each of so many returns
+# answers in a row without an event, after which it is over for its minion; twice as many after each
+# of so many returns
 _ABSENCES_NEEDED = 2
 _MOST_RETURNS = 3
 # seconds between two starts of a minion

@@ -33,7 +33,8 @@ class Step(NamedTuple):
     Attributes:
         name: for the result; by default the beginning of the command, the function or the SLS file.
         kind: one of KINDS.
-        what: the command (text for the shell, or tuple of arguments), the name of the function, or that of the SLS file.
+        what: the command (text for the shell, or tuple of arguments), the name of the function, or
+            that of the SLS file.
         args, kwargs: of a function.
         pillar: of an SLS file.
         timeout: seconds after which everything that the step has started is ended.
@@ -52,10 +53,13 @@ class Configuration(NamedTuple):
     """What preparation, recovery and approval need of the section.
 
     Attributes:
-        prepare, recover: the steps; None where the section has no such key, which differs from an empty list.
-        selections: an event has to meet all of them: the section's, and that of the beacon ``azure_events``.
+        prepare, recover: the steps; None where the section has no such key, which differs from an
+        empty list.
+        selections: an event has to meet all of them: the section's, and that of the beacon
+            ``azure_events``.
         minimum_notice: seconds that have to be left until NotBefore when a preparation begins.
-        endpoint, api_versions, resource_name: where to ask, and as whom; None asks IMDS for the name.
+        endpoint, api_versions, resource_name: where to ask, and as whom; None asks IMDS for the
+        name.
     """
 
     prepare: tuple[Step, ...] | None
@@ -71,7 +75,8 @@ def read_configuration(section: Any, beacon: Any = None) -> Configuration:
     """The configuration that the section describes. Raises ValueError that names the key and the nearest word.
 
     section: the merged mapping of pillar and minion configuration; None for none.
-    beacon: the configuration of the beacon ``azure_events``, as Salt has it; None where there is none.
+    beacon: the configuration of the beacon ``azure_events``, as Salt has it; None where there is
+        none.
     """
     if section is not None and not isinstance(section, Mapping):
         raise ValueError(f"{SECTION}: expected a mapping, not {type(section).__name__}")

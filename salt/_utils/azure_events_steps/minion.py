@@ -79,7 +79,8 @@ class Minion:
     def readable_record(self, set_aside: bool = False) -> Record | None:
         """The record, or None. Raises OSError.
 
-        A damaged one counts as a preparation by hand that has failed: what it was for is not known, so only an operator ends it.
+        A damaged one counts as a preparation by hand that has failed: what it was for is not known,
+        so only an operator ends it.
         """
         try:
             return self.file.read()

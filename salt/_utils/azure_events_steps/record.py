@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of what this minion has prepared: for which events, in which boot, how far. The truth for approval and recovery.
 
-One file, mode 0600, in a folder 0700, replaced as a whole. It is there as long as something has to be recovered.
+One file, mode 0600, in a folder 0700, replaced as a whole. It is there as long as something has to
+be recovered.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 class Reason(NamedTuple):
     """One event that the minion was prepared for; ``event_id`` is BY_HAND for a preparation by hand.
 
-    ``over`` is True once two good documents in a row did not list the event any more, while another reason lasts.
+    ``over`` is True once two good documents in a row did not list the event any more, while another
+    reason lasts.
     """
 
     event_id: str

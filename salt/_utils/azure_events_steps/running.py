@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run one step in a supervised process, within its time.
 
-The supervisor is forked off, adopts all that the step starts, and ends it when the time is up or when the process that
-asked for the step has ended. What a step that succeeds leaves running, such as a service, stays.
+The supervisor is forked off, adopts all that the step starts, and ends it when the time is up or
+when the process that asked for the step has ended. What a step that succeeds leaves running, such
+as a service, stays.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ WOULD_RUN = "would_run"
 # characters of the output that are kept, its end
 OUTPUT = 2000
 _TAIL = 64 * 1024
-# seconds that a step's output is waited for when the step has ended and something that it left running keeps the pipe open
+# seconds that a step's output is waited for when the step has ended and something that it left
+# running keeps the pipe open
 _LAST_OUTPUT = 0.2
 # seconds that the supervisor has for ending what a step has started
 _ENDING = 15.0
 _PAUSES = (0.005, 0.1)
 
-# takes a step that is no command, and the variables; returns whether it succeeded, and what came of it as text
+# takes a step that is no command, and the variables; returns whether it succeeded, and what came of
+# it as text
 Call = Callable[[Step, Mapping[str, str]], "tuple[bool, str]"]
 
 
@@ -170,7 +173,8 @@ def _start_command(step: Step, variables: Mapping[str, str], output: int) -> int
         env={**os.environ, **variables},
         start_new_session=True,
     )
-    # the supervisor waits for all its children itself: without this the object takes the status of one that ends at once
+    # the supervisor waits for all its children itself: without this the object takes the status of
+    # one that ends at once
     process.returncode = 0
     return process.pid
 

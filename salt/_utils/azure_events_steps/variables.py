@@ -15,7 +15,8 @@ def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name
     """EVENT_ID and the like; what is not known is empty.
 
     stage: prepare or recover.
-    event: in the shape of the function ``azure_events.list``, or a part of it; empty for a preparation by hand.
+    event: in the shape of the function ``azure_events.list``, or a part of it; empty for a
+        preparation by hand.
     """
     seconds = event.get("duration_seconds")
     values = {

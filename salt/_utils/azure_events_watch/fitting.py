@@ -18,7 +18,8 @@ _LONGEST_TEXT = 4096
 def fitted(data: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """The data of one event such that they fit into a tick, and their bytes.
 
-    Long texts are cut, and ``cut`` names them; resources that are too much are replaced by ``resources_omitted``, their number.
+    Long texts are cut, and ``cut`` names them; resources that are too much are replaced by
+    ``resources_omitted``, their number.
     """
     fitting = dict(data)
     size = _size(fitting)

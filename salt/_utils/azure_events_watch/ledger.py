@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a watcher knows: every event that lasts, what happened to it last, the number of that, and what ended lately. Pure.
 
-An event is gone when two good, complete documents in a row lack it; until then, and after any other answer, it lasts.
-Backends of IMDS may disagree for long. So what comes back has to be seen twice in a row, and twice as often each time it does.
+An event is gone when two good, complete documents in a row lack it; until then, and after any other
+answer, it lasts. Backends of IMDS may disagree for long. So what comes back has to be seen twice in
+a row, and twice as often each time it does.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Notice(NamedTuple):
         change: "scheduled", "changed", "started" or "gone".
         event: as it was then; for "gone" as it was last.
         fields: names of what differs.
-        outcome: of "gone": "ended" (it was seen Started) or "not_started" (it was not: cancelled, or over between two looks).
+        outcome: of "gone": "ended" (it was seen Started) or "not_started" (it was not: cancelled,
+            or over between two looks).
         sequence: number of the change; grows only.
         first_seen, changed_at: ISO 8601 UTC.
         incarnation: of the document that showed it, or None.
@@ -60,7 +62,8 @@ class Entry(NamedTuple):
     Attributes:
         notice: the latest change.
         seen_started: whether it was ever seen Started.
-        meant: whether the selection, its statuses left aside, ever met it. It stays so when the event leaves this VM, whose end is sent then.
+        meant: whether the selection, its statuses left aside, ever met it. It stays so when the
+            event leaves this VM, whose end is sent then.
         announced: whether a master was sent that it lasts, and not yet that it is over.
         returns: how often something about it came back that had been called over or changed.
         former: as it was before the latest change, or None.

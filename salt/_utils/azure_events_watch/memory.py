@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a watcher has seen, on disk, so that after a restart it can tell what is over. Standard library only.
 
-One file for each beacon. It is replaced as a whole or not at all, and belongs to one endpoint and one VM: a disk that was
-copied to another VM brings nothing along.
+One file for each beacon. It is replaced as a whole or not at all, and belongs to one endpoint and
+one VM: a disk that was copied to another VM brings nothing along.
 """
 
 from __future__ import annotations

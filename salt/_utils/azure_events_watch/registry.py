@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The watchers of this process.
 
-They are kept in this module, which is imported once: what Salt keeps for its own modules is gone after every refresh of
-pillar, modules or beacons, and the threads would multiply. Used from the minion's own loop only, so there is no lock; and
-keyed by process, since jobs are forks of the minion that inherit this module but not its threads.
+They are kept in this module, which is imported once: what Salt keeps for its own modules is gone
+after every refresh of pillar, modules or beacons, and the threads would multiply. Used from the
+minion's own loop only, so there is no lock; and keyed by process, since jobs are forks of the
+minion that inherit this module but not its threads.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _LISTENERS: dict[tuple[int, str, str], _Listener] = {}
 def news(settings: Settings, path: str, listener: str, session: Hashable = None) -> list[dict[str, Any]]:
     """What is to be sent to the listener (a master) now. Starts the watcher where none runs.
 
-    session: another one than the last time means that the master may have lost what it was sent; None for none at present.
-    Waits for IMDS no longer than a healthy one takes to answer.
+    session: another one than the last time means that the master may have lost what it was sent;
+    None for none at present. Waits for IMDS no longer than a healthy one takes to answer.
     """
     watcher = _running(settings, path)
     watcher.nudge(_PATIENCE)

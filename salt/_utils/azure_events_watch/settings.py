@@ -32,7 +32,8 @@ class Settings(NamedTuple):
 
     Attributes:
         name: of the beacon; others than "azure_events" have ``beacon_module: azure_events``.
-        endpoint, api_versions, resource_name: where to ask and as whom; a name of None is asked for.
+        endpoint, api_versions, resource_name: where to ask and as whom; a name of None is asked
+        for.
         timeout, first_timeout: seconds for one answer, and for the first one ever.
         poll_interval: seconds between two looks while all is well.
         repeat: seconds after which an event that lasts is told again.
@@ -73,8 +74,9 @@ def read_settings(config: Any, section: Mapping[str, Any]) -> Settings:
     """The settings that a beacon's configuration describes. Raises ValueError that names the key and the nearest word.
 
     config: a list of mappings, as Salt has it.
-    section: the section azure_events, for endpoint, api_version and resource_name where the configuration has none, and for
-        the selection of the minion, which limits that of the beacon of the same name.
+    section: the section azure_events, for endpoint, api_version and resource_name where the
+        configuration has none, and for the selection of the minion, which limits that of the beacon
+        of the same name.
     """
     given = _merged(config)
     for key in given:
@@ -134,7 +136,8 @@ class UnknownType(NamedTuple):
 def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
     """The selection of words as users write them, and its types that are not known. Raises ValueError.
 
-    A misspelt word would select nothing, which looks like peace. But Azure may have types that are not known here.
+    A misspelt word would select nothing, which looks like peace. But Azure may have types that are
+    not known here.
     """
     given = {key: _listed(key, value) for key, value in words.items() if value is not None}
     # it comes from a question that found nothing, and must not be taken for the VM that asks
@@ -155,7 +158,8 @@ def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[UnknownTyp
 def sure_selection(words: Mapping[str, Any]) -> Selection:
     """The selection of a configuration, in which a word that is nearly a known one is a mistake. Raises ValueError.
 
-    Azure may have types that are not known here, but hardly any that differ from a known one by a letter or two.
+    Azure may have types that are not known here, but hardly any that differ from a known one by a
+    letter or two.
     """
     selection, unknown = read_selection(words)
     for one in unknown:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is due to be sent to one master: every change once, in order, and what lasts again and again.
 
-An end is sent once, for an event that was announced; one for which this minion has prepared again and again, until it has
-recovered. What was sent is remembered in the process. On disk it would lose events: the minion fires while the master is
-away, and restarts before it is back.
+An end is sent once, for an event that was announced; one for which this minion has prepared again
+and again, until it has recovered. What was sent is remembered in the process. On disk it would lose
+events: the minion fires while the master is away, and restarts before it is back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from azure_scheduled_events.selection import Selection
 from .fitting import AT_ONCE, PER_TICK, fitted
 from .ledger import GONE, Entry, Notice
 
-# seconds between two sendings of an end that this minion has not recovered from, once it was sent often
+# seconds between two sendings of an end that this minion has not recovered from, once it was sent
+# often
 _LONGEST_PAUSE = 600.0
 
 
@@ -86,7 +87,8 @@ class Told:
                     return parcel.events, announced
                 announced[key] = notice.change != GONE
             self._cursor = notice.sequence
-        # before anything is left for the next time: a change that comes until then must be found in the history
+        # before anything is left for the next time: a change that comes until then must be found in
+        # the history
         sequences = [entry.notice.sequence for entry in (*view.entries.values(), *view.ended)]
         self._cursor = max([self._cursor or 0, *sequences])
         self._last = {key: telling for key, telling in self._last.items() if key in view.entries or key in ended}
@@ -96,7 +98,8 @@ class Told:
             if entry.meant and entry.key not in view.doubtful
         }
         waiting = [entry for entry in (*view.entries.values(), *view.ended) if times.get(entry.key, math.inf) <= now]
-        # news first; of what was sent before that which waits longest, so that no number of repetitions keeps anything back
+        # news first; of what was sent before that which waits longest, so that no number of
+        # repetitions keeps anything back
         waiting.sort(key=lambda entry: (self._was_told(entry), entry.notice.sequence))
         complete = True
         for entry in waiting:

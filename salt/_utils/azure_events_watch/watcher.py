@@ -32,15 +32,18 @@ log = logging.getLogger(__name__)
 # the file says this often at least when IMDS was last heard
 _WRITE_EVERY = 60.0
 _HISTORY = 1000
-# a beacon that was disabled, or removed by a Salt that does not close beacons, asks no more after so many of its intervals,
-# or so many seconds if that is longer. Salt does not say what the interval is, but it is heard
+# a beacon that was disabled, or removed by a Salt that does not close beacons, asks no more after
+# so many of its intervals, or so many seconds if that is longer. Salt does not say what the
+# interval is, but it is heard
 _UNHEARD_INTERVALS = 5
 _UNHEARD = 10.0
 # how often a name is asked for that nothing depends on
 _UNNEEDED_AGAIN = 60.0
-# seconds by which a nudge may come early, at most a quarter of the pause: the tick after one that came late is early
+# seconds by which a nudge may come early, at most a quarter of the pause: the tick after one that
+# came late is early
 _EARLY = 0.25
-# while nudges come as often as looks are due, the thread itself is later than they are by this part of its pause, or it would take their turn
+# while nudges come as often as looks are due, the thread itself is later than they are by this part
+# of its pause, or it would take their turn
 _LATE = 0.5
 
 
@@ -50,9 +53,9 @@ class Watcher:
     Args:
         settings: of the beacon.
         path: the file for what was seen.
-        earlier: a watcher of the same events that has stopped: what it knew is taken over.
-    ``view`` may be read from any thread at any time, and never waits. It is another object when something has changed. ``checked`` is the
-    time of the last good answer, in seconds since 1970, or None.
+        earlier: a watcher of the same events that has stopped: what it knew is taken over. ``view``
+    may be read from any thread at any time, and never waits. It is another object when something
+    has changed. ``checked`` is the time of the last good answer, in seconds since 1970, or None.
     """
 
     def __init__(self, settings: Settings, path: str, earlier: Watcher | None = None) -> None:
@@ -120,7 +123,8 @@ class Watcher:
     def nudge(self, patience: float) -> None:
         """If the thread only rests between two looks, have it look now, and wait for that, but not longer than patience seconds.
 
-        So what is told is as fresh as if the caller had asked IMDS itself, while one that does not answer holds nobody up.
+        So what is told is as fresh as if the caller had asked IMDS itself, while one that does not
+        answer holds nobody up.
         """
         with self._state:
             now, pause = time.monotonic(), self.settings.poll_interval
@@ -367,7 +371,8 @@ class Watcher:
 
     def _as_data(self) -> dict[str, Any]:
         if self._ledger is None:
-            # nothing was read yet in the life of this process: what an earlier one saw stays as it is
+            # nothing was read yet in the life of this process: what an earlier one saw stays as it
+            # is
             nothing: dict[str, Any] = {
                 "endpoint": self.settings.endpoint,
                 "resource_name": None,

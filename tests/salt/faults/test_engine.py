@@ -34,7 +34,8 @@ def test_all_prepare_one_approves_once_and_all_recover(fleet: Fleet, azure: Azur
     fleet.wait_for(event_id, "recovered")
     fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
     steps = [event.tag.rpartition("/")[2] for event in fleet.steps(event_id)]
-    # a master that sees the start is fast, and one that sees one minion prepared long before the other lists the event holds it for a moment
+    # a master that sees the start is fast, and one that sees one minion prepared long before the
+    # other lists the event holds it for a moment
     assert [step for step in steps if step not in ("started", "held")] == [
         "draining",
         "prepared",

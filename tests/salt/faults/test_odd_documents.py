@@ -82,7 +82,8 @@ def test_two_backends_that_disagree(
         ("counts", "vm1 %d/%d; %d" % (*journal.counts, imds.approved.count(event_id))),
         ("measured", f"{sent['scheduled']} scheduled, {sent['gone']} gone on the bus, {LOOKS} documents"),
     ]
-    # at random the event may be absent so often in a row that it is over by all rules, and begins again
+    # at random the event may be absent so often in a row that it is over by all rules, and begins
+    # again
     assert journal.counts[0] == 1 or kind == "at random"
     assert journal.counts[0] == journal.counts[1] and imds.approved == [event_id]
     assert max(sent.values()) <= LOOKS // 6

@@ -21,7 +21,8 @@ from salt_lab.azure import Azure
 BOUNDS = (REPOSITORY / "docs" / "bounds.md").read_text(encoding="utf-8")
 (STATED,) = re.findall(r"never holds the minion's loop longer than (\d+\.?\d*) seconds", BOUNDS)
 BOUND = float(STATED)
-# who waited for an answer would take at least PATIENT seconds, and a machine that has much else to do may take a multiple of BOUND for what is done at once
+# who waited for an answer would take at least PATIENT seconds, and a machine that has much else to
+# do may take a multiple of BOUND for what is done at once
 PATIENT, MUCH = 20, 10 * BOUND
 
 ILLNESSES: list[tuple[str, dict[str, Any]]] = [

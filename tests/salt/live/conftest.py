@@ -20,7 +20,8 @@ NOBODY_LISTENS = "http://127.0.0.1:9"
 def watching(installed: Installed, azure: Azure) -> Iterator[Site]:
     """vm1 is told by its minion file to watch, vm2 by its pillar, and elsewhere is not in Azure at all.
 
-    vm1 is so patient with IMDS that nobody would stay so long in a beacon; both repeat what they say every few seconds.
+    vm1 is so patient with IMDS that nobody would stay so long in a beacon; both repeat what they
+    say every few seconds.
     """
     with site(installed) as here:
         patient = [

@@ -12,11 +12,13 @@ from typing import Callable
 
 from azure_scheduled_events.named_tuple import NamedTuple
 
-# so many answers in a row have to agree before a date is believed that contradicts what this clock says
+# so many answers in a row have to agree before a date is believed that contradicts what this clock
+# says
 ANSWERS_NEEDED = 3
 
 _SECOND = timedelta(seconds=1)
-# seconds by which a date may differ from this clock: it has whole seconds, and an answer may be on its way for a while
+# seconds by which a date may differ from this clock: it has whole seconds, and an answer may be on
+# its way for a while
 _TOLERANCE = 5.0
 # the same while this is the host's own clock, which may be wrong as well
 _TOLERANCE_OF_HOST = 300.0
@@ -25,7 +27,8 @@ _AGREEMENT = 2.0
 # smaller differences are not worth a line in the log; nor is more than one line in so many seconds
 _WORTH_SAYING = 60.0
 _SAY_EVERY = 600.0
-# years outside of these are no dates of a running server, and the ends of the calendar do not bear any sum
+# years outside of these are no dates of a running server, and the ends of the calendar do not bear
+# any sum
 _YEARS = range(2000, 2201)
 
 
@@ -54,11 +57,12 @@ class _Doubted(NamedTuple):
 class ServerClock:
     """The server's clock, carried on by this host's monotonic one from one answer to the next.
 
-    Therefore a host whose own clock is wrong, or is set, still knows how much time is left. Before the first answer
-    with a date it is this host's own clock.
+    Therefore a host whose own clock is wrong, or is set, still knows how much time is left. Before
+    the first answer with a date it is this host's own clock.
 
-    One answer with an odd date changes nothing, since it would end hooks that have time: a date that differs by more
-    than some seconds from this clock (some minutes from the host's own one) counts when several answers agree.
+    One answer with an odd date changes nothing, since it would end hooks that have time: a date
+    that differs by more than some seconds from this clock (some minutes from the host's own one)
+    counts when several answers agree.
 
     Args:
         monotonic: seconds that never go back.
@@ -70,7 +74,8 @@ class ServerClock:
     ) -> None:
         self.monotonic = monotonic
         self._wall = wall
-        # the server's time at a moment of the monotonic clock; one value, since the poller's thread reads it as well
+        # the server's time at a moment of the monotonic clock; one value, since the poller's thread
+        # reads it as well
         self._reference: tuple[datetime, float] | None = None
         self._doubted: _Doubted | None = None
         self._said_at = float("-inf")
@@ -92,8 +97,9 @@ class ServerClock:
 
         Returns a warning about an odd date that is worth a line in the log, else None.
 
-        A date has whole seconds and stands for all of its second. So this clock moves no farther than into that second:
-        taken as it is, each answer could move it back by most of one, and a hook would seem to end before it began.
+        A date has whole seconds and stands for all of its second. So this clock moves no farther
+        than into that second: taken as it is, each answer could move it back by most of one, and a
+        hook would seem to end before it began.
         """
         if server_time is None:
             return None

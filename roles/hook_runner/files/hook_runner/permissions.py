@@ -26,10 +26,11 @@ def trusted_owners() -> frozenset[int]:
 def untrusted(path: str, inside: str, owners: frozenset[int]) -> str | None:
     """Why others than `owners` might decide what `path` says, as one sentence; None where they cannot.
 
-    With links resolved, `path` has to lie in the folder `inside` (or be it). Every file, folder and link on the way to it has
-    to belong to one of `owners` and must not be writable by group or others. Access lists need no look of their own: what
-    they allow at most stands in the group's bits. Folders outside `inside` may be sticky, as /tmp is: there nobody can
-    move away what belongs to somebody else.
+    With links resolved, `path` has to lie in the folder `inside` (or be it). Every file, folder and
+    link on the way to it has to belong to one of `owners` and must not be writable by group or
+    others. Access lists need no look of their own: what they allow at most stands in the group's
+    bits. Folders outside `inside` may be sticky, as /tmp is: there nobody can move away what
+    belongs to somebody else.
     """
     try:
         home = os.path.realpath(inside)
@@ -48,8 +49,9 @@ def untrusted(path: str, inside: str, owners: frozenset[int]) -> str | None:
 def untrusted_place(path: str, owners: frozenset[int]) -> str | None:
     """Why others than `owners` might decide what the folder `path` is, also if it is not there yet; None if they cannot.
 
-    A folder that exists is judged as by `untrusted`. For one that does not, the nearest folder above it that exists counts,
-    with all on the way there. That one may be sticky: what this process makes there, others can neither move nor replace.
+    A folder that exists is judged as by `untrusted`. For one that does not, the nearest folder
+    above it that exists counts, with all on the way there. That one may be sticky: what this
+    process makes there, others can neither move nor replace.
     """
     there = nearest_existing(path)
     if there == path:
@@ -67,8 +69,8 @@ def untrusted_place(path: str, owners: frozenset[int]) -> str | None:
 def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
     """Make a folder, and those above it that are missing, so that nobody but `owners` can decide where it lies.
 
-    Each folder is made in the one that is held open, without following links, and examined when it is there.
-    Raises Untrusted, and OSError where it cannot be made.
+    Each folder is made in the one that is held open, without following links, and examined when it
+    is there. Raises Untrusted, and OSError where it cannot be made.
     """
     reason = untrusted_place(path, owners)
     if reason is not None:

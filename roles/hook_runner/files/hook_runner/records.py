@@ -78,8 +78,8 @@ class Step:
         exit_status: exit status, minus the signal number where a signal ended it, or None.
         output: the last part of what the hook printed.
         boot: identifies the boot of the host in which it ran; "" where unknown.
-        void: why what it did does not hold any more, in one sentence; "" as long as it does. A void run is history only: its hook
-            counts as one that has not run.
+        void: why what it did does not hold any more, in one sentence; "" as long as it does. A void
+            run is history only: its hook counts as one that has not run.
     """
 
     __slots__ = (
@@ -140,7 +140,8 @@ class Record:
         first_status: status at the first sight.
         concerned: whether it ever concerned this VM.
         seen_started: whether it was ever seen Started.
-        gone_at: when a good document came without it, or when it ceased to concern this VM; None before that.
+        gone_at: when a good document came without it, or when it ceased to concern this VM; None
+            before that.
         outcome: COMPLETED or CANCELLED_OR_MISSED once it is gone, else "".
         approval: "", SENT, ACCEPTED or REFUSED.
         approval_reason: why it was approved: the sentence of the policy, or who asked for it.
@@ -150,11 +151,14 @@ class Record:
         approval_forced: whether they want it even though the preparation failed or goes on.
         closed_at: when everything that it needed had been done; None before that.
         steps: every run of a hook, in the order of their beginning.
-        timeline: entries in the order in which they came. The journal writes those that it does not have yet.
-        absences: how many good documents in a row have not listed the event, or not this VM among its Resources. Not stored.
-        resources_unknown: whether the last document did not give Resources in a readable form, so that `event` has the ones from
-            before. Not stored.
-        came_back_at: when the event was listed again after it had been gone; None where it never was. Not stored.
+        timeline: entries in the order in which they came. The journal writes those that it does not
+            have yet.
+        absences: how many good documents in a row have not listed the event, or not this VM among
+            its Resources. Not stored.
+        resources_unknown: whether the last document did not give Resources in a readable form, so
+            that `event` has the ones from before. Not stored.
+        came_back_at: when the event was listed again after it had been gone; None where it never
+            was. Not stored.
         on_hold: whether the policy holds the event, so that nothing is prepared for it. Not stored.
     """
 

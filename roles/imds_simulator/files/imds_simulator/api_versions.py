@@ -15,7 +15,8 @@ SCHEDULED_EVENTS_VERSIONS = (
     "2019-08-01",
     "2020-07-01",
 )
-# the only version that answers without the Metadata header, and puts "_" before IaaS names (reference 1.2.2, 3.2)
+# the only version that answers without the Metadata header, and puts "_" before IaaS names
+# (reference 1.2.2, 3.2)
 PREVIEW_VERSION = "2017-03-01"
 LATEST_EVENTS_VERSION = SCHEDULED_EVENTS_VERSIONS[-1]
 
@@ -64,7 +65,8 @@ INSTANCE_VERSIONS = (
     "2024-07-17",
     "2025-04-07",
 )
-# members of "compute" and the instance version that introduced them; what is not named was there from the start
+# members of "compute" and the instance version that introduced them; what is not named was there
+# from the start
 COMPUTE_FIELD_SINCE: Mapping[str, str] = {
     "name": "2017-04-02",
     "location": "2017-04-02",

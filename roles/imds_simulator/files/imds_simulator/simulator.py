@@ -53,7 +53,8 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
     engine = Engine(setup.scenario, clock, say)
     listeners = Listeners(engine, setup.listen)
     sock = bind(setup.control)
-    # all of this before the control API answers anybody: who asks it whether the simulator is there asks the VMs' addresses next
+    # all of this before the control API answers anybody: who asks it whether the simulator is there
+    # asks the VMs' addresses next
     await listeners.open()
     await listeners.obey()
     async with _control(engine, listeners, sock) as control:

@@ -3,8 +3,9 @@
 
 """The command azure-scheduled-events.
 
-Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does not run;
-4 no such event or hook, or several that the id may mean; 77 not permitted; 78 the configuration cannot be used.
+Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does
+not run; 4 no such event or hook, or several that the id may mean; 77 not permitted; 78 the
+configuration cannot be used.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def options_of_run(words: Sequence[str]) -> RunOptions | None:
     """Read `run [--config FILE] [--dry-run]`; None for anything else.
 
-    argparse and the other verbs would stay in the daemon's memory, 0.5 MiB for a line that is read once.
+    argparse and the other verbs would stay in the daemon's memory, 0.5 MiB for a line that is read
+    once.
     """
     if not words or words[0] != "run":
         return None

@@ -22,7 +22,8 @@ def refuse_foreign(settings: Settings, owners: frozenset[int]) -> None:
 def metrics_obstacle(path: str, owners: frozenset[int]) -> str:
     """Why the metrics are not written to this path; "" where they are.
 
-    The folder itself may be another user's, such as node_exporter's, but only trusted users may put another one in its place.
+    The folder itself may be another user's, such as node_exporter's, but only trusted users may put
+    another one in its place.
     """
     folder = os.path.dirname(path)
     above = os.path.dirname(folder)

@@ -38,10 +38,13 @@ class HookSettings(NamedTuple):
     Attributes:
         timeout: seconds that it may take.
         types: event types for which it is run; empty for all.
-        on_failure: "continue" (run the later hooks, too), "stop" (do not) or "ignore" (as if it had not failed).
-        needs: skip it where fewer seconds are left before the deadline; counts in stage prepare only.
+        on_failure: "continue" (run the later hooks, too), "stop" (do not) or "ignore" (as if it had
+            not failed).
+        needs: skip it where fewer seconds are left before the deadline; counts in stage prepare
+            only.
         rerun: whether it may run again after a reboot interrupted it.
-        persists: whether what it did outlives a reboot of the host; counts in stage prepare only. Otherwise it runs again after a reboot.
+        persists: whether what it did outlives a reboot of the host; counts in stage prepare only.
+            Otherwise it runs again after a reboot.
         unit: limits of its transient unit, as `hook_limits.read_limits` returns them.
     """
 

@@ -24,7 +24,8 @@ class Reply(NamedTuple):
 
     Attributes:
         serial: number of the call that it answers.
-        error: name of the error, such as ``org.freedesktop.systemd1.UnitExists``; "" where the call succeeded.
+        error: name of the error, such as ``org.freedesktop.systemd1.UnitExists``; "" where the call
+            succeeded.
         text: what the error says.
     """
 
@@ -42,8 +43,10 @@ def call(
         serial: number of the call, 1 or more.
         path, interface, member: the object and its method.
         signature: types of the arguments.
-        arguments: one value for each type; a variant is a pair (type, value), a struct a tuple, an array a list.
-        descriptors: how many file descriptors go with it; a value of type "h" is an index into these.
+        arguments: one value for each type; a variant is a pair (type, value), a struct a tuple, an
+            array a list.
+        descriptors: how many file descriptors go with it; a value of type "h" is an index into
+            these.
     """
     body = _Writer()
     for each, value in zip(split(signature), arguments):

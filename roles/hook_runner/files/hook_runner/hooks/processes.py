@@ -14,7 +14,8 @@ from hook_runner.clock import boot_id
 
 # how the names of units for hooks begin
 UNITS = "azure-scheduled-events-hook-"
-# file names of the program that runs a hook: today's, and that of 0.1.0, which may run through an upgrade
+# file names of the program that runs a hook: today's, and that of 0.1.0, which may run through an
+# upgrade
 KEEPERS = (b"supervisor.py", b"keeper.py")
 
 

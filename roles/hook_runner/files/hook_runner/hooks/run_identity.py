@@ -58,7 +58,8 @@ def read_identity(folder: str) -> RunIdentity | None:
 def usable(found: Sequence[tuple[int, RunIdentity]], life: int, is_over: bool) -> list[tuple[int, RunIdentity]]:
     """Return the runs whose effect still holds for an event, of all runs for its key.
 
-    A run of an earlier life counts for nothing, and where recovery has begun an event that is listed has come again.
+    A run of an earlier life counts for nothing, and where recovery has begun an event that is
+    listed has come again.
 
     Args:
         found: numbers and identities.

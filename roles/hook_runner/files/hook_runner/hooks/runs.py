@@ -3,8 +3,9 @@
 
 """Hook runs as the daemon sees them: starts, finds again after its own restart, ends and collects them.
 
-Each run has a folder and a keeper (supervisor.py). A lock that only the living keeper holds shows that it lives; its process id
-serves for nothing but ending what it left behind. A pipe that only the keeper holds open wakes the daemon when it ends.
+Each run has a folder and a keeper (supervisor.py). A lock that only the living keeper holds shows
+that it lives; its process id serves for nothing but ending what it left behind. A pipe that only
+the keeper holds open wakes the daemon when it ends.
 """
 
 from __future__ import annotations
@@ -29,17 +30,21 @@ from hook_runner.records import Cause
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 KEEPER_GONE = "its keeper was killed, so that nobody knows how it ended"
-# how long a keeper that was told to end its hook may take beyond the time for KILL, before both are ended from here
+# how long a keeper that was told to end its hook may take beyond the time for KILL, before both are
+# ended from here
 PATIENCE = 3.0
-# how often what a dead keeper left is killed before its result is told all the same: something may hang in the kernel
+# how often what a dead keeper left is killed before its result is told all the same: something may
+# hang in the kernel
 ATTEMPTS = 20
 # how long a keeper whose hook has ended may try to write the result before it is ended
 WRITING_MAY_TAKE = 600.0
 # seconds between two looks at a run whose end is near, and at one that does not announce its end
 LOOK_SOON, LOOK = 0.1, 1.0
-# seconds without another start after systemd has said that the host goes down; the daemon's own end usually comes before
+# seconds without another start after systemd has said that the host goes down; the daemon's own end
+# usually comes before
 HOLD = 30.0
-# bytes that are reserved for a result with little output (supervisor.LITTLE_OUTPUT), so that a full file system does not lose it
+# bytes that are reserved for a result with little output (supervisor.LITTLE_OUTPUT), so that a full
+# file system does not lose it
 RESERVED = 4096
 
 
@@ -47,10 +52,13 @@ class Result(NamedTuple):
     """How a run ended.
 
     Attributes:
-        exit_status: exit status, minus the signal number where a signal ended it; None where it was never started, or nobody knows.
-        output: the last part of what it printed, without control characters other than newline and tab.
+        exit_status: exit status, minus the signal number where a signal ended it; None where it was
+            never started, or nobody knows.
+        output: the last part of what it printed, without control characters other than newline and
+            tab.
         seconds: how long it took.
-        cause: NOT_STARTED, TIME_LIMIT, HOST_SHUTDOWN, ENDED_EARLY or SUPERVISOR_LOST; NONE where it came to its own end.
+        cause: NOT_STARTED, TIME_LIMIT, HOST_SHUTDOWN, ENDED_EARLY or SUPERVISOR_LOST; NONE where it
+            came to its own end.
         error: the same as a text; "" for NONE.
     """
 
@@ -65,7 +73,8 @@ class _Run:
     """What this process knows of a run whose result it has not returned yet.
 
     Attributes:
-        end_by: monotonic seconds after which the keeper is ended too; None while nothing has asked for the run's end.
+        end_by: monotonic seconds after which the keeper is ended too; None while nothing has asked
+            for the run's end.
         kill_after: seconds between TERM and KILL that were asked for.
         attempts: how often the processes of a dead keeper were killed.
         stray: whether no event needs the result.
@@ -95,8 +104,10 @@ class Runs:
         tail: bytes that are kept of each hook's output.
         kill_after: seconds between TERM and KILL.
         clock: monotonic seconds.
-        in_units: whether each keeper gets a transient unit of systemd; otherwise it is a child of this process.
-        log: descriptor that gets the hooks' output; None for standard error, or for the journal where there are units.
+        in_units: whether each keeper gets a transient unit of systemd; otherwise it is a child of
+            this process.
+        log: descriptor that gets the hooks' output; None for standard error, or for the journal
+            where there are units.
 
     `environment`, `tail` and `kill_after` may be replaced; they hold for later runs.
     """
@@ -113,7 +124,8 @@ class Runs:
     ) -> None:
         self._in_units, self._log = in_units, log
         if in_units:
-            # before there is a hook: it may have only seconds, and an upgrade may replace the package first
+            # before there is a hook: it may have only seconds, and an upgrade may replace the
+            # package first
             importlib.import_module("hook_runner.hooks.units")
         self._folder = os.path.join(directory, "runs")
         self.environment = environment
@@ -138,7 +150,8 @@ class Runs:
     ) -> None:
         """Run a hook that gets `input` on stdin and `variables`.
 
-        Raises HostEnds where the host goes down, so that it has not run; another OSError where it cannot be tried at all.
+        Raises HostEnds where the host goes down, so that it has not run; another OSError where it
+        cannot be tried at all.
 
         Args:
             step_id: number of the run.
@@ -147,7 +160,8 @@ class Runs:
             variables: beside `environment`.
             limit: seconds after which the keeper ends it even if no daemon lives.
             identity: what the run is for, so that a daemon whose journal lacks it finds it again.
-            limits: properties of the hook's unit, as `hook_limits.read_limits` returns them; without units they have no effect.
+            limits: properties of the hook's unit, as `hook_limits.read_limits` returns them;
+                without units they have no effect.
         """
         self.clean_one(step_id)
         folder = self._path(step_id)

@@ -3,7 +3,8 @@
 
 """Starts a keeper as a child: its lock is held from the first moment, and it inherits nothing else of the daemon.
 
-And what the daemon has to know of systemd, which can start it in a unit instead, before there is a hook: see `hook_units`.
+And what the daemon has to know of systemd, which can start it in a unit instead, before there is a
+hook: see `hook_units`.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ def opened(folder: str) -> Iterator[tuple[int, int]]:
 def spawn_keeper(folder: str, log: int = 2) -> int:
     """Start the keeper of the run in this folder as a child: its process id. Raises OSError.
 
-    The lock is taken here, so that there is no moment without it. TERM is blocked until the keeper can handle it, so that a keeper that
-    gets it at its start ends its hook, too. log: descriptor that gets the hook's output.
+    The lock is taken here, so that there is no moment without it. TERM is blocked until the keeper
+    can handle it, so that a keeper that gets it at its start ends its hook, too. log: descriptor
+    that gets the hook's output.
     """
     with opened(folder) as (lock, requests):
         has_log = _is_open(log)

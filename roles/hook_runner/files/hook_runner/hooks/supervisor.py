@@ -3,10 +3,12 @@
 
 """A program of its own that runs one hook to its end, so that the hook outlives the daemon and is accounted for.
 
-Started by `runs` as ``python -I -S supervisor.py FOLDER`` with two descriptors: 3 is the run's lock, which shows every process that
-finds the folder that this one lives; 4 is a pipe by which the hook is ended early. In a unit of its own it is started with the word
-``unit``, and they are 0 and 1; then all processes of its control group belong to the hook and end with it. It imports as little as it can before the hook
-runs, and nothing of this package: a hook often has seconds, and an upgrade may replace the package at that moment.
+Started by `runs` as ``python -I -S supervisor.py FOLDER`` with two descriptors: 3 is the run's
+lock, which shows every process that finds the folder that this one lives; 4 is a pipe by which the
+hook is ended early. In a unit of its own it is started with the word ``unit``, and they are 0 and
+1; then all processes of its control group belong to the hook and end with it. It imports as little
+as it can before the hook runs, and nothing of this package: a hook often has seconds, and an
+upgrade may replace the package at that moment.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ OF_A_UNIT = (0, 1)
 UNITS = "azure-scheduled-events-hook-"
 CGROUPS = "/sys/fs/cgroup"
 CHUNK = 65536
-# what of a hook's output goes on to the log: a hook that floods must not push the service's own lines out of it
+# what of a hook's output goes on to the log: a hook that floods must not push the service's own
+# lines out of it
 LINES_PER_SECOND = 200
 JOURNAL = "/run/systemd/journal/socket"
 # the last one lets `journalctl --unit azure-scheduled-events` find the lines of hooks too
@@ -36,15 +39,18 @@ FIELDS = b"PRIORITY=6\nSYSLOG_IDENTIFIER=azure-scheduled-events\nOBJECT_SYSTEMD_
 LONGEST_ID = 64
 # three times that, as replaced bytes take, still goes into a pipe in one piece
 LONGEST_LINE = 1300
-# a daemon that a hook started leaves the hook's process group a moment after the hook has ended, as daemon(3) does it
+# a daemon that a hook started leaves the hook's process group a moment after the hook has ended, as
+# daemon(3) does it
 LEFTOVERS_MAY_LEAVE = 0.25
 # how long whatever stays there has to end by itself when it is asked to
 LEFTOVERS_MAY_TAKE = 1.0
 # seconds between two attempts to write a result, at most
 LONGEST_PAUSE = 5.0
-# characters of output that fit into the room that the daemon made for the result, each of them escaped at worst
+# characters of output that fit into the room that the daemon made for the result, each of them
+# escaped at worst
 LITTLE_OUTPUT = 256
-# 9 and 19 are KILL and STOP; the rest has the effect that programs expect, whatever this process was started with
+# 9 and 19 are KILL and STOP; the rest has the effect that programs expect, whatever this process
+# was started with
 ORDINARY_SIGNALS = [number for number in range(1, 32) if number not in (9, 19)]
 TERM, KILL, CONT, CHLD = 15, 9, 18, 17
 
@@ -417,7 +423,8 @@ def leave_result(
     if not was_removed:
         write_result(home, status, output, seconds, cause, error)
         return
-    # under another name until the result is in it: a folder without lock and result would be one of a keeper that was killed
+    # under another name until the result is in it: a folder without lock and result would be one of
+    # a keeper that was killed
     draft, runs = folder + ".new", os.path.dirname(folder)
     if not is_trusted(os.path.dirname(os.path.dirname(runs))):
         return
@@ -440,7 +447,8 @@ def is_trusted(folder: str) -> bool:
 def write_result(home: int, status: int | None, output: str, seconds: float, cause: str, error: str) -> None:
     """Leave the result under its final name in one step, so that there is never half of it. Raises OSError.
 
-    The daemon made ``result.new`` with room for a result with little output before the hook began: a full file system costs output only.
+    The daemon made ``result.new`` with room for a result with little output before the hook began:
+    a full file system costs output only.
     """
     import json
 

@@ -3,7 +3,8 @@
 
 """Asks systemd for a transient unit, over the socket that it has for root, without another process or a message bus.
 
-A call takes about a millisecond; ``systemd-run`` takes ten times as long, and cannot give a unit descriptors that outlive it.
+A call takes about a millisecond; ``systemd-run`` takes ten times as long, and cannot give a unit
+descriptors that outlive it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from hook_runner.hooks.spawning import SYSTEMD, HostEnds
 
 # seconds that systemd may take to answer; a reload of all units takes the better part of one
 ANSWER_MAY_TAKE = 10.0
-# how often, and after what pause, a connection is tried that systemd ended, which it does when it executes itself anew
+# how often, and after what pause, a connection is tried that systemd ended, which it does when it
+# executes itself anew
 ATTEMPTS, PAUSE = 3, 0.2
 EXISTS = "org.freedesktop.systemd1.UnitExists"
 # a job that the end of the host, or of all services, has made impossible

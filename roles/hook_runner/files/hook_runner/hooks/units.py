@@ -3,8 +3,9 @@
 
 """Starts keepers in transient units of systemd, one for each hook run: its end is the end of all that the hook has started.
 
-The unit gets the run's lock as its standard input and the pipe of requests as its standard output. systemd keeps both from the moment
-of the call until the unit has ended; therefore a run is locked even while the unit has not begun, whatever becomes of the daemon.
+The unit gets the run's lock as its standard input and the pipe of requests as its standard output.
+systemd keeps both from the moment of the call until the unit has ended; therefore a run is locked
+even while the unit has not begun, whatever becomes of the daemon.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from hook_runner.hooks.spawning import KEEPER, opened
 from hook_runner.hooks.systemd_manager import Property
 
 IDENTIFIER = "azure-scheduled-events"
-# seconds that a keeper takes beyond the hook's own times: for what the hook left, and for the result
+# seconds that a keeper takes beyond the hook's own times: for what the hook left, and for the
+# result
 KEEPER_MAY_TAKE = 4.0
 # seconds after which systemd ends a unit whose keeper hangs
 BACKSTOP = 30.0
@@ -79,23 +81,26 @@ def properties(folder: str, wanted: Wanted) -> list[Property]:
         Property("ExecStart", "a(sasb)", [(sys.executable, command, False)]),
         Property("StandardInputFileDescriptor", "h", 0),
         Property("StandardOutputFileDescriptor", "h", 1),
-        # where both lead to the journal, systemd makes standard error a copy of standard output, which is the pipe here
+        # where both lead to the journal, systemd makes standard error a copy of standard output,
+        # which is the pipe here
         Property("StandardOutput", "s", "null"),
         Property("StandardError", "s", "journal")
         if wanted.log is None
         else Property("StandardErrorFileDescriptor", "h", 2),
-        # for what the keeper itself says; it hands over the hook's lines with fields of their own: systemd 247 to 257 leave a file behind
-        # in /run for each unit that has LogExtraFields
+        # for what the keeper itself says; it hands over the hook's lines with fields of their own:
+        # systemd 247 to 257 leave a file behind in /run for each unit that has LogExtraFields
         Property("SyslogIdentifier", "s", IDENTIFIER),
         # a unit that failed is not kept
         Property("CollectMode", "s", "inactive-or-failed"),
-        # the keeper is asked to end, and asks the hook in turn; what is left after its end is killed
+        # the keeper is asked to end, and asks the hook in turn; what is left after its end is
+        # killed
         Property("KillMode", "s", "mixed"),
         Property("TimeoutStopUSec", "t", _microseconds(stop)),
         Property("RuntimeMaxUSec", "t", _microseconds(wanted.limit + stop + BACKSTOP)),
         # the hook judges by itself what the end of one of its processes means
         Property("OOMPolicy", "s", "continue"),
-        # at the end of the host the daemon ends first, and begins no other hook; the network ends after the hook
+        # at the end of the host the daemon ends first, and begins no other hook; the network ends
+        # after the hook
         Property("Before", "as", [IDENTIFIER + ".service"]),
         Property("After", "as", ["network.target"]),
     ]

@@ -22,10 +22,12 @@ BESIDE = ("-wal", "-shm", "-journal")
 
 # what a disk that fills up leaves to us: this much in the log, and as much in the tables
 RESERVE = 256 * 1024
-# the log is copied into the file so often, in transactions, so that it and one more transaction stay within the reserve
+# the log is copied into the file so often, in transactions, so that it and one more transaction
+# stay within the reserve
 CHECKPOINT_EVERY = 4
 
-# memory, of which SQLite takes ten times as much by default: KiB of pages, and prepared statements, of which one transaction uses fewer
+# memory, of which SQLite takes ten times as much by default: KiB of pages, and prepared statements,
+# of which one transaction uses fewer
 CACHE = 64
 STATEMENTS = 8
 
@@ -80,7 +82,8 @@ def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
     try:
         return _examined(uri, patience)
     except sqlite3.OperationalError:
-        # SQLite wants to make the files beside it, which others may not; they are missing because no process has it open
+        # SQLite wants to make the files beside it, which others may not; they are missing because
+        # no process has it open
         if not _has_log(path):
             return _examined(uri + "&immutable=1", patience)
         return _copied(path, patience)
@@ -89,7 +92,8 @@ def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
 def try_to_write(connection: sqlite3.Connection) -> None:
     """Raise sqlite3.Error where the file cannot be written; changes nothing. To be called in a transaction.
 
-    SQLite opens a file that it may not write for reading, without an error, and even BEGIN IMMEDIATE succeeds there.
+    SQLite opens a file that it may not write for reading, without an error, and even BEGIN
+    IMMEDIATE succeeds there.
     """
     connection.execute("DELETE FROM reserve WHERE 0")
 
@@ -97,7 +101,8 @@ def try_to_write(connection: sqlite3.Connection) -> None:
 def checkpoint(connection: sqlite3.Connection) -> None:
     """Copy the log into the file; what cannot be copied now stays in the log.
 
-    SQLite could do this within a transaction, but then a change of the file would not show that another program made it.
+    SQLite could do this within a transaction, but then a change of the file would not show that
+    another program made it.
     """
     try:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -116,7 +121,8 @@ class Fingerprint(NamedTuple):
     """What distinguishes the journal's files from others that took their place, or their content from another one.
 
     Attributes:
-        identities: device and inode of the file and of those beside it; None for each that is not there.
+        identities: device and inode of the file and of those beside it; None for each that is not
+            there.
         contents: size in bytes and time of the last change, in ns, of the file and of its log.
     """
 
@@ -254,7 +260,8 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
 def _make(path: str) -> None:
     """Make folder and file for the daemon's own user alone; SQLite gives the files beside it the same mode.
 
-    Not for a group: a process that may read the file may also lock it, and the daemon could not write then.
+    Not for a group: a process that may read the file may also lock it, and the daemon could not
+    write then.
     """
     path = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(path)):
@@ -280,8 +287,9 @@ def _keep_private(path: str) -> None:
 def _reserve(connection: sqlite3.Connection, commit: Commit) -> None:
     """Let log and tables grow now, so that later writing needs no more room.
 
-    The log keeps its size when it begins anew, and the tables keep the pages of what was deleted. It takes two transactions: pages that
-    are taken and given back in one are never written, and a file system keeps no room for them.
+    The log keeps its size when it begins anew, and the tables keep the pages of what was deleted.
+    It takes two transactions: pages that are taken and given back in one are never written, and a
+    file system keeps no room for them.
     """
     for statement in (f"INSERT INTO reserve VALUES (zeroblob({RESERVE}))", "DELETE FROM reserve"):
         connection.execute("BEGIN IMMEDIATE")
@@ -292,6 +300,7 @@ def _reserve(connection: sqlite3.Connection, commit: Commit) -> None:
 
 def _connect(name: str, patience: float, uri: bool = False) -> sqlite3.Connection:
     connection = sqlite3.connect(name, timeout=patience, isolation_level=None, cached_statements=STATEMENTS, uri=uri)
-    # the same as by default, but for its error: a text that is not UTF-8 is a ValueError, and no fault of the disk
+    # the same as by default, but for its error: a text that is not UTF-8 is a ValueError, and no
+    # fault of the disk
     connection.text_factory = bytes.decode
     return connection

@@ -18,13 +18,16 @@ from hook_runner.records import INTERRUPTED, RUNNING, Cause, Entry, Record
 
 # seconds between two attempts to open, or to write, a file that could not be opened or written
 PAUSE = 5.0
-# seconds between two looks at the file while a record is open: what was lost with the file is written into a new one
+# seconds between two looks at the file while a record is open: what was lost with the file is
+# written into a new one
 LOOK_EVERY = 2.0
-# seconds that another program may hold the file: at the start, where nothing is known without it, and later, when IMDS is asked every second
+# seconds that another program may hold the file: at the start, where nothing is known without it,
+# and later, when IMDS is asked every second
 PATIENCE_AT_START = 5.0
 PATIENCE = 0.5
 
-# so many records that were closed last stay in memory, for a file that takes the place of the one that has them
+# so many records that were closed last stay in memory, for a file that takes the place of the one
+# that has them
 RECENT = 10
 # so many events are remembered of which an older copy of the file could still have an open record
 OWN_KEYS = 1000
@@ -47,8 +50,8 @@ class Journal:
         degraded_since: when that began, in seconds of `clock`; None while all is on disk.
         files_opened: how often a file was opened for writing, which may each time be another one.
         unreadable: a sentence for each record that `records` had to leave out.
-        is_known: whether the file was read since the start, or held nothing that could be read. An empty list of records
-            means nothing before that.
+        is_known: whether the file was read since the start, or held nothing that could be read. An
+            empty list of records means nothing before that.
     """
 
     def __init__(
@@ -66,7 +69,8 @@ class Journal:
         self._connection: sqlite3.Connection | None = None
         self._writable = False
         self._may_write = True
-        # the file and those beside it as this process left them; None where the next use has to open them anew
+        # the file and those beside it as this process left them; None where the next use has to
+        # open them anew
         self._left: database.Fingerprint | None = None
         self._is_changed = False
         self._since_checkpoint = 0
@@ -126,14 +130,16 @@ class Journal:
     def next_id(self) -> int:
         """A number for a record or a step that no other one ever had.
 
-        Numbers begin at the time in milliseconds, so that they are new even where the journal was lost and run folders were not.
+        Numbers begin at the time in milliseconds, so that they are new even where the journal was
+        lost and run folders were not.
         """
         self._last_id += 1
         return self._last_id
 
     def save(self, record: Record) -> bool:
         """Write the record in one transaction; False where it is in memory only, until the next save that works."""
-        # an end that is not written would have its event recovered from once more: it is not put off
+        # an end that is not written would have its event recovered from once more: it is not put
+        # off
         is_end = record.closed_at is not None and record.id in self._open
         self._pending.add(record)
         self._own_keys.pop(record.key, None)
@@ -154,8 +160,9 @@ class Journal:
     def batch(self) -> Iterator[None]:
         """Write what is saved within this in one transaction at its end.
 
-        For many events in one document, since each transaction waits for the disk. Until the end `save` returns False for each record.
-        Nothing may begin within it that has to be on disk before.
+        For many events in one document, since each transaction waits for the disk. Until the end
+        `save` returns False for each record. Nothing may begin within it that has to be on disk
+        before.
         """
         self._in_batch = True
         try:
@@ -184,7 +191,8 @@ class Journal:
     def maintain(self, urgent: bool = False) -> None:
         """See that the file is there, that nothing else has changed it, and that it has all that is pending.
 
-        Call it as often as `due` says. Where another program holds the file, it waits for at most PATIENCE seconds in each PAUSE.
+        Call it as often as `due` says. Where another program holds the file, it waits for at most
+        PATIENCE seconds in each PAUSE.
 
         Args:
             urgent: try now, also where the last attempt was a moment ago.
@@ -253,7 +261,8 @@ class Journal:
     def set_aside(self, label: str, text: str) -> None:
         """Keep the present file under another name, forget all that was read from it, and begin a new one.
 
-        For a journal that is not about this VM. A file that cannot be renamed now is not read again; `retry` and later saves rename it.
+        For a journal that is not about this VM. A file that cannot be renamed now is not read
+        again; `retry` and later saves rename it.
 
         Args:
             label: part of the new name, such as "other-vm".
@@ -399,8 +408,8 @@ class Journal:
             except OF_ONE_RECORD as error:
                 _roll_back(connection)
                 problem = error
-        # one wait for the disk for all; where that fails each by itself, the latest first: a large one that finds no room must
-        # not keep a small one out
+        # one wait for the disk for all; where that fails each by itself, the latest first: a large
+        # one that finds no room must not keep a small one out
         if len(self._pending) < 2 or not self._write_together(connection):
             for record in reversed(list(self._pending)):
                 try:
@@ -476,14 +485,16 @@ class Journal:
             if self._left is not None and self._writable:
                 self._degrade("it was moved or removed while it was in use")
             return False
-        # to open it tells whether it was damaged; not at each look, should the file system tell of changes that nothing made
+        # to open it tells whether it was damaged; not at each look, should the file system tell of
+        # changes that nothing made
         self._is_changed = self._is_changed or found != self._left
         return not self._is_changed or self._clock() - self._attached_at < PAUSE
 
     def _leave(self) -> None:
         """Remember how the files are after a transaction, unless something else has changed them in the meantime.
 
-        A transaction changes the log only; the file itself changes when `checkpoint` copies the log into it.
+        A transaction changes the log only; the file itself changes when `checkpoint` copies the log
+        into it.
         """
         if self._left is None:
             return
@@ -508,7 +519,8 @@ class Journal:
     def _attach(self, patience: float) -> None:
         """Open the file; where it cannot be written, at least for reading: a full disk still tells what was done before."""
         self._tried_at = self._attached_at = self._clock()
-        # first, since SQLite's locks belong to the process: closing one connection could take away those of the next
+        # first, since SQLite's locks belong to the process: closing one connection could take away
+        # those of the next
         self._detach()
         try:
             if self._unwanted is not None:

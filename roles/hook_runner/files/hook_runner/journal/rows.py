@@ -3,7 +3,8 @@
 
 """Records as rows of the journal's tables, and back; what comes back is exactly what was given.
 
-Answers are always read to their end: a question that is still open would keep SQLite from closing the file.
+Answers are always read to their end: a question that is still open would keep SQLite from closing
+the file.
 """
 
 from __future__ import annotations

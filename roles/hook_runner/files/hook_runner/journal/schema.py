@@ -11,8 +11,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Callable
 
-# MIGRATIONS[n] turns version n into version n + 1; version 0 is an empty file. What has been released is never edited:
-# a new version is a new entry at the end.
+# MIGRATIONS[n] turns version n into version n + 1; version 0 is an empty file. What has been
+# released is never edited: a new version is a new entry at the end.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """
@@ -66,15 +66,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 
-# What later versions have added without a new version number: (table, column, declaration). An older program neither reads nor writes
-# these columns, and the default holds for the rows that it writes; therefore a downgrade goes on with the same journal.
+# What later versions have added without a new version number: (table, column, declaration). An
+# older program neither reads nor writes these columns, and the default holds for the rows that it
+# writes; therefore a downgrade goes on with the same journal.
 ADDED_COLUMNS = (
     ("records", "approval_error", "TEXT NOT NULL DEFAULT ''"),
     ("steps", "boot", "TEXT NOT NULL DEFAULT ''"),
     ("steps", "void", "TEXT NOT NULL DEFAULT ''"),
     ("steps", "cause", "TEXT NOT NULL DEFAULT ''"),
 )
-# 0.1.0 had no causes, and decided by how a reason begins which of these steps another NotBefore runs again: (cause, state, beginning).
+# 0.1.0 had no causes, and decided by how a reason begins which of these steps another NotBefore
+# runs again: (cause, state, beginning).
 CAUSES_OF_0_1_0 = (
     ("no-time", "skipped", "too little time is left"),
     ("deadline", "timeout", "the event may start"),
@@ -85,7 +87,8 @@ ADDITIONS = (
     "CREATE INDEX IF NOT EXISTS records_by_key ON records (key)",
 )
 
-# the columns that each table needs to have, so that a file of the right version that is not ours is found out
+# the columns that each table needs to have, so that a file of the right version that is not ours is
+# found out
 EXPECTED = (
     "SELECT id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval,"
     " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event, approval_error FROM records LIMIT 0",
@@ -191,5 +194,6 @@ def _columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
 
 def is_corruption(error: sqlite3.Error) -> bool:
     """Whether SQLite says that the content of the file is broken, as opposed to anything that may pass."""
-    # "file is not a database" and "malformed" come as this very class; its children stand for all else
+    # "file is not a database" and "malformed" come as this very class; its children stand for all
+    # else
     return error.__class__ is sqlite3.DatabaseError

@@ -21,11 +21,13 @@ from hook_runner.lifecycle.pause import Pausing
 from hook_runner.permissions import trusted_owners
 from hook_runner.records import ACCEPTED, REFUSED, SENT, Record
 
-# what the policy judges by: when one of these changes, an earlier word of a person does not hold any more
+# what the policy judges by: when one of these changes, an earlier word of a person does not hold
+# any more
 JUDGED_BY = ("event_type", "resources", "resource_type", "source", "duration")
 
 _LONGEST_PAUSE = 10.0
-# seconds after a refusal: the first one may be about something that has passed, and where time is short every chance counts
+# seconds after a refusal: the first one may be about something that has passed, and where time is
+# short every chance counts
 _PAUSE_AFTER_FIRST_REFUSAL = 1.0
 _PAUSE_AFTER_REFUSAL = 30.0
 _PAUSE_IN_SHORT_TIME = 5.0
@@ -51,7 +53,8 @@ class Approvals:
         settings: as configured; replace the attribute to change them.
         clock: the server's clock.
         send: hands (record, event) to whoever talks to IMDS; the answer comes back by `answered`.
-        durable: whether the journal can keep what is decided; nothing is approved that would be forgotten.
+        durable: whether the journal can keep what is decided; nothing is approved that would be
+            forgotten.
         keep: notes (record, word, sentence, level) in the timeline and saves the record.
         pausing: knows whether an operator has paused the daemon.
     """
@@ -74,9 +77,11 @@ class Approvals:
         self._in_flight: set[int] = set()
         self._not_before: dict[int, float] = {}
         self._errors_in_a_row: dict[int, int] = {}
-        # those whose last request went wrong: nobody knows what became of it until the events are looked at again (docs/reference/scheduled-events.md 1.5)
+        # those whose last request went wrong: nobody knows what became of it until the events are
+        # looked at again (docs/reference/scheduled-events.md 1.5)
         self._unsure: set[int] = set()
-        # whether the last look at the events brought nothing, so that they may not be any more what was judged
+        # whether the last look at the events brought nothing, so that they may not be any more what
+        # was judged
         self._blind = False
         self.explained: dict[int, str] = {}
 

@@ -60,7 +60,8 @@ def end_of_claim(
 ) -> datetime:
     """When a hook that runs has to have ended, so that `hook` of a more urgent event has its time.
 
-    A hook whose success counts for that event may use all of its time. Any other gets half of it, and `hook` the other half.
+    A hook whose success counts for that event may use all of its time. Any other gets half of it,
+    and `hook` the other half.
     """
     budget = prepare_budget(record, times, now)
     end = now + timedelta(seconds=max(0.0, times.minimum if budget is None else budget))

@@ -3,8 +3,8 @@
 
 """What is done about events: documents, ended hooks and people's wishes come in, hooks and approvals go out.
 
-It asks nobody and waits for nobody: whoever owns it hands in each good document and calls `tick` now and then. What it
-knows is in the records, so that after a restart it goes on from the journal.
+It asks nobody and waits for nobody: whoever owns it hands in each good document and calls `tick`
+now and then. What it knows is in the records, so that after a restart it goes on from the journal.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Engine:
         journal: remembers the records of events that concern this VM or that were approved here.
         runs: starts and ends hooks.
         clock: the server's clock.
-        send_approval: hands (record, event) to whoever talks to IMDS; the answer comes back by `approval_answered`.
+        send_approval: hands (record, event) to whoever talks to IMDS; the answer comes back by
+            `approval_answered`.
         log: gets a line for whatever happens.
         step_ended: called with each hook run that has ended, for metrics.
         boot: identifies this boot of the host.
@@ -109,7 +110,8 @@ class Engine:
         self.approvals = Approvals(settings, clock, send_approval, journal.is_durable, self._keep, self.pausing)
         self._said: dict[int, tuple[object, ...]] = {}
         self._has_seen = False
-        # an event, or this VM's name, came to light that the last document has not been compared with
+        # an event, or this VM's name, came to light that the last document has not been compared
+        # with
         self._is_behind = False
         self.records: list[Record] = []
         # the newest record of each event, closed ones too as long as the event may come back
@@ -215,7 +217,8 @@ class Engine:
         holders = [record for record in self.records if self._holds(record)]
         # what is over comes first, then the events by urgency
         for record in sorted(self.records, key=lambda record: (record.gone_at is None, urgency(record))):
-            # after a start it is not known what has become of an event until a good document came, nor whose journal this is
+            # after a start it is not known what has become of an event until a good document came,
+            # nor whose journal this is
             if self.identification.is_confirmed and (self._has_seen or record.gone_at is not None):
                 self._advance(record, holders)
             elif self._clock.is_set():
@@ -482,8 +485,9 @@ class Engine:
     def _is_ready(self, record: Record, holders: list[Record]) -> bool:
         """Return True if prepare hooks may run now. An event that came back after its recovery had begun has to wait.
 
-        The recovery is finished first. Then the preparation, which it has undone, is repeated, but only when the event has been listed for
-        longer than a stale document explains, or when NotBefore is too near to wait for that.
+        The recovery is finished first. Then the preparation, which it has undone, is repeated, but
+        only when the event has been listed for longer than a stale document explains, or when
+        NotBefore is too near to wait for that.
         """
         if self.work.runs_for(record, RECOVER) or self.work.is_being_undone(record):
             self.work.keep_time(record, RECOVER)

@@ -21,7 +21,8 @@ class Identification:
 
     Attributes:
         name: the resource name, or None while it is unknown.
-        is_confirmed: whether the journal is known to be this VM's, so that hooks may run for the events in it.
+        is_confirmed: whether the journal is known to be this VM's, so that hooks may run for the
+            events in it.
     """
 
     def __init__(self, configured: str, journal: Journal, boot: str) -> None:

@@ -19,7 +19,8 @@ def obstacle(
 ) -> str | None:
     """What keeps this VM from approving the event, as half a sentence; None where it may.
 
-    takeover_after: seconds after which the next VM in Resources leads, where the strategy is "first".
+    takeover_after: seconds after which the next VM in Resources leads, where the strategy is
+        "first".
     age: seconds since the event was first seen.
     Raises OwnNameUnknown where the name is not known.
     """

@@ -134,7 +134,8 @@ def moment(text: str, now: datetime) -> dict[str, Any]:
     """What `--until` says: ``seconds`` from now, or ``until`` as ISO 8601. Raises ValueError.
 
     Args:
-        text: ``30m``, ``2h`` or ``5d``; ``18:00`` (UTC, today or tomorrow); or ISO 8601 (UTC where it has no zone).
+        text: ``30m``, ``2h`` or ``5d``; ``18:00`` (UTC, today or tomorrow); or ISO 8601 (UTC where
+            it has no zone).
         now: aware UTC time, to find the day of a time of day.
     """
     of_day = _TIME_OF_DAY.fullmatch(text)

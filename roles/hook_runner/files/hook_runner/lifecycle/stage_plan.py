@@ -46,7 +46,8 @@ class Times(NamedTuple):
 
     Attributes:
         margin: preparation ends so long before NotBefore.
-        minimum: a prepare hook may take so long when NotBefore has passed and the event is still Scheduled.
+        minimum: a prepare hook may take so long when NotBefore has passed and the event is still
+            Scheduled.
     """
 
     margin: float
@@ -65,8 +66,8 @@ def applicable(hooks: Hooks, record: Record, stage: str) -> list[Hook]:
 def is_done(hook: Hook, step: Step | None) -> bool:
     """Return True if a hook has had its run, of which `step` is the latest.
 
-    A run that was cut short may be repeated. A recover hook is done only when it has succeeded: a host that stays drained after the
-    event is the worst of the ordinary outcomes.
+    A run that was cut short may be repeated. A recover hook is done only when it has succeeded: a
+    host that stays drained after the event is the worst of the ordinary outcomes.
     """
     if step is None or step.state == RUNNING:
         return False
@@ -210,7 +211,8 @@ def prepare_budget(record: Record, times: Times, began: datetime) -> float | Non
 def held_back_by(hook: Hook, record: Record, hooks: Hooks, others: Sequence[Record]) -> Record | None:
     """The event for which this VM is, or is going to be, prepared, so that a recover hook must wait; None where it may run.
 
-    A hook with a namesake among the prepare hooks waits for the events that this one prepares for, others wait for all.
+    A hook with a namesake among the prepare hooks waits for the events that this one prepares for,
+    others wait for all.
     """
     partner = hook.name if any(other.name == hook.name for other in hooks.get(PREPARE, ())) else None
     for other in others:

@@ -102,7 +102,8 @@ class Work:
         self._claims = Claims()
         self._collected: set[int] = set()
         self.waiting: dict[int, str] = {}
-        # whether all that was saved is on disk: until then a run's result has to stay where the next daemon finds it
+        # whether all that was saved is on disk: until then a run's result has to stay where the
+        # next daemon finds it
         self.is_durable: Callable[[], bool] = lambda: True
 
     def is_busy(self) -> bool:
@@ -130,7 +131,8 @@ class Work:
         for step in record.steps:
             if step.state == RUNNING:
                 if self._runs.adopt(step.id):
-                    # how long it has run is known when the server's time is; the host's own clock may be wrong
+                    # how long it has run is known when the server's time is; the host's own clock
+                    # may be wrong
                     self._active[step.id] = (record, step, None)
                     self._keep(
                         record,
@@ -180,8 +182,8 @@ class Work:
     def collect(self, others: Sequence[Record]) -> None:
         """Note the runs that have ended since, also for the other events that they serve.
 
-        A recover hook's end counts for all events that were over when it began, the success of a prepare hook for the more urgent events
-        that wait for it.
+        A recover hook's end counts for all events that were over when it began, the success of a
+        prepare hook for the more urgent events that wait for it.
         """
         for step_id, result in self._runs.poll():
             if step_id in self._active:

@@ -20,7 +20,8 @@ from hook_runner.preflight.other_handlers import check_other_handlers
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE
 
-# an answer that takes longer says that the service is being switched on, which may take two minutes: nobody waits for that here
+# an answer that takes longer says that the service is being switched on, which may take two
+# minutes: nobody waits for that here
 IMDS_MAY_TAKE = 10.0
 
 
@@ -36,7 +37,8 @@ def check(
     Args:
         config_path: the configuration.
         hooks_directory: hooks of another place than the configuration says.
-        offline: do not ask IMDS. Asking switches its Scheduled Events on for this VM, as any watching does.
+        offline: do not ask IMDS. Asking switches its Scheduled Events on for this VM, as any
+            watching does.
         owners: whose files are believed; by default root's and those of whoever runs this.
         root: folder below which the files of other programs are.
     """

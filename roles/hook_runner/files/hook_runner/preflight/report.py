@@ -20,7 +20,8 @@ class Finding(NamedTuple):
     """One thing that is wrong, doubtful or worth knowing.
 
     Attributes:
-        severity: "error" (it will not work, or is not safe), "warning" (it may not be what was meant) or "info".
+        severity: "error" (it will not work, or is not safe), "warning" (it may not be what was
+            meant) or "info".
         what: what was looked at: configuration, policy, hooks, journal, run_directory,
             control_group, status_group, metrics, libraries, imds or imds-users.
         where: a path, an address, or "".

@@ -40,7 +40,8 @@ def as_data(records: Sequence[Record]) -> list[dict[str, Any]]:
                        void (why what it did does not hold any more, or null)
         timeline       the list of what happened, each with at, what, detail
 
-    Texts are as they came, control characters included: write them with json.dumps, which escapes those.
+    Texts are as they came, control characters included: write them with json.dumps, which escapes
+    those.
     """
     return [_record_data(record) for record in records]
 

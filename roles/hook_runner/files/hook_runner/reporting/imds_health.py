@@ -24,8 +24,8 @@ class Health:
         error: the text of the trouble that lasts, or "".
         failing_since: when it began, or None.
         errors: how many polls failed so far, by kind.
-        incomplete_since: since when documents have had entries that nobody can read, or None. As long as that lasts no event is
-            taken for over, and somebody has to look at it.
+        incomplete_since: since when documents have had entries that nobody can read, or None. As
+            long as that lasts no event is taken for over, and somebody has to look at it.
     """
 
     def __init__(self, log: Log) -> None:

@@ -17,7 +17,8 @@ from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import find_hooks
 from hook_runner.lifecycle.stage_plan import Hooks
 
-# bytes: a larger hook is recognized by size and time of change, so that `status` never reads for long
+# bytes: a larger hook is recognized by size and time of change, so that `status` never reads for
+# long
 LARGEST_HASHED = 1 << 20
 
 
@@ -72,10 +73,11 @@ class InForce:
     def as_data(self) -> dict[str, Any]:
         """For `status`: what is in force, and how the disk differs from it.
 
-        Keys: path, sha256 (null where there is no such file), policy_file, policy_sha256 (null without one), loaded_at,
-        hooks_directory, hooks_sha256, hooks_loaded_at, differs, changed (the paths that differ), restart_needed (keys whose
-        new value needs a restart), refusal (why the latest attempt to read the disk was refused, or null).
-        Hashes are hexadecimal SHA-256; those of files are what sha256sum prints.
+        Keys: path, sha256 (null where there is no such file), policy_file, policy_sha256 (null
+        without one), loaded_at, hooks_directory, hooks_sha256, hooks_loaded_at, differs, changed
+        (the paths that differ), restart_needed (keys whose new value needs a restart), refusal (why
+        the latest attempt to read the disk was refused, or null). Hashes are hexadecimal SHA-256;
+        those of files are what sha256sum prints.
         """
         changed = [path for path, sha256 in self._files.items() if _sha256_of_file(path) != sha256]
         if hooks_sha256(self._find_hooks()) != self._hooks_sha256:

@@ -29,11 +29,12 @@ def as_data(
 ) -> dict[str, Any]:
     """The state of the daemon as plain JSON values.
 
-    Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error, incomplete_since, errors), journal (ok, error, since),
-    events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared, approval,
-    approval_error, not_recovered (names of recover hooks), next_attempt (seconds, or null), reason, outcome, waiting and
-    hooks (the latest run of each hook).
-    The service adds version, configuration (see InForce.as_data) and paused (since, until, by, reason; null where no
+    Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error,
+    incomplete_since, errors), journal (ok, error, since),
+    events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared,
+    approval, approval_error, not_recovered (names of recover hooks), next_attempt (seconds, or
+    null), reason, outcome, waiting and hooks (the latest run of each hook). The service adds
+    version, configuration (see InForce.as_data) and paused (since, until, by, reason; null where no
     operator has paused the daemon).
     """
     return {

@@ -22,7 +22,8 @@ NAME = "control.sock"
 STATUS_NAME = "status.sock"
 READ_ONLY = ("status", "history")
 LONGEST_QUESTION = 65536
-# a client holds up the daemon no longer than this with its question, however slowly it sends it, and with taking the answer
+# a client holds up the daemon no longer than this with its question, however slowly it sends it,
+# and with taking the answer
 _PATIENCE = 0.5
 NOT_PERMITTED = "the members of status_group may ask for the status and the history only"
 _CREDENTIALS = struct.Struct("3i")
@@ -132,8 +133,8 @@ def remove_stale(directory: str, name: str) -> None:
 def ask(directory: str, question: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
     """The client's end: the daemon's answer.
 
-    Raises FileNotFoundError or ConnectionRefusedError where no daemon runs, PermissionError where this user may not ask,
-    other OSErrors where it does not answer.
+    Raises FileNotFoundError or ConnectionRefusedError where no daemon runs, PermissionError where
+    this user may not ask, other OSErrors where it does not answer.
     """
     try:
         return _asked(os.path.join(directory, NAME), question, timeout)

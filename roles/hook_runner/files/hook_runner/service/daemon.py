@@ -48,7 +48,8 @@ WHILE_IDLE = 15.0
 METRICS_EVERY = 15.0
 CLOCK_EVERY = 10.0
 CONNECT_TIMEOUT = 3.0
-# how long the start waits for a journal that cannot be read, and how often it tries: without it hooks run a second time
+# how long the start waits for a journal that cannot be read, and how often it tries: without it
+# hooks run a second time
 JOURNAL_MAY_TAKE = 30.0
 JOURNAL_PAUSE = 1.0
 
@@ -186,7 +187,8 @@ class Service:
     def _look_after_files(self) -> None:
         """Make anew what was removed under the running service: the journal, the lock, the control socket.
 
-        Raises AlreadyRunning where another process took the lock: two would prepare and approve the same events.
+        Raises AlreadyRunning where another process took the lock: two would prepare and approve the
+        same events.
         """
         self._journal.maintain()
         error = ""

@@ -3,7 +3,8 @@
 
 """Where the verb `history` gets it from: the daemon, which answers in pages, or the journal's file where no daemon runs.
 
-Only root may read the file: a process that reads it could also lock it, and the daemon could not write then.
+Only root may read the file: a process that reads it could also lock it, and the daemon could not
+write then.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Found(NamedTuple):
         events: oldest first, as `history.as_data` has them.
         texts: the same for people, one text for each.
         unreadable: a sentence for each record that had to be left out.
-        candidates: the ids of several events that begin as what was asked for; nothing else is found then.
+        candidates: the ids of several events that begin as what was asked for; nothing else is
+            found then.
     """
 
     events: list[dict[str, Any]]

@@ -22,12 +22,14 @@ from hook_runner.clock import ANSWERS_NEEDED
 # one request may take so long beyond its own limit before the loop counts as stuck
 SLACK = 20.0
 _APPROVAL_TIMEOUT = 5.0
-# after so long without an answer the service may have been switched off, and is slow again (docs/reference/scheduled-events.md 4.1.3)
+# after so long without an answer the service may have been switched off, and is slow again
+# (docs/reference/scheduled-events.md 4.1.3)
 _SILENCE = 23 * 3600.0
 _NAME_PAUSE = 5.0
 # the first look may have to wait for minutes, while the name is known at once
 _FIRST_NAME_TIMEOUT = 2.0
-# the server's date is delivered when it has moved by so many seconds against this host's monotonic clock
+# the server's date is delivered when it has moved by so many seconds against this host's monotonic
+# clock
 _DRIFT = 2.0
 
 # a Date header, and the monotonic time when it came
@@ -102,20 +104,22 @@ def confirmed(
 class Poller(threading.Thread):
     """Polls until the process ends, and sends approvals in between.
 
-    A good document that says nothing new is delivered only while somebody is `attentive`, since waking another thread
-    every second would cost as much as asking.
+    A good document that says nothing new is delivered only while somebody is `attentive`, since
+    waking another thread every second would cost as much as asking.
 
-    A document whose date contradicts what the last one said is delivered as well, so that the server's clock is known.
-    Before the first one is delivered, a date that is doubted is asked for again at once: how much time an event leaves
-    depends on it.
+    A document whose date contradicts what the last one said is delivered as well, so that the
+    server's clock is known. Before the first one is delivered, a date that is doubted is asked for
+    again at once: how much time an event leaves depends on it.
 
     Args:
         imds: the client, used by this thread alone.
         interval: seconds between polls.
-        longest_first, longest: seconds that the client's call for events may take until there was a good answer, and from then on.
+        longest_first, longest: seconds that the client's call for events may take until there was a
+        good answer, and from then on.
         deliver: takes what was learnt; called in this thread.
         needs_name: whether the VM's name has to be found out.
-        doubts: whether one answer with this date, at this monotonic time, does not say what time it is; called in this thread.
+        doubts: whether one answer with this date, at this monotonic time, does not say what time it
+            is; called in this thread.
         clock: monotonic seconds.
         sleep: waits some seconds, for the rate limit.
     """
@@ -177,7 +181,8 @@ class Poller(threading.Thread):
         self._look()
         if self._needs_name and self._clock() >= self._name_after:
             self._ask_name(self._longest)
-        # one approval at a time, and a look after each: no queue of them keeps the next event waiting
+        # one approval at a time, and a look after each: no queue of them keeps the next event
+        # waiting
         pause = 0.0 if self._approvals else max(0.0, began + self._pacer.delay(self._knows_events()) - self._clock())
         self._alive(pause)
         return pause

@@ -102,8 +102,9 @@ async def serve(setup: Setup, quiet: bool) -> int:
 async def beside(setup: Setup, command: Sequence[str], quiet: bool) -> int:
     """Run ``command`` while the simulator serves; returns the command's exit code.
 
-    The command finds the simulator in IMDS_SIMULATOR_ENDPOINT (first VM), IMDS_SIMULATOR_ENDPOINTS (JSON, VM name
-    to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command. What the simulator says goes to stderr.
+    The command finds the simulator in IMDS_SIMULATOR_ENDPOINT (first VM), IMDS_SIMULATOR_ENDPOINTS
+    (JSON, VM name to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command. What the simulator
+    says goes to stderr.
     """
     async with running(setup, _quiet if quiet else _murmur) as simulator:
         if not quiet:
@@ -131,8 +132,8 @@ async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
         if process is None:
             early.append(number)
         elif number == signal.SIGINT:
-            # an interrupt mostly reaches the whole process group (CI does so too), and a second one right behind it
-            # makes ansible-playbook die without ending its workers
+            # an interrupt mostly reaches the whole process group (CI does so too), and a second one
+            # right behind it makes ansible-playbook die without ending its workers
             asyncio.get_running_loop().call_later(_SECOND_INTERRUPT, send, number)
         else:
             send(number)

@@ -21,7 +21,8 @@ class BadInput(ValueError):
 async def fields(request: web.Request, may: set[str] | None = None, must: set[str] | None = None) -> dict[str, Any]:
     """The JSON object in the body; an empty body is an empty object.
 
-    ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises BadInput.
+    ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises
+    BadInput.
     """
     try:
         text = await request.text()

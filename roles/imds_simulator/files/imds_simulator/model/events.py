@@ -27,7 +27,8 @@ _LIFE_DESCRIPTION = {
     ("Redeploy", "User"): "Virtual machine is going to be redeployed as requested by authorized user.",
 }
 _FAILURE_DESCRIPTION = "Virtual machine has encountered a failure."
-# medians of docs/reference/scheduled-events.md 2.4.6; every other type is -1, "unknown or not applicable"
+# medians of docs/reference/scheduled-events.md 2.4.6; every other type is -1, "unknown or not
+# applicable"
 _LIFE_DURATION = {"Freeze": 9}
 
 
@@ -129,14 +130,16 @@ def started_for(plan: EventPlan, kind: str, knobs: Knobs) -> float:
 
 def whole_second(moment: float) -> int:
     """NotBefore as a whole second that is never earlier than ``moment`` (reference 2.3.1)."""
-    # a microsecond of grace: 900 s after a whole second is that second, whatever binary fractions say
+    # a microsecond of grace: 900 s after a whole second is that second, whatever binary fractions
+    # say
     return math.ceil(moment - 1e-6)
 
 
 def impact_of(event: LiveEvent) -> tuple[str, float] | None:
     """(event type, simulated seconds) of the interruption that a start brings; None when there is none.
 
-    Infinity stands for "until the event is removed". A Reboot may turn out to be a freeze (reference 2.4.8).
+    Infinity stands for "until the event is removed". A Reboot may turn out to be a freeze
+    (reference 2.4.8).
     """
     kind = event.plan.actual or event.content.type
     if event.plan.impact_for is not None:

@@ -2,8 +2,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The passing of time in a world.
 
-Pure apart from its own state: every method is told what time it is (``now``, the simulator's clock), nothing
-sleeps, and ``settle(now)`` carries out whatever became due, in the order in which it was due.
+Pure apart from its own state: every method is told what time it is (``now``, the simulator's
+clock), nothing sleeps, and ``settle(now)`` carries out whatever became due, in the order in which
+it was due.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Simulation:
         """Carry out every transition due until ``now``, each at its own moment, in order."""
         happened: list[Happening] = []
         while self._next_due <= now:
-            # never before what already happened: an approval may set an event free whose own moment is past
+            # never before what already happened: an approval may set an event free whose own moment
+            # is past
             self._latest = max(self._latest, self._next_due)
             happened += self._carry_out_first(self._latest)
             self._look_ahead()

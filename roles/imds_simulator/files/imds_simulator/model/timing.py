@@ -27,8 +27,8 @@ def next_of(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: f
 def start_moment(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: float) -> float:
     """NotBefore, or earlier once everybody concerned has agreed.
 
-    Everybody: the group itself, the other tenants on the hardware (reference 2.2.3), and for a delete operation the
-    other instances of the batch that are still waiting (reference 2.2.8).
+    Everybody: the group itself, the other tenants on the hardware (reference 2.2.3), and for a
+    delete operation the other instances of the batch that are still waiting (reference 2.2.8).
     """
     if not knobs.approval_shortens:
         return float(event.not_before)

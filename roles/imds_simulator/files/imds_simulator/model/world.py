@@ -31,8 +31,8 @@ class UnknownEvent(LookupError):
 class World:
     """All groups with their scopes and events.
 
-    ``speed`` divides every simulated duration. ``epoch`` is the moment of simulated time 0, None until the
-    first request when the scenario begins with that.
+    ``speed`` divides every simulated duration. ``epoch`` is the moment of simulated time 0, None
+    until the first request when the scenario begins with that.
     """
 
     def __init__(

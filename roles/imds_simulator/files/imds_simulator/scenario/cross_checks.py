@@ -19,7 +19,8 @@ Found = Iterator[tuple[Path, str]]
 def crosscheck(data: Mapping[str, Any], unsound: frozenset[Path] = frozenset()) -> list[tuple[Path, str]]:
     """Everything wrong with ``data`` as (path, message).
 
-    ``data`` fits the schema, except for the items at ``unsound`` (such as ``("events", 3)``), which are passed over.
+    ``data`` fits the schema, except for the items at ``unsound`` (such as ``("events", 3)``), which
+    are passed over.
     """
     group_of = {vm: name for name, group in data["groups"].items() for vm in group["vms"]}
     found = list(_vms(data))

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 class Fault:
     """A fault and its window. Durations are simulated seconds, counted from simulated time 0 or from injection.
 
-    ``action`` is what is done to the request; fault_kinds.py gives actions their names and defaults. ``first`` and
-    ``last`` count the matching requests of each VM inside the time window, from 1. ``options`` belong to the action.
+    ``action`` is what is done to the request; fault_kinds.py gives actions their names and
+    defaults. ``first`` and ``last`` count the matching requests of each VM inside the time window,
+    from 1. ``options`` belong to the action.
     """
 
     kind: str

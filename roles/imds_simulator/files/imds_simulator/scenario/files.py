@@ -14,7 +14,8 @@ from .plans import Scenario
 from .schema_check import check
 from .yaml_lines import Located, Path, Problem, read_yaml
 
-# sections whose items can be judged one by one: a mistake in one event does not hide those in others
+# sections whose items can be judged one by one: a mistake in one event does not hide those in
+# others
 _LISTS = (("events",), ("faults",), ("incarnations",))
 _NEEDED = {"events": {"resources"}, "faults": {"kind"}, "incarnations": {"group"}}
 

@@ -2,7 +2,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Every decision that Azure does not document, as one named value with the reference's default.
 
-A field of ``Knobs`` is a knob: its metadata says what may be set and which statement of docs/reference/scheduled-events.md leaves it open.
+A field of ``Knobs`` is a knob: its metadata says what may be set and which statement of
+docs/reference/scheduled-events.md leaves it open.
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ AUTOMATIC_APPROVAL = "automatic_approval"
 class Change:
     """Something that happens to an event ``after`` so long; None fields stay as they are.
 
-    ``since`` is "appearing" or "start". ``action`` is "edit", "cancel", "complete", "approve" (by the control
-    plane), "release" (by the other tenants) or "impact" (a further short interruption, docs/reference/scheduled-events.md 2.1 case 4).
+    ``since`` is "appearing" or "start". ``action`` is "edit", "cancel", "complete", "approve" (by
+    the control plane), "release" (by the other tenants) or "impact" (a further short interruption,
+    docs/reference/scheduled-events.md 2.1 case 4).
     """
 
     after: float

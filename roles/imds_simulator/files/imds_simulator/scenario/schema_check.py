@@ -17,8 +17,8 @@ from ..suggestions import nearest
 from ..times import parse_duration, parse_signed_duration
 from .yaml_lines import Path
 
-# Debian 11, Ubuntu 22.04 and EL 9 ship jsonschema 3.2, which does not know the 2020-12 draft by name; the schema
-# uses only keywords that mean the same in draft 7
+# Debian 11, Ubuntu 22.04 and EL 9 ship jsonschema 3.2, which does not know the 2020-12 draft by
+# name; the schema uses only keywords that mean the same in draft 7
 _Validator: Any = getattr(jsonschema, "Draft202012Validator", jsonschema.Draft7Validator)
 _formats = jsonschema.FormatChecker(formats=())
 _TYPE_NAMES = {

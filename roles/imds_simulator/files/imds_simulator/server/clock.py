@@ -2,8 +2,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The simulator's wall clock: the real one plus an offset, or one that moves only by hand.
 
-Everything that a client can see (Date, NotBefore) is a reading of this clock. Durations of a scenario are
-simulated seconds; they take ``seconds / speed`` on it.
+Everything that a client can see (Date, NotBefore) is a reading of this clock. Durations of a
+scenario are simulated seconds; they take ``seconds / speed`` on it.
 """
 
 from __future__ import annotations

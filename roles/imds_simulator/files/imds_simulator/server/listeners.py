@@ -84,7 +84,8 @@ class Listener:
     def refuse(self) -> None:
         """Close the socket and every connection: clients get "connection refused"."""
         self._stop_accepting()
-        # nobody listens at a bound socket, and as long as there is one, nobody else is given the port
+        # nobody listens at a bound socket, and as long as there is one, nobody else is given the
+        # port
         with contextlib.suppress(CannotListen):
             self._sock = bind(self.address)
         for connection in list(self._web_server.connections):
@@ -151,7 +152,8 @@ class Listeners:
 
     async def obey(self) -> None:
         """Close and reopen listeners as the refuse faults demand at this moment."""
-        # the ticker and the control API may come at the same time, and opening takes a moment, after which it is later
+        # the ticker and the control API may come at the same time, and opening takes a moment,
+        # after which it is later
         async with self._obeying:
             for each in self.all:
                 refused = self._engine.faults.refused(each.vms, self._engine.clock.now())
