@@ -3,8 +3,8 @@
 
 PYTHON ?= python3
 VENV := .venv
-RUN := $(VENV)/bin/python tests/run.py
-WITH_SOURCES := PYTHONPATH=plugins/module_utils:roles/imds_simulator/files:tests
+RUN := PYTHONPATH=tests $(VENV)/bin/python -m tools.run
+WITH_SOURCES := PYTHONPATH=plugins/module_utils:roles/imds_simulator/files:tests:.
 SIMULATOR := $(WITH_SOURCES) $(VENV)/bin/python -m imds_simulator
 
 # Ansible keeps its own files below .cache, also those that it would put into the home directory of the user on a host: here that is the
@@ -46,7 +46,7 @@ test-%: $(VENV)/for-tests
 
 # SOAK_FOR=55m: begin no run after so long; SOAK_SEEDS=1-1000: these; SOAK_SEED=7: this one, with all that was done; SOAK_JOBS: side by side
 soak: $(VENV)/for-tests  ## run random lives of the hook runner (SOAK_FOR=55m, SOAK_SEEDS=1-1000, SOAK_SEED=7)
-	@$(WITH_SOURCES):tests/hook_runner:roles/hook_runner/files $(VENV)/bin/python -m soak $(if $(SOAK_FOR),--for $(SOAK_FOR)) \
+	@$(WITH_SOURCES):roles/hook_runner/files $(VENV)/bin/python -m soak $(if $(SOAK_FOR),--for $(SOAK_FOR)) \
 	    $(if $(SOAK_SEEDS),--seeds $(SOAK_SEEDS)) $(if $(SOAK_SEED),--seed $(SOAK_SEED)) $(if $(SOAK_JOBS),--jobs $(SOAK_JOBS))
 
 # CHAOS_SEEDS=1-100: these; CHAOS_SEED=7: this one, with its timeline; CHAOS_OF=FOLDER: test the playbook of another checkout

@@ -14,10 +14,10 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from support.repository import REPOSITORY
+
 sys.path.insert(0, str(REPOSITORY / "plugins" / "module_utils"))
 from table import print_table, ratio
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from playbooks import Cost, collections_path, run
 from table import print_table, ratio
 
-import simulator_process
+from playbooks import Cost, collections_path, run
+from support import simulator_process
 
 HEADERS = {"Metadata": "true"}
 TRIVIAL = [{"ansible.builtin.ping": {}}]

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from playbooks import Cost, collections_path, run
 from table import print_table, ratio
 
-import simulator_process
+from playbooks import Cost, collections_path, run
+from support import simulator_process
 
 EVENT_WAIT = {
     "azure_imds.scheduled_events.event_wait": {"endpoint": "{{ endpoint }}", "state": "present", "timeout": 600}

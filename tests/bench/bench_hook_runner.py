@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from installed_daemon import ENVIRONMENT, Daemon, install
 from table import print_table, ratio
 
-import simulator_process
-from simulator_process import Simulator
+from support import simulator_process
+from support.simulator_process import Simulator
 
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 BASELINE = os.environ.get("BASELINE", "")

@@ -21,12 +21,13 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from playbooks import REPOSITORY, collections_path
 from table import print_table, ratio
 
-import simulator_process
-from simulator_process import Simulator
-from tools.tree import INSIDE
+from playbooks import collections_path
+from support import simulator_process
+from support.repository import REPOSITORY
+from support.simulator_process import Simulator
+from tools.collection_tree import INSIDE
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 BEFORE = "07bf835"

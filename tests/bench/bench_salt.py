@@ -26,13 +26,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from table import print_table, ratio
 
-from salt_lab.azure import Azure, simulated
-from salt_lab.installed import QUIET, Installed
-from salt_lab.minion import Minion
-from salt_lab.site import REPOSITORY, TREE, Site, site
+from support.repository import REPOSITORY
+from support.salt.azure import Azure, simulated
+from support.salt.cluster import TREE, Site, site
+from support.salt.minion import Minion
+from support.salt.salt_installation import QUIET, Installed
+from tools.environment import open_workshop
 from tools.salt import install
 from tools.stage import Job
-from tools.workshop import open_workshop
 
 SERIES = 3008
 OWN = Path(__file__).parent / "salt"

@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench_salt import salt_of_the_tests
 from table import print_table, ratio
 
-from salt_lab.azure import Azure, simulated
-from salt_lab.leash import children
-from salt_lab.site import TREE, Site, site
-from salt_lab.until import until
+from support.salt.azure import Azure, simulated
+from support.salt.cluster import TREE, Site, site
+from support.salt.process_guard import children
+from support.salt.until import until
 
 OWN = Path(__file__).parent / "salt" / "maintenance"
 # seconds in which the CPU of masters without an event is counted, and for which they may go on

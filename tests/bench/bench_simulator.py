@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import simulator_process
+from support import simulator_process
 
 VMS = 1000
 GROUP_SIZE = 50

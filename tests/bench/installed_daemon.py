@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from support.repository import REPOSITORY
+
 PACKAGES = (
     REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner",
     REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events",

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tools.tree import copy_tree
+from support.repository import REPOSITORY
+from tools.collection_tree import copy_tree
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 # the host's Python as Ansible calls it, noting what each module run cost; bash itself adds 2 ms to
 # each
 SHIM = """#!/bin/bash

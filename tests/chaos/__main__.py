@@ -18,10 +18,10 @@ from pathlib import Path
 from chaos.campaign import run_seeds
 from chaos.drawing import draw
 from chaos.report import Outcome, Totals
-from hosts import possible, rootfs
-from tools.tree import copy_tree
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from support.hosts import capabilities as possible
+from support.hosts import rootfs
+from support.repository import REPOSITORY
+from tools.collection_tree import copy_tree
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

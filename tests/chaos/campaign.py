@@ -18,10 +18,10 @@ from pathlib import Path
 
 from chaos.drawing import draw
 from chaos.report import Outcome
-from hosts.lab import INTO_A_SPACE
+from support.hosts.lab import INTO_A_SPACE
 
 TESTS = Path(__file__).resolve().parents[1]
-PATHS = (TESTS, TESTS.parent / "roles" / "imds_simulator" / "files")
+PATHS = (TESTS, TESTS.parent, TESTS.parent / "roles" / "imds_simulator" / "files")
 # seconds; the runs in it have limits of their own
 LONGEST_SEED = 1200.0
 

@@ -16,7 +16,7 @@ from chaos.controller import Controller
 from chaos.evidence import Deed, unix
 from chaos.plan import Disturbance, Event, Moment
 from chaos.site import Site
-from simulator_process import ControlError
+from support.simulator_process import ControlError
 
 AFTER_THE_NEXT_RUN = "after the next run"
 PAUSE = 0.05

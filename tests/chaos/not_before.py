@@ -10,7 +10,7 @@ import contextlib
 import threading
 
 from chaos.site import Site
-from simulator_process import ControlError
+from support.simulator_process import ControlError
 
 # looks at the document since the last step on any VM: a run that waits looks each second
 LOOKS = 8

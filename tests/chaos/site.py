@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import simulator_process
 from chaos import wires
 from chaos.controller import PROGRAM, Controller
 from chaos.plan import PREPARE, RECOVER, Event, Plan
 from chaos.vm import ROTATE, Mark, Vm, make_key
-from hosts.fabric import IMDS
-from hosts.impact import DONE, Impacts
-from hosts.lab import Lab
-from simulator_process import ControlError, Simulator
+from support import simulator_process
+from support.hosts.apply_impact import DONE, Impacts
+from support.hosts.bridge import IMDS
+from support.hosts.lab import Lab
+from support.simulator_process import ControlError, Simulator
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 PATIENCE = 60

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from chaos.campaign import run_seeds
 from chaos.drawing import draw
 from chaos.plan import PREPARE, RECOVER
 from chaos.report import Outcome
-from hosts import possible, rootfs
-from tools.tree import copy_tree
+from support.hosts import capabilities as possible
+from support.hosts import rootfs
+from support.repository import REPOSITORY
+from tools.collection_tree import copy_tree
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 SEEDS = (86, 567, 728, 1721)
 SIDE_BY_SIDE = 4  # a seed waits for much of its time
 

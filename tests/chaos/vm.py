@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from chaos.plan import Failure, Slow
 from chaos.wires import Wire
-from hosts.entrance import HostIsDown
-from hosts.host import Host, HostFailed
+from support.hosts.enter_namespace import HostIsDown
+from support.hosts.host import Host, HostFailed
 
 STATE = "/var/lib/chaos"
 ROTATE = "/usr/local/sbin/rotation"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from hosts.fabric import BRIDGE, GATEWAY, ip
+from support.hosts.bridge import BRIDGE, GATEWAY, ip
 
 TABLE = "77"
 VOID = "void"

@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from documents import GUIDE, REFERENCE, REPOSITORY, blocks, dialogues, section, shape
 from hook_runner.config.settings import ConfigError, load_settings
-from simulated_azure import Azure
+from support.daemon.documents import GUIDE, REFERENCE, blocks, dialogues, section, shape
+from support.daemon.simulated_azure import Azure
+from support.repository import REPOSITORY
 
 PATIENCE = 60.0
 PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module_utils", "roles/hook_runner/files"))

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from documents import GUIDE, REFERENCE, REPOSITORY, quoted, rows
 from hook_runner.cli import main, output
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import ConfigError, HookSettings, Settings, load_settings
@@ -22,7 +21,9 @@ from hook_runner.lifecycle import leader
 from hook_runner.log import PRIORITIES
 from hook_runner.records import STAGES, STEP_STATES
 from hook_runner.service.daemon import FIXED
-from journal_values import NOON, make_record
+from support.daemon.documents import GUIDE, REFERENCE, quoted, rows
+from support.daemon.record_factory import NOON, make_record
+from support.repository import REPOSITORY
 
 DAEMON = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
 KEYS, HOOK_KEYS = rows(REFERENCE, "Keys"), rows(REFERENCE, "Keys of one hook")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hosts.host import Host
-from hosts.lab import Lab, reason_against_this_process
-from hosts.runner_site import Azure, Site, azure_of, calm
+from support.hosts.host import Host
+from support.hosts.lab import Lab, reason_against_this_process
+from support.hosts.role_host import Azure, Site, azure_of, calm
 
 
 @pytest.fixture(scope="session")

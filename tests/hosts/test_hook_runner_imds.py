@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from hosts.patience import until
-from hosts.runner_site import COMMAND, Azure, Site
+from support.hosts.patience import until
+from support.hosts.role_host import COMMAND, Azure, Site
 
 VM = "restricted"
 UNIT = "azure-scheduled-events-imds.service"

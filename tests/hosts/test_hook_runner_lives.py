@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import pytest
 
-from hosts.host import EPHEMERAL, Host
-from hosts.patience import until
-from hosts.runner_site import Azure, Site
+from support.hosts.host import EPHEMERAL, Host
+from support.hosts.patience import until
+from support.hosts.role_host import Azure, Site
 
 VM = "life"
 # what it takes from an approval to the start, and from the start to the removal

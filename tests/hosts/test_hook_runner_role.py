@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from hosts.lab import Lab
-from hosts.patience import until
-from hosts.runner_site import COMMAND, HOOK, SERVICE, Azure, Site, azure_of
-from hosts.runner_site import HOOKS as ALL_HOOKS
+from support.hosts.lab import Lab
+from support.hosts.patience import until
+from support.hosts.role_host import COMMAND, HOOK, SERVICE, Azure, Site, azure_of
+from support.hosts.role_host import HOOKS as ALL_HOOKS
 
 README = Path(__file__).resolve().parents[2] / "roles" / "hook_runner" / "README.md"
 LIBRARY = "/usr/local/lib/azure-scheduled-events"

@@ -13,8 +13,8 @@ import json
 
 import pytest
 
-from hosts.patience import until
-from hosts.runner_site import APPROVE_WHEN_PREPARED, SERVICE, Azure, Site
+from support.hosts.patience import until
+from support.hosts.role_host import APPROVE_WHEN_PREPARED, SERVICE, Azure, Site
 
 VM = "trouble"
 START, LIFE = 2, 700

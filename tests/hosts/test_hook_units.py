@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hosts.patience import until
-from hosts.runner_site import COMMAND, HOLD, MARKS, SERVICE, Azure, Site
+from support.hosts.patience import until
+from support.hosts.role_host import COMMAND, HOLD, MARKS, SERVICE, Azure, Site
 
 VM = "units"
 HOOKS_FOLDER = "/etc/azure-scheduled-events/hooks.d"

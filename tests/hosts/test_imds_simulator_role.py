@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ansible_hosts import Hosts
-from hosts.ansible_lab import Applied, ansible_on, apply_role
-from hosts.fabric import IMDS
-from hosts.host import Host
+from support.ansible_hosts import Hosts
+from support.hosts.ansible_inventory import Applied, ansible_on, apply_role
+from support.hosts.bridge import IMDS
+from support.hosts.host import Host
 
 SERVICE = "imds-simulator.service"
 ENDPOINT = "http://127.0.0.1:8169"

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-import simulator_process
-from hosts.entrance import HostIsDown
-from hosts.fabric import IMDS
-from hosts.host import EPHEMERAL, Host
-from hosts.impact import Impacts
-from hosts.lab import Lab
-from hosts.patience import until
+from support import simulator_process
+from support.hosts.apply_impact import Impacts
+from support.hosts.bridge import IMDS
+from support.hosts.enter_namespace import HostIsDown
+from support.hosts.host import EPHEMERAL, Host
+from support.hosts.lab import Lab
+from support.hosts.patience import until
 
 ASK = f"""
 import json, urllib.request

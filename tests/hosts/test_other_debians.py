@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hosts.lab import Lab
-from hosts.patience import until
-from hosts.rootfs import OTHER_SUITES
-from hosts.runner_site import SERVICE, Azure, Site, azure_of
+from support.hosts.lab import Lab
+from support.hosts.patience import until
+from support.hosts.role_host import SERVICE, Azure, Site, azure_of
+from support.hosts.rootfs import OTHER_SUITES
 
 START, LIFE = 2, 700
 

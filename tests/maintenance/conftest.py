@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from maintenance_fleet import MANUAL, PAIR, TRIO
 
-import simulator_process
-from simulator_process import Simulator
+from support import simulator_process
+from support.maintenance.fleet import MANUAL, PAIR, TRIO
+from support.simulator_process import Simulator
 
 
 @pytest.fixture

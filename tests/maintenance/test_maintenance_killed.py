@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from maintenance_fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, until
 
-from ansible_hosts import KillController
-from simulator_process import Simulator
+from support.ansible_hosts import KillController
+from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, until
+from support.simulator_process import Simulator
 
 NOTE = "Write a note on this host"
 PREPARED = "Record that this host is prepared"

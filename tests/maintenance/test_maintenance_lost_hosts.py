@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
-from maintenance_fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed, until
 
-from simulator_process import Simulator
+from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed, until
+from support.simulator_process import Simulator
 
 ALL = {"vm1", "vm2", "vm3"}
 THREE = {**FREEZE, "resources": sorted(ALL)}

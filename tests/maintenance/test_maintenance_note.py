@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from maintenance_fleet import FREEZE, LATE, WAIT, Fleet, failed, variables
-
-from simulator_process import Simulator
+from support.maintenance.fleet import FREEZE, LATE, WAIT, Fleet, failed, variables
+from support.simulator_process import Simulator
 
 
 def test_note_is_there_from_before_the_preparation_until_after_the_recovery(azure: Simulator, tmp_path: Path) -> None:

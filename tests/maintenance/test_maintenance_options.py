@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from maintenance_fleet import FREEZE, LATE, PLAYBOOK, PREPARE, WAIT, Fleet, failed
 
-from simulator_process import Simulator
+from support.maintenance.fleet import FREEZE, LATE, PLAYBOOK, PREPARE, WAIT, Fleet, failed
+from support.simulator_process import Simulator
 
 ROLE = "azure_imds.scheduled_events.maintenance"
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from maintenance_fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed, until
-
-import simulator_process
-from simulator_process import Simulator
+from support import simulator_process
+from support.maintenance.fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed, until
+from support.simulator_process import Simulator
 
 
 def test_without_an_event_no_host_is_changed(azure: Simulator, tmp_path: Path) -> None:

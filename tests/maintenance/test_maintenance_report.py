@@ -11,9 +11,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from maintenance_fleet import FREEZE, LATE, Fleet, failed
-
-from simulator_process import Simulator
+from support.maintenance.fleet import FREEZE, LATE, Fleet, failed
+from support.simulator_process import Simulator
 
 STEPS = ("prepared", "approved", "started", "over", "recovered")
 

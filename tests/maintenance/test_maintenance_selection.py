@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from maintenance_fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet, until
-
-from simulator_process import Simulator
+from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet, until
+from support.simulator_process import Simulator
 
 
 def test_event_that_is_far_ahead_is_left_to_a_later_run(azure: Simulator, tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from maintenance_fleet import FREEZE, LATE, PLAYBOOK, WAIT, Fleet, failed
-
-from simulator_process import Simulator
+from support.maintenance.fleet import FREEZE, LATE, PLAYBOOK, WAIT, Fleet, failed
+from support.simulator_process import Simulator
 
 
 def change_note(fleet: Fleet, name: str, **members: Any) -> None:

@@ -9,10 +9,10 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from network import IMDS, ip
 
-import simulator_process
-from simulator_process import Simulator
+from support import simulator_process
+from support.network import IMDS, ip
+from support.simulator_process import Simulator
 
 SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
 

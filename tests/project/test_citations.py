@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from support.repository import REPOSITORY
 from tools.citations import cited_in, numbers, rows, scenarios_in
-from tools.tree import tracked_or_new
+from tools.collection_tree import tracked_or_new
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 REFERENCE = Path("docs/reference/scheduled-events.md")
 KNOWN = numbers((REPOSITORY / REFERENCE).read_text(encoding="utf-8"))
 TEXTS = {".cfg", ".j2", ".json", ".md", ".py", ".rst", ".sh", ".sls", ".toml", ".yaml", ".yml"}

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-import simulator_process
 from azure_scheduled_events.document import parse_document
 from azure_scheduled_events.policy import ACTIONS, PRESETS
 from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.predicates import PREDICATES
+from support import simulator_process
 from tools.markdown import anchors, links
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

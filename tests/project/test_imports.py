@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from support.repository import REPOSITORY
 from tools.imports import foreign, internal_imports, sources
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SIMULATOR = REPOSITORY / "roles" / "imds_simulator" / "files" / "imds_simulator"
 HOOK_RUNNER = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recipes.printed import REPOSITORY, Printed, printed_in
+from support.recipes.printed import Printed, printed_in
+from support.repository import REPOSITORY
 
 DOCUMENTS = [
     path.relative_to(REPOSITORY).as_posix()
@@ -32,8 +33,8 @@ WHOLE = {
     ("docs/salt.md", "console"): "tests/salt/guide/test_guide.py",
     ("docs/salt.md", "sh"): "tests/salt/guide/test_guide.py",
     ("docs/salt.md", "yaml"): "tests/salt/guide/test_guide.py",
-    ("docs/simulator.md", "bash"): "tests/simulator/test_simulated_docs.py",
-    ("docs/simulator.md", "yaml"): "tests/simulator/test_simulated_docs.py",
+    ("docs/simulator.md", "bash"): "tests/unit/imds_simulator/test_docs.py",
+    ("docs/simulator.md", "yaml"): "tests/unit/imds_simulator/test_docs.py",
 }
 
 IN_A_CHECKOUT = "tests/readme/test_readme.py runs it in the checkout"
@@ -48,14 +49,14 @@ LEFT_OUT = {
     },
     "docs/hook-runner.md": {
         "#!/bin/sh": "tests/hook_runner/test_documentation.py installs all three hooks",
-        "azure-scheduled-events try 10-drain --type Reboot --notice 120": "tests/hook_runner/test_trying.py runs the verb",
+        "azure-scheduled-events try 10-drain --type Reboot --notice 120": "tests/unit/hook_runner/preflight/test_trial.py runs the verb",
         "journalctl --unit azure-scheduled-events": LOOKS,
         "journalctl --unit azure-scheduled-events --priority warning": LOOKS,
         "journalctl AZURE_EVENT_ID=F29FDFA2-BE90-4942-94D0-E137DE9DA355": LOOKS,
     },
     "docs/simulator.md": {
         "export PYTHONPATH=roles/imds_simulator/files": "prepares the next line",
-        "python3 -m imds_simulator --scenario live-migration": "serves until it is ended; tests/simulator/test_simulated_docs.py starts the same",
+        "python3 -m imds_simulator --scenario live-migration": "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same",
         "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml": "the playbook is the reader's; "
         "tests/recipes/test_guide.py runs one beside `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",

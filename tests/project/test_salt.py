@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.repository import REPOSITORY
+from tools.collection_tree import tracked_or_new
 from tools.imports import foreign, sources
-from tools.tree import tracked_or_new
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SALT = REPOSITORY / "salt"
 DOORS = [REPOSITORY / "plugins", REPOSITORY / "roles", REPOSITORY / "extensions"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,8 +22,8 @@ from azure_events_steps.variables import variables
 from azure_events_watch.ledger import Notice
 from azure_events_watch.settings import read_settings as read_beacon
 from azure_scheduled_events.document import ScheduledEvent
+from support.repository import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 SALT = REPOSITORY / "salt"
 GUIDE = (REPOSITORY / "docs" / "salt.md").read_text(encoding="utf-8")
 REFERENCE = (REPOSITORY / "docs" / "salt-reference.md").read_text(encoding="utf-8")

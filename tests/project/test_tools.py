@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tools.ansible_test import counted, failures_in, sanity_outcome
+from tools.collection_tree import INSIDE, copy_tree
+from tools.interpreters import clean_path, find_interpreters, real_interpreter
 from tools.junit import read_junit
-from tools.pythons import clean_path, find_interpreters, real_interpreter
 from tools.runner import Report, summary
 from tools.stage import Outcome, Stage
-from tools.tree import INSIDE, copy_tree
 
 THIS_MINOR = sys.version_info.minor
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools.tree import tracked_or_new
+from support.repository import REPOSITORY
+from tools.collection_tree import tracked_or_new
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = sorted(tracked_or_new(REPOSITORY))
 
 SOURCES = {".py", ".yml", ".yaml", ".sh", ".toml", ".cfg", ".ini", ".j2", ".service", ".mk"}

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
 from galaxy_importer.utils import markup
 
-from recipes.printed import COMMAND, printed_in
+from support.recipes.printed import COMMAND, printed_in
+from support.repository import REPOSITORY
 from tools.markdown import anchors
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 README = "README.md"
 
 # Commands that this test leaves to others, with the reason.

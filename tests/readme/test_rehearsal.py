@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from other_user import AS_USER, USER, folder_for_user, python_for_user
-from tools.tree import copy_tree
+from support.other_user import AS_USER, USER, folder_for_user, python_for_user
+from support.repository import REPOSITORY
+from tools.collection_tree import copy_tree
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = ("ansible-galaxy", "ansible-playbook")
 
 

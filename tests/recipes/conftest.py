@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-import simulator_process
-from hosts.fabric import IMDS
-from hosts.lab import Lab, reason_against_this_process
-from recipes.fleet import Fleet
-from recipes.printed import find
-from recipes.project import LONGEST, Project, own_environment
-from tools.tree import copy_tree
+from support import simulator_process
+from support.hosts.bridge import IMDS
+from support.hosts.lab import Lab, reason_against_this_process
+from support.recipes.fleet import Fleet
+from support.recipes.printed import find
+from support.recipes.project import LONGEST, Project, own_environment
+from support.repository import REPOSITORY
+from tools.collection_tree import copy_tree
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
 
 
@@ -85,7 +85,7 @@ def project(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Itera
     environment = own_environment(home)
     environment |= {
         "PATH": f"{PROGRAMS}:{environment['PATH']}",
-        "ANSIBLE_CONNECTION_PLUGINS": str(REPOSITORY / "tests" / "hosts" / "connection"),
+        "ANSIBLE_CONNECTION_PLUGINS": str(REPOSITORY / "tests" / "support" / "hosts" / "connection"),
         "PYTHONPATH": str(REPOSITORY / "tests"),
     }
     made = Project(tmp_path / "project", environment)

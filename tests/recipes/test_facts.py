@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from recipes.fleet import Fleet
-from recipes.project import Project, connect
+from support.recipes.fleet import Fleet
+from support.recipes.project import Project, connect
 
 GUIDE = "docs/ansible.md"
 GATHER = "ansible web --module-name ansible.builtin.gather_facts"

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hosts.patience import until
-from recipes.fleet import Fleet
-from recipes.project import Project, invent
+from support.hosts.patience import until
+from support.recipes.fleet import Fleet
+from support.recipes.project import Project, invent
 
 README = "README.md"
 COMMAND = "ansible-playbook --inventory hosts.yml --forks 50 freeze.yml"

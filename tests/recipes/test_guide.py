@@ -13,9 +13,10 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from recipes.fleet import Fleet
-from recipes.printed import REPOSITORY, printed_in
-from recipes.project import Project, invent
+from support.recipes.fleet import Fleet
+from support.recipes.printed import printed_in
+from support.recipes.project import Project, invent
+from support.repository import REPOSITORY
 
 GUIDE = "docs/ansible.md"
 ASK = "ansible web --module-name azure_imds.scheduled_events.event_info"

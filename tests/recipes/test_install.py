@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from recipes.galaxy import galaxy_with
-from recipes.project import Project
+from support.recipes.galaxy import galaxy_with
+from support.recipes.project import Project
 
 README, GUIDE = "README.md", "docs/ansible.md"
 BY_NAME = "ansible-galaxy collection install azure_imds.scheduled_events"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from recipes.fleet import Fleet
-from recipes.printed import find
-from recipes.project import Project, connect, invent
+from support.recipes.fleet import Fleet
+from support.recipes.printed import find
+from support.recipes.project import Project, connect, invent
 
 README, GUIDE, OF_ROLE = "README.md", "docs/ansible.md", "roles/maintenance/README.md"
 OF_README = "ansible-playbook --inventory hosts.yml --forks 50 maintenance.yml"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hosts.lab import Lab
-from hosts.patience import until
-from recipes.fleet import Fleet
-from recipes.printed import find
-from recipes.project import LONGEST, Project, invent
+from support.hosts.lab import Lab
+from support.hosts.patience import until
+from support.recipes.fleet import Fleet
+from support.recipes.printed import find
+from support.recipes.project import LONGEST, Project, invent
 
 GUIDE = "docs/ansible.md"
 SERVICE, TIMER = "azure-maintenance.service", "azure-maintenance.timer"

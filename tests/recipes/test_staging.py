@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from hosts.lab import Lab
-from recipes.project import Project, invent
+from support.hosts.lab import Lab
+from support.recipes.project import Project, invent
 
 DOCUMENT, PLAYBOOK = "roles/imds_simulator/README.md", "- name: Rehearse a live migration on the staging web servers"
 WAIT = "ansible staging_web --inventory hosts.yml --module-name azure_imds.scheduled_events.event_wait --args state=scheduled"

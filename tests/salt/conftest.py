@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from salt_lab import fault_table
-from salt_lab.azure import Azure, simulated
-from salt_lab.installed import Installed
-from salt_lab.site import OPEN
+from support.salt import fault_table
+from support.salt.azure import Azure, simulated
+from support.salt.cluster import OPEN
+from support.salt.salt_installation import Installed
 
 VMS = {
     "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},

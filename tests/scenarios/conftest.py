@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import simulator_process
-from simulator_process import Simulator
+from support import simulator_process
+from support.simulator_process import Simulator
 
 PAIR = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_hosts import REPOSITORY, Hosts
-from simulator_process import Simulator
+from support.ansible_hosts import Hosts
+from support.repository import REPOSITORY
+from support.simulator_process import Simulator
 
 TYPES = {"str": str, "int": int, "float": float, "bool": bool, "dict": dict, "list": list}
 # what Ansible itself adds to every result

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_hosts import REPOSITORY, Hosts
-from simulator_process import Simulator
+from support.ansible_hosts import Hosts
+from support.repository import REPOSITORY
+from support.simulator_process import Simulator
 
 REBOOT = {"name": "reboot", "type": "Reboot", "resources": ["vm1"], "notice": "3d"}
 FREEZE = {"name": "freeze", "type": "Freeze", "resources": ["vm2", "vm1"], "notice": "3d", "duration": 20}

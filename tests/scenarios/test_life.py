@@ -10,10 +10,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from observer import Observer
 
 from azure_scheduled_events import Imds, ImdsRefused, Policy
-from simulator_process import Simulator
+from support.observer import Observer
+from support.simulator_process import Simulator
 
 Simulate = Callable[..., Simulator]
 

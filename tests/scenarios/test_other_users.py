@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from ansible_hosts import Hosts
-from other_user import USER, folder_for_user, python_for_user
-from simulator_process import Simulator
+from support.ansible_hosts import Hosts
+from support.other_user import USER, folder_for_user, python_for_user
+from support.simulator_process import Simulator
 
 EVENT_ID = "5C1D6E3A-84F2-4B7E-9A10-2F0C7B9D4E01"
 FOLDER = Path(".local", "state", "azure-scheduled-events", "approvals")

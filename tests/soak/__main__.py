@@ -18,8 +18,8 @@ from pathlib import Path
 from soak.campaign import run_seeds
 from soak.drawing import draw
 from soak.report import Outcome, Totals
+from support.repository import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 UNITS = {"s": 1, "m": 60, "h": 3600}
 FOREVER = 10 * 365 * 86400.0
 

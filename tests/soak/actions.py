@@ -11,9 +11,9 @@ import urllib.request
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from simulator_process import ControlError
 from soak.plan import VM, Action
 from soak.site import Site, wait_until
+from support.simulator_process import ControlError
 
 # how long an action waits for what may never come
 PATIENCE = 1.0

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import simulator_process
 from azure_scheduled_events.document import EVENT_TYPES
-from simulated_azure import GROUPS, Azure
-from simulator_process import ControlError, Simulator
 from soak.actions import Actions
 from soak.evidence import Approval, Evidence, listed_from, looks_from, unix
 from soak.hooks import hook_runs
 from soak.plan import VM, Plan
 from soak.site import Site, wait_until
 from soak.violations import Violation
+from support import simulator_process
+from support.daemon.simulated_azure import GROUPS, Azure
+from support.simulator_process import ControlError, Simulator
 
 # how long the daemon may take to find back, once all faults are over, and until a recovery that
 # failed twice is tried again; only a run that fails waits so long

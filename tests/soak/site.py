@@ -13,16 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from daemon_process import Daemon
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.service.control_socket import ask
-from rig import Rig
-from scripts import is_alive, processes_with
-from simulated_azure import Azure
 from soak.hooks import Mark, read_marks, write_hook
 from soak.journal_faults import JournalFaults
 from soak.other_host import OtherHost
 from soak.plan import VM, Setup
+from support.daemon.daemon_process import Daemon
+from support.daemon.engine_harness import Rig
+from support.daemon.hook_scripts import is_alive, processes_with
+from support.daemon.simulated_azure import Azure
 
 # a process that gets a signal, or is started, has so many seconds; only a run that fails waits so
 # long

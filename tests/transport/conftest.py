@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-import simulator_process
-from simulator_process import Simulator
+from support import simulator_process
+from support.simulator_process import Simulator
 
 TWO_VMS = {
     "groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},

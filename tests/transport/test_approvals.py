@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faulty import asked, fault, schedule
 
 from azure_scheduled_events import Imds, Selection
 from azure_scheduled_events.approving import Grounds, Outcome, plan_approvals, send_approvals
 from azure_scheduled_events.pacing import Pacer
 from azure_scheduled_events.receipts import Receipts
-from simulator_process import Simulator
+from support.simulator_process import Simulator
+from support.transport.fault_helpers import asked, fault, schedule
 
 
 class Approver:

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from faulty import asked, fault, raw_server, schedule
 
 from azure_scheduled_events import Imds, ImdsError, ImdsRefused, ImdsUnreadable
 from azure_scheduled_events.identity import concerns
-from simulator_process import Simulator
+from support.simulator_process import Simulator
+from support.transport.fault_helpers import asked, fault, raw_server, schedule
 
 
 def test_the_events_are_read(azure: Simulator, endpoint: str) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from faulty import asked, fault, schedule
-from scripted import Step, scripted
 
 from azure_scheduled_events import Imds, ImdsError, ImdsUnreadable
-from simulator_process import Simulator
+from support.simulator_process import Simulator
+from support.transport.fault_helpers import asked, fault, schedule
+from support.transport.scripted import Step, scripted
 
 
 def statuses(azure: Simulator, start: int) -> list[int]:

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable
 
 import pytest
-from scripted import FIN, RST, Step, scripted
 
 from azure_scheduled_events import Imds, ImdsError, ImdsUnreachable
+from support.transport.scripted import FIN, RST, Step, scripted
 
 DOCUMENT = json.dumps({"DocumentIncarnation": 1, "Events": []}).encode()
 GOOD = Step(DOCUMENT)

@@ -10,10 +10,10 @@ import threading
 import time
 
 import pytest
-from faulty import asked, fault, raw_server, schedule
 
 from azure_scheduled_events import Imds, ImdsUnreachable
-from simulator_process import Simulator, reserved_port
+from support.simulator_process import Simulator, reserved_port
+from support.transport.fault_helpers import asked, fault, raw_server, schedule
 
 # seconds: many times the limits that are tried here, for a busy machine, and far less than the
 # answers of these tests would take

@@ -9,11 +9,11 @@ import json
 from typing import Any
 
 import pytest
-from scripted import Step, scripted
 
 from azure_scheduled_events import Selection
 from azure_scheduled_events.conversation import Conversation, Where
 from azure_scheduled_events.waiting import Waited, Watch
+from support.transport.scripted import Step, scripted
 
 EVENT = {
     "EventId": "A",

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.fleet import Fleet
+from support.salt.azure import Azure
+from support.salt.fleet import Fleet
 
 pytestmark = pytest.mark.xdist_group("faults-attacks")
 

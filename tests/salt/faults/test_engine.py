@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.fleet import Fleet, fleet_of
-from salt_lab.installed import Installed
-from salt_lab.tree_minion import say, status_answer
+from support.salt.azure import Azure
+from support.salt.fleet import Fleet, fleet_of
+from support.salt.salt_installation import Installed
+from support.salt.tree_minion import say, status_answer
 
 pytestmark = [pytest.mark.xdist_group("engine"), pytest.mark.short]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.fleet import Fleet, fleet_of
-from salt_lab.full_disk import full, put_on_small_disk, reason_against
-from salt_lab.installed import Installed
+from support.salt.azure import Azure
+from support.salt.fleet import Fleet, fleet_of
+from support.salt.full_disk import full, put_on_small_disk, reason_against
+from support.salt.salt_installation import Installed
 
 pytestmark = [
     pytest.mark.xdist_group("faults-disk"),

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.fleet import Fleet, fleet_of
-from salt_lab.installed import Installed
+from support.salt.azure import Azure
+from support.salt.fleet import Fleet, fleet_of
+from support.salt.salt_installation import Installed
 
 pytestmark = pytest.mark.xdist_group("faults-herd")
 

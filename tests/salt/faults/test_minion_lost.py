@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.fleet import Fleet
-from salt_lab.until import until
+from support.salt.azure import Azure
+from support.salt.fleet import Fleet
+from support.salt.until import until
 
 pytestmark = pytest.mark.xdist_group("faults-minion")
 

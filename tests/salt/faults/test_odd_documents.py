@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from salt_lab.installed import Installed
-from salt_lab.scripted import Scripted
-from salt_lab.site import Site, site
-from salt_lab.tree_minion import MASTER_DIRS, MINION_DIRS, Journal
-from salt_lab.until import until
+from support.salt.cluster import Site, site
+from support.salt.salt_installation import Installed
+from support.salt.scripted import Scripted
+from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, Journal
+from support.salt.until import until
 
 pytestmark = pytest.mark.xdist_group("faults-documents")
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.daemon import SECOND_ADDRESS
-from salt_lab.fleet import VMS, Fleet, fleet_of
-from salt_lab.installed import Installed
-from salt_lab.master import Master
-from salt_lab.site import TREE
-from salt_lab.tree_minion import MASTER_DIRS
+from support.salt.azure import Azure
+from support.salt.cluster import TREE
+from support.salt.fleet import VMS, Fleet, fleet_of
+from support.salt.master import Master
+from support.salt.salt_installation import Installed
+from support.salt.salt_process import SECOND_ADDRESS
+from support.salt.tree_minion import MASTER_DIRS
 
 pytestmark = pytest.mark.xdist_group("faults-masters")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from salt.exceptions import SaltInvocationError
 
-from conftest import Counted, Scripted, ill
-from salt_lab.azure import Azure
+from support.salt.azure import Azure
+from support.salt.loaded import Counted, Scripted, ill
 
 
 def test_prepared_event_is_approved_once(counted: Counted, azure: Azure) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from conftest import Counted, Minion, Scripted, ill
-from salt_lab.azure import Azure
+from support.salt.azure import Azure
+from support.salt.loaded import Counted, Minion, Scripted, ill
 
 
 def test_prepare_and_recover_run_once(counted: Counted, azure: Azure) -> None:

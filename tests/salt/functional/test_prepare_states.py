@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from salt.loader import minion_mods, utils
 
-from conftest import ROOT, Counted
-from salt_lab.azure import Azure
+from support.salt.azure import Azure
+from support.salt.loaded import ROOT, Counted
 
 
 def apply(counted: Counted, sls: str, event_id: str | None = None, **words: Any) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from azure_events_steps.configuration import read_configuration
 from azure_events_steps.minion import Minion as StepsMinion
 from azure_events_steps.preparation import prepare
 from azure_events_steps.recovery import recover
-from conftest import ROOT, Counted, Scripted
-from salt_lab.azure import Azure
-from salt_lab.until import until
+from support.salt.azure import Azure
+from support.salt.loaded import ROOT, Counted, Scripted
+from support.salt.until import until
 
 FORK = multiprocessing.get_context("fork")
 

@@ -16,16 +16,17 @@ from typing import Any
 import pytest
 import yaml
 
-from salt_lab.azure import Azure, simulated
-from salt_lab.daemon import ADDRESS, PORTS
-from salt_lab.guide import Reader, blocks
-from salt_lab.hook import Hook
-from salt_lab.installed import Installed
-from salt_lab.master import Master
-from salt_lab.site import REPOSITORY, Site, site
-from salt_lab.tree_minion import MASTER_DIRS, MINION_DIRS, Journal
-from salt_lab.until import until
-from tools.tree import copy_tree
+from support.repository import REPOSITORY
+from support.salt.azure import Azure, simulated
+from support.salt.cluster import Site, site
+from support.salt.guide_reader import Reader, blocks
+from support.salt.master import Master
+from support.salt.salt_installation import Installed
+from support.salt.salt_process import ADDRESS, PORTS
+from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, Journal
+from support.salt.until import until
+from support.salt.webhook_receiver import Hook
+from tools.collection_tree import copy_tree
 
 # masters of one minion have the same ports
 OTHER_ADDRESS = f"127.127.{ADDRESS.split('.', 2)[2]}"

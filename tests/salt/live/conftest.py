@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.installed import Installed
-from salt_lab.site import Site, site
+from support.salt.azure import Azure
+from support.salt.cluster import Site, site
+from support.salt.salt_installation import Installed
 
 NOBODY_LISTENS = "http://127.0.0.1:9"
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.minion import Minion
-from salt_lab.site import Site
+from support.salt.azure import Azure
+from support.salt.cluster import Site
+from support.salt.minion import Minion
 
 pytestmark = pytest.mark.xdist_group("watching")
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.installed import Installed
-from salt_lab.minion import Minion
-from salt_lab.scripted import Scripted
-from salt_lab.site import Site, site
-from salt_lab.until import until
+from support.salt.azure import Azure
+from support.salt.cluster import Site, site
+from support.salt.minion import Minion
+from support.salt.salt_installation import Installed
+from support.salt.scripted import Scripted
+from support.salt.until import until
 
 pytestmark = pytest.mark.xdist_group("minion")
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from salt_lab.azure import Azure, simulated
-from salt_lab.hook import Hook
-from salt_lab.installed import Installed
-from salt_lab.site import TREE, Site, site
-from salt_lab.tree_minion import MINION_DIRS, Journal
-from salt_lab.until import until
+from support.salt.azure import Azure, simulated
+from support.salt.cluster import TREE, Site, site
+from support.salt.salt_installation import Installed
+from support.salt.tree_minion import MINION_DIRS, Journal
+from support.salt.until import until
+from support.salt.webhook_receiver import Hook
 
 pytestmark = pytest.mark.xdist_group("reactor")
 

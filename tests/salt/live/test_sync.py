@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from salt_lab.master import Master, Refused
-from salt_lab.site import REPOSITORY, Site
-from salt_lab.until import until
+from support.repository import REPOSITORY
+from support.salt.cluster import Site
+from support.salt.master import Master, Refused
+from support.salt.until import until
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 pytestmark = pytest.mark.xdist_group("watching")

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from salt_lab.azure import Azure
-from salt_lab.installed import Installed
-from salt_lab.site import REPOSITORY, Site, site
-from salt_lab.until import until
-from tools.tree import copy_tree
+from support.repository import REPOSITORY
+from support.salt.azure import Azure
+from support.salt.cluster import Site, site
+from support.salt.salt_installation import Installed
+from support.salt.until import until
+from tools.collection_tree import copy_tree
 
 pytestmark = pytest.mark.xdist_group("wheel")
 

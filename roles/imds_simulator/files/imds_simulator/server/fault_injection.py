@@ -35,7 +35,7 @@ def injected_reply(options: Mapping[str, Any], now: float) -> Reply:
     if "retry_after" in options:
         later = float(options["retry_after"])
         as_date = options.get("retry_after_format") == "date"
-        headers.append(("Retry-After", http_date(now + later) if as_date else f"{later}"))
+        headers.append(("Retry-After", http_date(now + later) if as_date else str(int(later))))
     if "location" in options:
         headers.append(("Location", str(options["location"])))
     if "body" in options:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Whole lives of an event whose journal is damaged under the daemon, which is killed a moment later."""
+
+from __future__ import annotations
+
+import collections
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hook_runner.journal.journal import PAUSE
+from support.daemon.engine_harness import Rig
+from support.daemon.hook_scripts import HANGS
+from support.daemon.journal_damage import DAMAGE
+from support.daemon.simulated_azure import Azure
+
+# seconds before each look of a life without trouble: announced, prepared, approved, started, over,
+# recovered from
+LOOKS = (0, 1, 1, 120, 61, 1)
+
+
+def begun(rig: Rig) -> dict[str, int]:
+    """How often each hook has begun."""
+    return collections.Counter(mark.hook for mark in rig.marks("begin"))
+
+
+def damage_and_kill(rig: Rig, damage: str) -> None:
+    """Damage the journal, let the daemon come round once, kill it, and start it again."""
+    rig.pass_time(PAUSE)
+    DAMAGE[damage](str(rig.folder / "state" / "journal.db"))
+    rig.journal.maintain()
+    assert rig.journal.degraded is None
+    rig.restart("kill")
+
+
+@pytest.mark.parametrize("damage", list(DAMAGE))
+@pytest.mark.parametrize("stage", range(1, len(LOOKS)))
+def test_event_is_prepared_and_recovered_from_once(
+    damage: str, stage: int, azure: Azure, make_rig: Callable[..., Any]
+) -> None:
+    rig = make_rig()
+    for hook in ("prepare/10-a", "prepare/20-b", "recover/10-a"):
+        rig.hook(hook)
+    event = azure.schedule("Reboot", notice=120, started_for=60)
+    for number, after in enumerate(LOOKS):
+        rig.look(after=after)
+        if number == stage:
+            damage_and_kill(rig, damage)
+    rig.look(after=1)
+    assert begun(rig) == {"prepare/10-a": 1, "prepare/20-b": 1, "recover/10-a": 1}
+    assert azure.approvals() == [("vm1", event)]
+    assert rig.engine.records == [] and rig.journal.degraded is None
+    (record,) = rig.journal.records(10)
+    assert record.closed_at is not None and [step.hook for step in record.steps] == ["10-a", "20-b", "10-a"]
+
+
+@pytest.mark.parametrize("damage", list(DAMAGE))
+@pytest.mark.parametrize("hook", ["prepare/10-a", "recover/10-a"])
+def test_hook_that_runs_while_it_happens_is_taken_over(
+    damage: str, hook: str, azure: Azure, make_rig: Callable[..., Any]
+) -> None:
+    rig = make_rig()
+    for each in ("prepare/10-a", "recover/10-a"):
+        rig.hook(each, HANGS if each == hook else ":")
+    azure.schedule("Reboot", notice=120, started_for=60)
+    for after in LOOKS:
+        rig.look(after=after)
+        if rig.running():
+            damage_and_kill(rig, damage)
+            rig.look()
+            assert len(rig.running()) == 1
+            rig.release(hook)
+            rig.look()
+    rig.look(after=1)
+    assert begun(rig) == {"prepare/10-a": 1, "recover/10-a": 1}
+    assert rig.engine.records == []
+
+
+@pytest.mark.parametrize("path", ["state", "state/journal.db"])
+def test_history_of_a_removed_journal_goes_on_with_the_latest_events(
+    path: str, azure: Azure, make_rig: Callable[..., Any]
+) -> None:
+    rig = make_rig()
+    rig.hook("prepare/10-a")
+    for _event in range(3):
+        azure.schedule("Reboot", notice=120, started_for=60)
+        for after in (*LOOKS, PAUSE):
+            rig.look(after=after)
+    removed = Path(rig.folder, path)
+    shutil.rmtree(removed) if removed.is_dir() else removed.unlink()
+    rig.journal.maintain()
+    rig.restart("kill")
+    assert len(rig.journal.records(10)) == 3

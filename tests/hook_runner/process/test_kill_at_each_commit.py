@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""kill -9, or the end of the host, before and after every commit of the journal: nothing is done twice without need, nothing is left out."""
+
+from __future__ import annotations
+
+import collections
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hook_runner.journal.journal import Journal
+from hook_runner.records import Record
+from support.daemon.child_processes import die, in_child
+from support.daemon.engine_harness import Rig
+from support.daemon.hook_scripts import FAILS
+from support.daemon.simulated_azure import Azure
+
+SIGKILL = -9
+# a life has fewer than twenty commits, the making of the journal included
+MOST = 60
+
+
+class Life:
+    """One life of one event, which the daemon's process does not survive."""
+
+    def __init__(self, folder: Path, azure: Azure, fails: bool) -> None:
+        folder.mkdir()
+        self.azure = azure
+        self.rig = Rig(folder, azure)
+        for hook in ("prepare/10-a", "prepare/20-b", "recover/10-a"):
+            self.rig.hook(hook, FAILS if fails and hook == "prepare/20-b" else ":")
+        self.event = azure.schedule("Reboot", notice=120, started_for=60)
+
+    def until_it_dies(self, number: int, when: str) -> bool:
+        """Live in a process that ends itself at the commit of that number; False where there was none of that number."""
+        status = in_child(lambda: self._die_at(number, when))
+        assert status in (0, SIGKILL)
+        return status == SIGKILL
+
+    def go_on(self, how: str) -> Record:
+        """The next process, until all is done."""
+        if how == "reboot":
+            self.rig.end_processes()
+            for path in sorted(self.rig.folder.glob("run/**/*"), reverse=True):
+                path.rmdir() if path.is_dir() else path.unlink()
+        self._live()
+        assert self.rig.engine.records == [] and self.rig.journal.open_records() == []
+        (record,) = self.rig.journal.records(10)
+        return record
+
+    def count(self, what: str) -> dict[str, int]:
+        """How often each hook has made that mark."""
+        return collections.Counter(mark.hook for mark in self.rig.marks(what))
+
+    def _live(self) -> None:
+        for after in (0, 1, 1, 120, 61, 1):
+            self.rig.look(after=after)
+
+    def _die_at(self, number: int, when: str) -> None:
+        commit, count = Journal._commit, 0
+
+        def mortal(journal: Journal, connection: sqlite3.Connection) -> None:
+            nonlocal count
+            count += 1
+            if (count, when) == (number, "before"):
+                die()
+            commit(journal, connection)
+            if (count, when) == (number, "after"):
+                die()
+
+        setattr(Journal, "_commit", mortal)
+        self._live()
+
+
+def lives(folder: Path, azure: Azure, how: str, when: str, fails: bool = False) -> Iterator[tuple[Life, Record]]:
+    """A life for each commit at which it can be cut, and what the journal says of it in the end."""
+    for number in range(1, MOST):
+        life = Life(folder / str(number), azure, fails)
+        was_cut = life.until_it_dies(number, when)
+        try:
+            yield life, life.go_on(how)
+        finally:
+            life.rig.close()
+        azure.complete(life.event) if azure.status(life.event) != "Gone" else None
+        if not was_cut:
+            # the numbers before this one were all of them
+            assert number > 10
+            return
+    raise AssertionError("there is no end of commits")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_kill_9_at_each_commit(azure: Azure, tmp_path: Path, when: str) -> None:
+    for life, record in lives(tmp_path, azure, "kill", when):
+        once = {"prepare/10-a": 1, "prepare/20-b": 1, "recover/10-a": 1}
+        assert life.count("begin") == life.count("end") == once, record.steps
+        check_approval(azure, life, record)
+        check_timeline(record)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_end_of_the_host_at_each_commit(azure: Azure, tmp_path: Path, when: str) -> None:
+    for life, record in lives(tmp_path, azure, "reboot", when):
+        begun, ended = life.count("begin"), life.count("end")
+        for hook in ("prepare/10-a", "prepare/20-b", "recover/10-a"):
+            states = [step.state for step in record.steps if f"{step.stage}/{step.hook}" == hook]
+            # run again only where the journal says that the run before was cut
+            assert states in (["ok"], ["interrupted", "ok"]), (hook, states)
+            assert 1 <= ended[hook] <= begun[hook] <= len(states), hook
+        check_approval(azure, life, record)
+        check_timeline(record)
+
+
+@pytest.mark.parametrize("how", ["kill", "reboot"])
+def test_a_failed_preparation_is_not_approved_whatever_dies(azure: Azure, tmp_path: Path, how: str) -> None:
+    for life, record in lives(tmp_path, azure, how, "before", fails=True):
+        assert (life.azure.approvals(), record.approval) == ([], "")
+        assert record.steps[-1].stage == "recover" and life.count("end")["recover/10-a"] >= 1
+        assert [step.state for step in record.steps if step.hook == "20-b"] in (["failed"], ["interrupted", "failed"])
+
+
+def check_approval(azure: Azure, life: Life, record: Record) -> None:
+    sent = [event_id for _vm, event_id in azure.approvals() if event_id == life.event]
+    # a second one only where nobody was left to note the answer to the first
+    assert 1 <= len(sent) <= 2 and azure.starts(life.event) == 1
+    assert record.approval in ("accepted", "sent") and record.approval_attempts in (1, 2)
+
+
+def check_timeline(record: Record) -> None:
+    words: Any = [entry.what for entry in record.timeline]
+    assert words.count("appeared") == words.count("gone") == words.count("closed") == 1, words
+    assert record.life == 1 and record.closed_at is not None

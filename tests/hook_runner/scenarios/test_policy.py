@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What policies and people decide: presets, gates, holding, a person's word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.daemon.engine_harness import Rig
+from support.daemon.hook_scripts import FAILS, HANGS
+from support.daemon.simulated_azure import Azure
+from support.daemon.small_disk import Disk
+
+MakeRig = Callable[..., Rig]
+
+MANUAL = {"rules": [{"when": {}, "do": ["prepare", {"approve": "manual"}]}]}
+
+
+def by_hand(rig: Rig, event: str, force: bool = False, release_others: bool = False) -> tuple[bool, str]:
+    asked = rig.engine.approve_by_hand(event, "root", force, release_others)
+    assert asked is not None
+    rig.settle()
+    return asked.accepted, asked.text
+
+
+@pytest.mark.parametrize(
+    "what, approved",
+    [({"source": "User"}, True), ({"duration": 5}, True), ({"duration": 9}, False), ({"duration": -1}, False)],
+)
+def test_the_documented_policy_approves_what_microsofts_sample_does(
+    azure: Azure, make_rig: MakeRig, what: dict[str, Any], approved: bool
+) -> None:
+    me = make_rig(policy="documented")
+    azure.schedule("Freeze", **what)
+    me.look()
+    assert bool(azure.approvals()) == approved
+
+
+@pytest.mark.parametrize("body, approved", [(HANGS, False), (FAILS, False), (":", True)])
+def test_documented_policy_approves_after_the_prepare_hooks(
+    azure: Azure, make_rig: MakeRig, body: str, approved: bool
+) -> None:
+    me = make_rig(policy="documented")
+    me.hook("prepare/10-a", body)
+    azure.schedule("Reboot", source="User", hold=True)
+    me.look()
+    assert bool(azure.approvals()) == approved
+
+
+def test_approved_at_once_is_approved_before_the_preparation_ends(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy={"rules": [{"when": {}, "do": ["prepare", "approve"]}]})
+    me.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    assert azure.approvals() == [("vm1", event)] and me.steps(event) == [("prepare/10-a", "running")]
+
+
+def test_approved_at_time_left(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(
+        policy={"rules": [{"when": {}, "do": ["prepare", {"approve": {"when": "after_prepare", "time_left": "5m"}}]}]}
+    )
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    me.look(after=599)
+    assert azure.approvals() == []
+    me.look(after=1)
+    assert azure.approvals() == [("vm1", event)]
+
+
+def test_approved_after_a_delay_that_a_restart_does_not_begin_anew(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy={"rules": [{"when": {}, "do": [{"approve": {"delay": "30s"}}]}]})
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    me.restart("reboot")
+    me.look(after=29)
+    assert azure.approvals() == []
+    me.look(after=1)
+    assert azure.approvals() == [("vm1", event)]
+
+
+def test_a_gate_is_open_while_its_file_is_there(azure: Azure, make_rig: MakeRig) -> None:
+    rules = [{"when": {"gate": "quiet"}, "do": ["prepare", {"approve": "after_prepare"}]}, {"when": {}, "do": ["log"]}]
+    me = make_rig(policy={"rules": rules})
+    gate = me.folder / "gate"
+    me.configure(gates={"quiet": str(gate)})
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    me.look(after=60)
+    assert azure.approvals() == []
+    gate.touch()
+    me.look(after=1)
+    assert azure.approvals() == [("vm1", event)]
+
+
+def test_hold_waits_until_time_left_is_below_and_then_prepares(azure: Azure, make_rig: MakeRig) -> None:
+    rules = [
+        {"when": {"time_left": {"gt": "10m"}}, "do": ["hold", "notify"]},
+        {"when": {}, "do": ["prepare", {"approve": "after_prepare"}]},
+    ]
+    me = make_rig(policy={"rules": rules})
+    me.hook("prepare/10-a")
+    event = azure.schedule("Reboot")
+    me.look()
+    me.look(after=299)
+    assert me.ran() == []
+    me.look(after=1)
+    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+
+
+def test_what_was_held_and_never_prepared_is_still_recovered_from(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy={"rules": [{"when": {}, "do": ["hold"]}]})
+    for stage in ("prepare", "started", "recover"):
+        me.hook(stage + "/10-a")
+    azure.schedule("Reboot", notice=60, started_for=60)
+    for _look in range(6):
+        me.look(after=30)
+    assert me.ran() == ["started/10-a", "recover/10-a"]
+
+
+def test_a_policy_that_never_approves_says_so_once(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy="observe")
+    azure.schedule("Reboot", source="User")
+    for _look in range(5):
+        me.look(after=10)
+    assert me.said("it does not approve") <= 3 and azure.requests("POST") == []
+
+
+def test_a_person_approves(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy=MANUAL)
+    me.hook("prepare/10-a")
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    me.look(after=60)
+    assert azure.approvals() == []
+    assert by_hand(me, event.lower()) == (True, "it is approved now")
+    assert azure.approvals() == [("vm1", event)] and me.record(event).approval_asked_by == "root"
+    assert by_hand(me, event)[0] is True
+    me.look(after=60)
+    assert len(azure.requests("POST")) == 1
+
+
+def test_a_person_approves_under_a_policy_that_would_not(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy="observe")
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    assert by_hand(me, event)[0] and azure.approvals() == [("vm1", event)]
+
+
+def test_a_person_who_approves_too_early_is_remembered_through_a_restart(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy=MANUAL)
+    me.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    assert by_hand(me, event) == (True, "it will be approved when its preparation is done")
+    assert azure.approvals() == []
+    me.restart("kill")
+    me.look(after=5)
+    me.release("prepare/10-a")
+    me.settle()
+    assert azure.approvals() == [("vm1", event)]
+
+
+def test_a_person_who_forces_does_not_wait_for_the_preparation(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy=MANUAL)
+    me.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    assert by_hand(me, event, force=True)[0] and azure.approvals() == [("vm1", event)]
+
+
+def test_a_failed_preparation_has_to_be_forced(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy=MANUAL)
+    me.hook("prepare/10-a", FAILS)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    accepted, text = by_hand(me, event)
+    assert not accepted and "--force" in text and azure.approvals() == []
+    assert by_hand(me, event, force=True)[0] and azure.approvals() == [("vm1", event)]
+
+
+@pytest.mark.parametrize("resources", [("vm1", "vm2"), ("vm2",)])
+def test_others_are_released_only_by_that_word(azure: Azure, make_rig: MakeRig, resources: tuple[str, ...]) -> None:
+    me = make_rig(policy=MANUAL)
+    event = azure.schedule("Reboot", *resources, hold=True)
+    me.look()
+    accepted, text = by_hand(me, event, force=True)
+    assert not accepted and "--release-others" in text
+    me.look(after=5)
+    assert azure.approvals() == []
+    assert by_hand(me, event, release_others=True)[0] and azure.approvals() == [("vm1", event)]
+
+
+def test_nobody_approves_what_is_not_there_or_has_started(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy=MANUAL)
+    event = azure.schedule("Reboot")
+    me.look()
+    assert me.engine.approve_by_hand("nobody's", "root", True, True) is None
+    azure.approve(event)
+    me.look(after=2)
+    accepted, text = by_hand(me, event, force=True)
+    assert not accepted and "has started" in text and azure.approvals() == []
+
+
+def test_a_person_does_not_approve_in_a_dry_run(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy=MANUAL, dry_run=True)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    by_hand(me, event, force=True)
+    me.look(after=5)
+    assert azure.requests("POST") == []
+
+
+def test_without_a_journal_nothing_is_approved_that_would_be_forgotten(
+    azure: Azure, make_rig: MakeRig, disk: Disk
+) -> None:
+    me = make_rig()
+    me.hook("prepare/10-a")
+    me.start()
+    disk.fail(me)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    assert me.ran() == ["prepare/10-a"] and azure.requests("POST") == []
+    assert "journal cannot be written" in me.status()["events"][0]["reason"]
+    assert by_hand(me, event)[0] is False
+    disk.heal()
+    me.look(after=1)
+    assert azure.approvals() == [("vm1", event)]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What must not happen when several things go wrong, or change, at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.daemon.engine_harness import Rig
+from support.daemon.hook_scripts import ENDS_IN_ITS_OWN_TIME, FAILS, HANGS
+from support.daemon.simulated_azure import Azure
+
+MakeRig = Callable[..., Rig]
+
+
+def test_nothing_is_approved_on_what_was_true_before_imds_fell_ill(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig()
+    me.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    azure.fault("empty", method="GET", route="scheduledevents")
+    azure.change(event, resources=["vm1", "vm2"])
+    me.release("prepare/10-a")
+    for _minute in range(5):
+        me.look(after=60)
+    assert azure.approvals() == [] and "no good answer" in me.status()["events"][0]["reason"]
+    azure.heal()
+    me.look(after=60)
+    assert azure.approvals() == [] and me.status()["events"][0]["prepared"] == "ok"
+
+
+@pytest.mark.parametrize("how", ["removed", "not executable", "other types"])
+@pytest.mark.parametrize("body", [FAILS, HANGS])
+def test_a_failure_stays_one_when_the_hook_goes_away(azure: Azure, make_rig: MakeRig, how: str, body: str) -> None:
+    me = make_rig()
+    me.hook("prepare/10-a", body)
+    event = azure.schedule("Reboot", hold=True)
+    me.look()
+    if how == "removed":
+        (me.hooks_directory / "prepare" / "10-a").unlink()
+    elif how == "not executable":
+        (me.hooks_directory / "prepare" / "10-a").chmod(0o644)
+    else:
+        me.configure(hooks={"10-a": {"types": ["Freeze"]}})
+    me.reload()
+    if body == HANGS:
+        me.release("prepare/10-a", 3)
+    me.look(after=1)
+    assert me.steps(event) == [("prepare/10-a", "failed")]
+    assert me.status()["events"][0]["prepared"] == "failed" and azure.approvals() == []
+
+
+def test_what_recovers_from_one_event_does_not_undo_the_preparation_for_the_next(
+    azure: Azure, make_rig: MakeRig
+) -> None:
+    me = make_rig()
+    me.hook("prepare/10-drain")
+    me.hook("recover/90-undrain", HANGS)
+    first = azure.schedule("Freeze", hold=True)
+    me.look()
+    azure.complete(first)
+    me.look(after=1)
+    second = azure.schedule("Reboot", hold=True)
+    me.look(after=1)
+    assert me.ran("prepare") == ["prepare/10-drain"] and ("vm1", second) not in azure.approvals()
+    me.release("recover/90-undrain")
+    me.look(after=1)
+    assert me.ran()[-2:] == ["recover/90-undrain", "prepare/10-drain"] and azure.approvals()[-1] == ("vm1", second)
+
+
+def test_without_prepare_hooks_an_event_is_approved_when_the_recovery_from_another_is_over(
+    azure: Azure, make_rig: MakeRig
+) -> None:
+    me = make_rig()
+    me.hook("recover/10-a", HANGS)
+    azure.complete(_seen(azure, me, "Freeze"))
+    me.look(after=1)
+    second = _seen(azure, me, "Reboot")
+    assert ("vm1", second) not in azure.approvals()
+    me.release("recover/10-a")
+    me.look(after=1)
+    assert ("vm1", second) in azure.approvals()
+
+
+def test_a_forced_approval_outlives_the_daemon(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy="observe")
+    me.hook("prepare/10-a", FAILS)
+    event = _seen(azure, me, "Reboot")
+    azure.fault("status", status=503, method="POST", route="scheduledevents")
+    asked = me.engine.approve_by_hand(event, "root", force=True, release_others=False)
+    assert asked is not None and asked.accepted
+    me.look(after=1)
+    me.restart("kill")
+    azure.heal()
+    me.look(after=30)
+    me.look(after=30)
+    assert azure.approvals() == [("vm1", event)]
+
+
+def test_a_shared_recovery_waits_for_every_hook_that_is_being_ended(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(kill_after=600, hooks={"20-slow": {"types": ["Reboot"]}})
+    me.hook("prepare/10-a")
+    me.hook("prepare/20-slow", ENDS_IN_ITS_OWN_TIME)
+    me.hook("recover/10-a")
+    both = [azure.schedule(kind, hold=True) for kind in ("Freeze", "Reboot")]
+    me.look()
+    for event in both:
+        azure.complete(event)
+    me.poll()
+    me.poll()
+    me.wait(lambda: me.marks("term"))
+    me.engine.tick()
+    assert me.ran("recover") == []
+    me.release("prepare/20-slow", 1)
+    me.settle()
+    assert me.ran("recover") == ["recover/10-a"]
+    assert sorted(me.steps(event)[-1] for event in both) == [("recover/10-a", "ok"), ("recover/10-a", "skipped")]
+
+
+@pytest.mark.parametrize("body, state", [(FAILS, "failed"), (HANGS, "running")])
+def test_a_shared_recovery_counts_for_both_events_as_it_went(
+    azure: Azure, make_rig: MakeRig, body: str, state: str
+) -> None:
+    me = make_rig()
+    me.hook("recover/10-a", body)
+    both = [_seen(azure, me, kind) for kind in ("Freeze", "Reboot")]
+    for event in both:
+        azure.complete(event)
+    me.look(after=1)
+    last = [me.steps(event)[-1:] for event in both]
+    assert last.count([("recover/10-a", state)]) == (2 if state == "failed" else 1)
+    assert [me.record(event).closed_at is None for event in both] == [True] * 2
+
+
+def test_a_time_out_of_less_than_a_second_is_no_lack_of_time(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(hooks={"10-a": {"timeout": 0.5}})
+    me.hook("prepare/10-a")
+    assert me.steps(_seen(azure, me, "Reboot")) == [("prepare/10-a", "ok")]
+
+
+def test_what_was_left_out_has_never_run_so_that_it_needs_no_rerun(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(hooks={"10-a": {"needs": 100, "rerun": False}})
+    me.hook("prepare/10-a")
+    event = azure.schedule("Reboot", notice=60)
+    me.look()
+    assert me.ran() == []
+    azure.change(event, notice="1h")
+    me.look(after=1)
+    assert me.ran() == ["prepare/10-a"]
+
+
+def test_a_time_in_a_started_event_is_no_deadline(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(when_started="finish")
+    me.hook("prepare/10-a", HANGS)
+    entry: dict[str, Any] = azure.entry(NotBefore=azure.in_seconds(100))
+    azure.show(entry)
+    me.look()
+    azure.show({**entry, "EventStatus": "Started"})
+    me.look(after=110)
+    assert me.steps(entry["EventId"]) == [("prepare/10-a", "running")]
+
+
+def test_a_hook_that_others_can_write_by_now_is_not_run(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig()
+    me.hook("prepare/10-a")
+    me.look()
+    (me.hooks_directory / "prepare" / "10-a").chmod(0o777)
+    event = _seen(azure, me, "Reboot")
+    assert me.ran() == [] and me.steps(event) == [("prepare/10-a", "failed")] and azure.approvals() == []
+
+
+def test_a_dry_run_says_so_to_whoever_approves(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig(policy="observe", dry_run=True)
+    asked = me.engine.approve_by_hand(_seen(azure, me, "Reboot"), "root", force=False, release_others=False)
+    assert asked is not None and not asked.accepted and "dry run" in asked.text
+
+
+def test_entries_that_nobody_can_read_are_somebody_s_business(azure: Azure, make_rig: MakeRig) -> None:
+    me = make_rig()
+    azure.show({"EventStatus": "Scheduled"})
+    me.look()
+    told = me.status()
+    assert told["imds"]["incomplete_since"] is not None and me.said("cannot be read: as long as") == 1
+    azure.show()
+    me.look(after=1)
+    assert me.status()["imds"]["incomplete_since"] is None
+
+
+def _seen(azure: Azure, me: Rig, kind: str) -> str:
+    event = azure.schedule(kind, hold=True)
+    me.look(after=1)
+    return event

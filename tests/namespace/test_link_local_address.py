@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The modules with nothing but their defaults, against 169.254.169.254:80."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from azure_scheduled_events import Imds, ImdsUnreachable
+from support.ansible_hosts import Hosts
+from support.network import IMDS, ip
+from support.repository import REPOSITORY
+from support.simulator_process import Simulator, start
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Hosts:
+    """One host called web, as on any VM behind a company's proxy, which IMDS must never be asked through."""
+    found = Hosts(tmp_path, {"web": {}})
+    found.environment["http_proxy"] = "http://127.0.0.1:9"
+    return found
+
+
+def test_every_module_needs_no_option_for_the_address(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
+    event_id = azure.post("/events", {"type": "Reboot", "resources": ["vm1"], "source": "User"})["id"]
+    info = hosts.module("web", "event_info")
+    assert info["resource_name"] == "vm1" and [event["event_id"] for event in info["events"]] == [event_id]
+    assert hosts.module("web", "event_facts")["ansible_facts"]["azure_scheduled_events"]["pending"] is True
+    assert hosts.module("web", "event_wait", state="scheduled")["outcome"] == "reached"
+    approved = hosts.module("web", "event_approve", policy="documented", receipts=str(tmp_path / "receipts"))
+    assert approved["approved"] == [event_id]
+    assert hosts.module("web", "event_wait", state="started", timeout=60)["outcome"] == "reached"
+    azure.post(f"/events/{event_id}/complete")
+    assert hosts.module("web", "event_wait", state="absent", timeout=60)["outcome"] == "reached"
+
+
+def test_receipts_are_kept_below_run_by_default(azure: Simulator, hosts: Hosts) -> None:
+    event_id = azure.post("/events", {"type": "Reboot", "resources": ["vm1"]})["id"]
+    azure.post("/knobs", {"start_delay": 600})
+    folder = Path("/run/azure-scheduled-events/approvals")
+    present = set(folder.glob("*.json"))
+    try:
+        assert hosts.module("web", "event_approve", event_ids=[event_id])["changed"] is True
+        assert hosts.module("web", "event_approve", event_ids=[event_id])["changed"] is False
+        assert len(set(folder.glob("*.json")) - present) == 1
+    finally:
+        azure.post(f"/events/{event_id}/cancel")
+        hosts.module("web", "event_approve", event_ids=[event_id])
+    assert set(folder.glob("*.json")) <= present
+
+
+@pytest.mark.parametrize("name, bound", [("event_facts", 5), ("event_info", 5)])
+def test_an_address_that_nobody_answers_at_costs_no_more_than_is_documented(
+    unroutable: None, hosts: Hosts, name: str, bound: float
+) -> None:
+    started = time.monotonic()
+    assert "no connection" in json.dumps(hosts.module("web", name, endpoint="http://127.0.0.1:9"))
+    # what Ansible itself costs, which depends on how busy the machine is
+    overhead = time.monotonic() - started
+    started = time.monotonic()
+    result = hosts.module("web", name)
+    assert time.monotonic() - started < bound + 3 + 5 * overhead
+    assert "no connection" in json.dumps(result)
+
+
+def test_a_connection_is_given_up_after_three_seconds(unroutable: None) -> None:
+    started = time.monotonic()
+    with pytest.raises(ImdsUnreachable, match="no connection") as caught:
+        Imds().instance()
+    # without a limit of its own it would take the kernel's two minutes
+    assert 3 <= time.monotonic() - started < 30 and not caught.value.connected
+
+
+def test_without_any_network_the_facts_say_so_at_once(hosts: Hosts) -> None:
+    facts = hosts.module("web", "event_facts")["ansible_facts"]["azure_scheduled_events"]
+    assert facts["available"] is False and "no connection" in facts["reason"]
+
+
+AUTO = """
+import sys
+sys.path.insert(0, %r)
+from azure_scheduled_events import Imds
+imds = Imds("auto")
+print(len(imds.events().events), imds.endpoint)
+"""
+
+
+@pytest.mark.parametrize("port", [80, 8080])
+def test_auto_finds_the_address_that_dhcp_named(tmp_path: Path, port: int) -> None:
+    script = tmp_path / "auto.py"
+    script.write_text(AUTO % str(REPOSITORY / "plugins/module_utils"))
+    # a /run of this process alone, in which systemd-networkd has left a lease
+    lease = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
+    ip("address", "add", "168.63.129.16/32", "dev", "lo")
+    try:
+        with start(listen=f"168.63.129.16:{port}"):
+            command = ["unshare", "--mount", "sh", "-c", f"{lease} && exec {sys.executable} {script}"]
+            found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.split()
+    finally:
+        ip("address", "delete", "168.63.129.16/32", "dev", "lo")
+    assert found == ["0", "http://168.63.129.16" + ("" if port == 80 else ":8080")]
+
+
+def test_auto_prefers_the_usual_address(azure: Simulator, tmp_path: Path) -> None:
+    script = tmp_path / "auto.py"
+    script.write_text(AUTO % str(REPOSITORY / "plugins/module_utils"))
+    found = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True
+    ).stdout.split()
+    assert found == ["0", "http://" + IMDS]
+
+
+SECOND_LOOK = """
+import sys
+sys.path.insert(0, %r)
+from azure_scheduled_events import Imds, ImdsRefused
+imds = Imds("auto")
+try:
+    imds.events()
+except ImdsRefused:
+    print(imds.endpoint, flush=True)
+sys.stdin.readline()
+print(len(imds.events().events), imds.endpoint)
+"""
+
+
+def test_auto_leaves_a_server_that_is_not_imds(tmp_path: Path) -> None:
+    script = tmp_path / "auto.py"
+    script.write_text(SECOND_LOOK % str(REPOSITORY / "plugins/module_utils"))
+    lease = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
+    for address in (IMDS, "168.63.129.16"):
+        ip("address", "add", address + "/32", "dev", "lo")
+    try:
+        with start(listen="168.63.129.16:80") as other:
+            other.post("/faults", {"kind": "not-found"})
+            command = ["unshare", "--mount", "sh", "-c", f"{lease} && exec {sys.executable} {script}"]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+                assert asking.stdout is not None
+                assert asking.stdout.readline().strip() == "http://168.63.129.16"
+                with start(listen=IMDS + ":80"):
+                    said, _errors = asking.communicate("\n", timeout=120)
+    finally:
+        for address in (IMDS, "168.63.129.16"):
+            ip("address", "delete", address + "/32", "dev", "lo")
+    assert said.split() == ["0", "http://" + IMDS]
+
+
+FULL = """
+import os, sys
+sys.path.insert(0, %r)
+from azure_scheduled_events.receipts import Receipts
+folder = sys.argv[1]
+with open(os.path.join(folder, "ballast"), "wb") as ballast:
+    try:
+        ballast.write(b"x" * 1000000)
+        ballast.flush()
+    except OSError:
+        pass
+try:
+    Receipts(folder, "http://127.0.0.1").write("A", "2026-11-21T12:00:00Z")
+except OSError as error:
+    print(error.strerror, sorted(os.listdir(folder)), Receipts(folder, "http://127.0.0.1").find("A"))
+os._exit(0)
+"""
+
+
+def test_a_full_disk_leaves_no_half_receipt(tmp_path: Path) -> None:
+    script, folder = tmp_path / "full.py", tmp_path / "full"
+    folder.mkdir()
+    script.write_text(FULL % str(REPOSITORY / "plugins/module_utils"))
+    mount = f"mount -t tmpfs -o size=64k,mode=755 tmpfs {folder} && exec {sys.executable} {script} {folder}"
+    said = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", mount], capture_output=True, text=True, timeout=120, check=True
+    ).stdout
+    assert said.strip() == "No space left on device ['ballast'] None"

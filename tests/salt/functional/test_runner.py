@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The runner and the engine as Salt's loader loads them. tests/salt/live has them at work."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from salt.config import DEFAULT_MASTER_OPTS
+from salt.loader import engines, runner, utils
+
+from support.salt.loaded import ROOT
+
+PUBLIC = ("status", "fleet", "prepare", "recover", "approve", "hold", "release")
+
+
+@pytest.fixture
+def opts(tmp_path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = DEFAULT_MASTER_OPTS.copy()
+    folders = {
+        "root_dir": tmp_path,
+        "cachedir": tmp_path / "cache",
+        "extension_modules": tmp_path / "ext",
+        "conf_file": tmp_path / "master",
+    }
+    found.update({name: str(path) for name, path in folders.items()}, sock_dir=str(tmp_path), __role="master")
+    found.update(
+        runner_dirs=[str(ROOT / "_runners")], engines_dirs=[str(ROOT / "_engines")], utils_dirs=[str(ROOT / "_utils")]
+    )
+    return found
+
+
+@pytest.fixture
+def runners(opts: dict[str, Any]) -> Any:
+    return runner(opts)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_function_shows_how_it_is_called_and_what_it_returns(runners: Any, name: str) -> None:
+    text = inspect.getdoc(runners["azure_events." + name]) or ""
+    assert "CLI Example:\n\n.. code-block:: bash\n\n    salt-run azure_events." + name in text
+    assert "Returns" in text
+
+
+def test_there_are_no_other_functions(runners: Any) -> None:
+    assert {name for name in runners if name.startswith("azure_events.")} == {"azure_events." + name for name in PUBLIC}
+
+
+def test_engine_is_loaded(opts: dict[str, Any]) -> None:
+    loaded = engines(opts, {}, {}, utils(opts))
+    assert "azure_events.start" in loaded
+
+
+def test_runner_without_an_engine_says_how_to_switch_one_on(runners: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = runners["azure_events.fleet"]
+    names = inspect.unwrap(getattr(function, "func", function)).__globals__
+    monkeypatch.setitem(names, "_WAIT", 0.1)
+    answer = function()
+    assert answer["retcode"] == 1 and "add 'azure_events: {}' to 'engines'" in answer["error"]
+
+
+def test_secret_of_runner_and_engine_is_private(
+    runners: Any, opts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = runners["azure_events.fleet"]
+    monkeypatch.setitem(inspect.unwrap(getattr(function, "func", function)).__globals__, "_WAIT", 0.1)
+    assert function()["retcode"] == 1
+    path = os.path.join(opts["cachedir"], "azure_events", "secret")
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The real process `python -m hook_runner run`, with a service manager that listens to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from support.daemon.engine_harness import PATIENCE, Rig
+from support.repository import REPOSITORY
+
+PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module_utils", "roles/hook_runner/files"))
+
+# the status line as long as IMDS answers
+WATCHING = "STATUS=watching as "
+# what a test may do to the process before it becomes the command
+_PROGRAM = "import sys\n%s\nfrom hook_runner.cli.main import main\nsys.exit(main())"
+
+
+class Daemon:
+    """One VM's daemon in the folder of a rig, whose hooks, configuration and marks it uses.
+
+    Attributes:
+        told: what the service manager was told, with the monotonic time.
+    """
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.azure = rig.azure
+        rig.configure(interval=0.2)
+        self.told: list[tuple[float, str]] = []
+        self.process: subprocess.Popen[bytes] | None = None
+        self._ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._ear.bind(str(rig.folder / "notify"))
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def start(self, *arguments: str, first: str = "", until: str = WATCHING, **environment: str) -> Daemon:
+        """Start it and wait until it has said a line that begins so; the default: it is ready, and IMDS has answered.
+
+        ``first``: Python that runs before; ``environment``: on top of a service's own.
+        """
+        before = self.begun(until)
+        command = ["-c", _PROGRAM % first] if first else ["-m", "hook_runner"]
+        with open(self.rig.folder / "stderr", "ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, *command, "run", "--config", str(self.rig.folder / "config.yml"), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**self._environment(), "NOTIFY_SOCKET": str(self.rig.folder / "notify"), **environment},
+            )
+        if until:
+            self.wait(lambda: self.begun(until) > before)
+        return self
+
+    def stop(self, how: int = signal.SIGTERM) -> float:
+        """Send a signal and wait for the end; returns how many seconds that took."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(how)
+        self.process.wait(PATIENCE)
+        return time.monotonic() - began
+
+    def close(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.rig.end_processes()
+        self._ear.close()
+
+    def wait(self, is_so: Callable[[], object]) -> None:
+        until = time.monotonic() + PATIENCE
+        while not is_so():
+            assert time.monotonic() < until, (self.log(), self.told[-5:], self.rig.marks())
+            time.sleep(0.02)
+
+    def times(self, text: str) -> int:
+        """How often the service manager was told exactly that."""
+        return sum(line == text for _at, line in self.told)
+
+    def begun(self, text: str) -> int:
+        """How often the service manager got a line that begins so."""
+        return sum(line.startswith(text) for _at, line in self.told)
+
+    def silent_for(self, text: str) -> float:
+        """Seconds since it was last told that."""
+        return time.monotonic() - max([at for at, line in self.told if line == text], default=0.0)
+
+    def log(self) -> list[str]:
+        return (self.rig.folder / "stderr").read_text().splitlines()
+
+    def said(self, text: str) -> int:
+        return sum(text in line for line in self.log())
+
+    def command(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another verb of the command."""
+        words = [sys.executable, "-m", "hook_runner", verb, "--config", str(self.rig.folder / "config.yml"), *arguments]
+        return subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=self._environment(),
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def data(self, verb: str, *arguments: str) -> tuple[int, Any]:
+        """Exit status and JSON of a verb."""
+        done = self.command(verb, "--json", *arguments)
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": PYTHONPATH,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                data = self._ear.recv(65536)
+            except OSError:
+                return
+            if not data:
+                return
+            self.told += [(time.monotonic(), line) for line in data.decode().split("\n")]

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The daemon without its process: a real client, journal, hooks and engine, whose clock the test moves with the simulator's."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import io
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from azure_scheduled_events import Imds, ImdsError
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.identity import own_name, own_vm_id
+from azure_scheduled_events.pacing import WATCHING, Pacer
+from hook_runner.clock import ServerClock
+from hook_runner.config.settings import load_settings
+from hook_runner.hooks.discovery import find_hooks
+from hook_runner.hooks.runs import Runs
+from hook_runner.journal.journal import Journal
+from hook_runner.lifecycle.engine import Engine
+from hook_runner.log import Log
+from hook_runner.permissions import trusted_owners
+from hook_runner.records import Record, Step
+from hook_runner.reporting.imds_health import Health
+from hook_runner.service.poller import Date, Looked, confirmed
+from support.daemon.harness_views import Told
+from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_hook
+from support.daemon.simulated_azure import Azure
+
+# a hook takes milliseconds; only a test that fails waits so long
+PATIENCE = 30.0
+
+AFTER_PREPARE = {
+    "rules": [{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]
+}
+
+
+class Rig(Told):
+    """One VM. `hook` and `configure` first, then `look` as often as wanted.
+
+    Attributes:
+        wall_is_off: how wrong the host's own clock is.
+        delivers: whether approvals get as far as the client; off, they are lost as in a crash.
+        boot_number: which boot of the host this is.
+    """
+
+    def __init__(self, folder: Path, azure: Azure, name: str = "vm1", **config: Any) -> None:
+        folder.chmod(0o755)
+        self.folder, self.azure, self.name = folder, azure, name
+        self.hooks_directory = folder / "hooks.d"
+        self.marks_file = folder / "marks"
+        self.log = io.StringIO()
+        self.wall_is_off = timedelta()
+        self._began = azure.now()
+        self.delivers = True
+        self._elapsed = self._booted = 0.0
+        self.boot_number = 1
+        self._engine: Engine | None = None
+        self.config: dict[str, Any] = {}
+        self.configure(**{"policy": AFTER_PREPARE, **config})
+
+    def configure(self, **config: Any) -> None:
+        """Set keys of config.yml; a running engine learns of them by `reload`."""
+        self.config.update(config)
+        fixed = {
+            "hooks_directory": str(self.hooks_directory),
+            "journal": str(self.folder / "state" / "journal.db"),
+            "run_directory": str(self.folder / "run"),
+            "environment": {"MARKS": str(self.marks_file)},
+            "endpoint": self.azure.simulator.endpoints[self.name],
+        }
+        path = self.folder / "config.yml"
+        path.write_text(json.dumps({**fixed, **self.config}))
+        path.chmod(0o600)
+        self.settings = load_settings(str(path), trusted_owners())
+
+    def hook(self, name: str, body: str = WORKS) -> None:
+        """Write the hook STAGE/NAME."""
+        write_hook(self.hooks_directory, name, body)
+        if not self._gate(name).exists():
+            os.mkfifo(self._gate(name))
+
+    def start(self) -> Engine:
+        """The engine, made as the service makes it when it starts."""
+        settings = self.settings
+        for folder in (settings.run_directory, os.path.dirname(settings.journal)):
+            os.makedirs(folder, exist_ok=True)
+        self.clock = ServerClock(self.monotonic, self._wall)
+        self._say = Log("debug", self.log)
+        self.health = Health(self._say)
+        self.journal = Journal.open(settings.journal, lambda text: self._say.say("error", text), self.monotonic)
+        self.runs = Runs(
+            settings.run_directory, settings.environment, settings.output_tail, settings.kill_after, self.monotonic
+        )
+        self._queue: collections.deque[tuple[Record, ScheduledEvent]] = collections.deque()
+        self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
+        self.pacer = Pacer(
+            self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=WATCHING
+        )
+        self._has_seen = False
+        self.ended: list[tuple[Record, Step]] = []
+        self._engine = Engine(
+            settings,
+            self._hooks(),
+            self.journal,
+            self.runs,
+            self.clock,
+            lambda record, event: self._queue.append((record, event)),
+            self._say,
+            lambda record, step: self.ended.append((record, step)),
+            f"boot {self.boot_number}",
+        )
+        return self._engine
+
+    def reload(self) -> None:
+        """SIGHUP: settings and hooks are read again."""
+        self.engine.reconfigure(self.settings, self._hooks())
+
+    def restart(self, how: str = "stop") -> None:
+        """End the daemon and start it again: "stop" (in order), "kill" (nothing is closed), "reboot" (hooks die, /run is empty)."""
+        if how == "stop":
+            self.journal.close()
+        if how == "reboot":
+            self.end_processes()
+            shutil.rmtree(self.settings.run_directory)
+            self._booted = self._elapsed - 1.0
+            self.boot_number += 1
+        # a killed process closes nothing, so neither may the garbage collector
+        _ABANDONED.append((self._engine, self.journal, self.runs))
+        self.start()
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine or self.start()
+
+    def monotonic(self) -> float:
+        """Seconds since the host's start, which is what the engine takes for the monotonic clock."""
+        return self._elapsed - self._booted
+
+    def look(self, after: float = 0) -> None:
+        """Let simulated seconds pass, poll until no absence waits to be confirmed, and see through what follows from it."""
+        self.look_once(after)
+        while any(record.absences for record in self.engine.records):
+            self.look_once()
+
+    def look_once(self, after: float = 0) -> None:
+        """The same with a single poll."""
+        self.pass_time(after)
+        self.poll()
+        self.settle()
+
+    def pass_time(self, seconds: float) -> None:
+        """Move the clocks of Azure and of this host together."""
+        if seconds:
+            self.azure.advance(seconds)
+            self._elapsed += seconds
+
+    def poll(self) -> None:
+        """What the poller and the service do with one answer."""
+        engine = self.engine
+        if engine.own_name is None or not engine.identification.is_confirmed:
+            self._ask_name(engine)
+        try:
+            document = self.pacer.call(self.imds.events)
+        except ImdsError as error:
+            self.health.bad(error, self.pacer.is_outage(), self.clock.now())
+            self.engine.missed()
+            return
+        dates: tuple[Date, ...] = ((document.server_time, self.monotonic()),)
+        if not self._has_seen:
+            document, dates = confirmed(document, self.monotonic(), self._ask_again, self.clock.doubts)
+        self._has_seen = True
+        for date, at in dates:
+            odd = self.clock.heard(date, at)
+            if odd is not None:
+                self._say.say("warning", odd)
+        self.health.good(document, self.clock.now())
+        engine.observe(document)
+
+    def settle(self) -> None:
+        """Tick until nothing happens by itself any more: no hook runs, or only ones that wait for the test."""
+
+        def is_quiet() -> bool:
+            self.journal.maintain()
+            self.engine.tick()
+            return not self._deliver() and all(self._rests(step) for step in self.running())
+
+        self.wait(is_quiet)
+        self.engine.tick()
+
+    def wait(self, is_so: Callable[[], object]) -> None:
+        """Wait for something that other processes do, with a limit in real time."""
+        until = time.monotonic() + PATIENCE
+        while not is_so():
+            if time.monotonic() > until:
+                raise AssertionError(f"it did not come: {is_so}\n{self.log.getvalue()}\n{self.marks()}")
+            time.sleep(0.005)
+
+    def release(self, hook: str, exit_status: int = 0) -> None:
+        """Let a hook that hangs go on and end so."""
+        before = len(self.marks("end"))
+        gate = os.open(self._gate(hook), os.O_RDWR)
+        os.write(gate, b"%d\n" % exit_status)
+        self.wait(lambda: len(self.marks("end")) > before)
+        os.close(gate)
+
+    def end_processes(self) -> None:
+        """kill -9 for all keepers and hooks of this rig, and wait until they are gone."""
+
+        def find() -> list[int]:
+            return [
+                pid
+                for pid in processes_with(str(self.folder), "cmdline") + processes_with(str(self.folder), "environ")
+                if is_alive(pid)
+            ]
+
+        def is_over() -> bool:
+            for pid in find():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not find()
+
+        self.wait(is_over)
+
+    def close(self) -> None:
+        """After the test."""
+        if self._engine is not None:
+            self.end_processes()
+            self.journal.close()
+            self.imds.close()
+
+    def _gate(self, hook: str) -> Path:
+        return self.folder / ("marks.gate." + hook.replace("/", "."))
+
+    def _wall(self) -> datetime:
+        return self._began + timedelta(seconds=self._elapsed) + self.wall_is_off
+
+    def _hooks(self) -> Any:
+        return find_hooks(self.settings.hooks_directory, self.settings, trusted_owners())[0]
+
+    def _ask_again(self) -> Looked:
+        return Looked(self.pacer.call(self.imds.events), self.monotonic())
+
+    def _ask_name(self, engine: Engine) -> None:
+        try:
+            instance = self.imds.instance()
+            name = own_name(instance)
+        except ImdsError as error:
+            engine.unidentified()
+            self.health.nameless(str(error))
+        else:
+            if name is not None:
+                engine.identified(name, own_vm_id(instance))
+            else:
+                engine.unidentified()
+
+    def _deliver(self) -> bool:
+        """Send the approvals that are due; whether there were any."""
+        sent = bool(self._queue)
+        while self._queue:
+            record, event = self._queue.popleft()
+            if not self.delivers:
+                continue
+            error: ImdsError | None = None
+            try:
+                self.pacer.call(self.imds.approve, [event.event_id])
+            except ImdsError as reason:
+                error = reason
+            self.engine.approval_answered(record.id, error)
+        return sent
+
+    def _rests(self, step: Step) -> bool:
+        """Whether a running hook does nothing until the test, or the clock, lets it."""
+        last = next((mark for mark in reversed(self.marks()) if mark.hook == f"{step.stage}/{step.hook}"), None)
+        is_told_to_end = step.id in self.engine.work._stopping
+        return last is not None and last.what == "hang" and is_alive(last.pid) and not is_told_to_end
+
+
+_ABANDONED: list[object] = []

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What a test can see of a rig: marks of hooks, records, timelines, status and log."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+from hook_runner.clock import ServerClock
+from hook_runner.journal.journal import Journal
+from hook_runner.lifecycle.engine import Engine
+from hook_runner.records import Record, Step
+from hook_runner.reporting import status
+from hook_runner.reporting.imds_health import Health
+from support.daemon.hook_scripts import Mark, read_marks
+
+
+class Told(ABC):
+    """The looking half of a rig."""
+
+    marks_file: Path
+    log: io.StringIO
+    health: Health
+    journal: Journal
+    clock: ServerClock
+
+    @property
+    @abstractmethod
+    def engine(self) -> Engine:
+        """The engine that the rig drives."""
+
+    def running(self) -> list[Step]:
+        """Steps whose hooks run, as far as the engine knows."""
+        return [step for record in self.engine.records for step in record.steps if step.state == "running"]
+
+    def marks(self, *what: str) -> list[Mark]:
+        return [mark for mark in read_marks(self.marks_file) if not what or mark.what in what]
+
+    def ran(self, stage: str = "") -> list[str]:
+        """Hooks that began, in that order."""
+        return [mark.hook for mark in self.marks("begin") if mark.hook.startswith(stage)]
+
+    def record(self, event_id: str) -> Record:
+        """The latest record of an event, open or closed."""
+        for record in reversed(self.engine.records):
+            if record.key == event_id.casefold():
+                return record
+        return self.journal.records(1, event_id)[0]
+
+    def steps(self, event_id: str) -> list[tuple[str, str]]:
+        """(STAGE/NAME, state) of every step of an event."""
+        return [(f"{step.stage}/{step.hook}", step.state) for step in self.record(event_id).steps]
+
+    def words(self, event_id: str) -> list[str]:
+        """The words of an event's timeline."""
+        return [entry.what for entry in self.record(event_id).timeline]
+
+    def status(self) -> dict[str, Any]:
+        return status.as_data(self.engine, self.health, self.clock, self.journal.degraded)
+
+    def said(self, text: str) -> int:
+        """How many lines of the log hold that text."""
+        return sum(text in line for line in self.log.getvalue().splitlines())

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A disk that does not take what the journal has to write."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from hook_runner.journal import journal
+from support.daemon.engine_harness import Rig
+
+
+class Disk:
+    """Another program that holds the journal's write lock."""
+
+    def __init__(self) -> None:
+        self._holder = sqlite3.connect(":memory:")
+
+    def fail(self, me: Rig) -> None:
+        self._holder = sqlite3.connect(me.settings.journal, isolation_level=None)
+        self._holder.execute("BEGIN IMMEDIATE")
+
+    def heal(self) -> None:
+        self._holder.close()
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    """A disk for a journal that does not wait long for it."""
+    for name, seconds in (("PATIENCE_AT_START", 0.05), ("PATIENCE", 0.05), ("PAUSE", 0.0)):
+        monkeypatch.setattr(journal, name, seconds)
+    made = Disk()
+    yield made
+    made.heal()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Whether hosts of the lab can run here, found out by trying."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from support.hosts.host import CGROUP_TREES, JOIN, remove_group
+from support.hosts.lab import INTO_A_SPACE
+
+PROGRAMS = ("unshare", "nsenter", "ip", "mount")
+OVERLAY = """
+set -e
+mount -t tmpfs try "$1"
+cd "$1"
+mkdir lower upper work merged
+mount -t overlay try -o lowerdir=lower,upperdir=upper,workdir=work merged
+ip link add try type bridge
+"""
+
+
+def reason_against() -> str | None:
+    """Why namespaces, overlays or control groups are not to be had; None when they are."""
+    if os.geteuid() != 0:
+        return "needs root"
+    for program in PROGRAMS:
+        if not shutil.which(program):
+            return f"needs the program {program}"
+    try:
+        for made in own_groups(a_name()):
+            made.mkdir()
+            remove_group(made)
+    except OSError as error:
+        return f"needs control groups of its own: {error.strerror}"
+    with tempfile.TemporaryDirectory() as folder:
+        return failure(
+            "namespaces with overlays and bridges are not allowed here",
+            [*INTO_A_SPACE, "sh", "-c", OVERLAY, "try", folder],
+        )
+
+
+def reason_against_nspawn(root: Path) -> str | None:
+    """Why systemd-nspawn cannot run a command in this root; None when it can."""
+    groups = own_groups(a_name())
+    for group in groups:
+        group.mkdir()
+    try:
+        nspawn = [
+            "systemd-nspawn",
+            "--quiet",
+            "--register=no",
+            "--keep-unit",
+            "--read-only",
+            f"--directory={root}",
+            "--pipe",
+            "true",
+        ]
+        return failure(
+            "systemd-nspawn does not work here",
+            [*INTO_A_SPACE, "sh", "-c", JOIN, "join", *map(str, groups), "--", *nspawn],
+        )
+    finally:
+        for group in groups:
+            remove_group(group)
+
+
+def a_name() -> str:
+    """Never the same twice: stages that run side by side try at the same time."""
+    return f"azure-imds-try-{os.urandom(4).hex()}"
+
+
+def own_groups(name: str) -> list[Path]:
+    return [tree / name for tree in CGROUP_TREES if (tree / "cgroup.procs").exists()]
+
+
+def failure(what: str, command: Sequence[str]) -> str | None:
+    tried = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
+    )
+    said = tried.stderr.strip().splitlines() or [f"status {tried.returncode}"]
+    return f"{what}: {said[-1]}" if tried.returncode else None

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A lab of real hosts behind one 169.254.169.254.
+
+    with Lab("ase", folder) as lab:
+        host = lab.host("vm1")
+        host.run(["systemctl", "status"])
+        host.reboot()
+
+It works in namespaces that its caller has of its own (see `INTO_A_SPACE`). Whatever becomes of that
+caller, the kernel takes networks, mounts and processes away with it, and two labs at the same time
+never meet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+from support.hosts import rootfs
+from support.hosts.bridge import NAMESPACES, Fabric
+from support.hosts.host import CGROUP_TREES, Host, remove_group
+
+# The mounts of --mount are private; the processes end with the first of them, even if that is
+# killed.
+INTO_A_SPACE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+FORGOTTEN_AFTER = 3600
+
+
+class Lab:
+    """Makes hosts, and takes everything away at the end.
+
+    Args:
+        prefix: begins the names of control groups, the only thing that does not end with the
+            namespaces.
+        folder: where the hosts' files are shown while the lab lives; they are in memory.
+        root: the root of all hosts; without it those in the cache, which are made if need be.
+    """
+
+    def __init__(self, prefix: str, folder: Path, root: Path | None = None) -> None:
+        self._prefix, self._folder = prefix, folder / "lab"
+        self._root = root
+        self._own = f"{prefix}-{os.urandom(4).hex()}"
+        self._hosts: dict[str, Host] = {}
+        self._ends = contextlib.ExitStack()
+
+    def __enter__(self) -> Lab:
+        if reason := reason_against_this_process():
+            raise RuntimeError(reason)
+        forget_groups(self._prefix)
+        with self._ends:
+            self._mount_memory(NAMESPACES)
+            self._mount_memory(self._folder)
+            self._fabric = Fabric()
+            self._ends.callback(self._fabric.remove)
+            self._ends = self._ends.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ends.close()
+
+    def host(self, name: str, suite: str = rootfs.SUITE) -> Host:
+        """The host of this name, made and booted at the first call; `suite` is the Debian that it is then."""
+        if name not in self._hosts:
+            root = self._root or rootfs.ensure(suite)
+            number = len(self._hosts) + 1
+            address = self._fabric.attach(name, number)
+            self._ends.callback(self._fabric.detach, name)
+            made = Host(name, address, self._folder / name, root, f"{self._own}-{name}")
+            self._ends.callback(made.remove)
+            self._hosts[name] = made
+            made.boot()
+        return self._hosts[name]
+
+    def _mount_memory(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "lab", str(folder)], check=True, timeout=30)
+        self._ends.callback(subprocess.run, ["umount", "--lazy", str(folder)], check=True, timeout=30)
+
+
+def reason_against_this_process() -> str | None:
+    """Why a lab cannot be made from here; None when it can."""
+    if os.getpid() == 1 and os.geteuid() == 0 and sorted(os.listdir("/sys/class/net")) != []:
+        return None
+    return "hosts need namespaces of their own: make test-hosts, or the same command after " + " ".join(
+        INTO_A_SPACE[:-1]
+    )
+
+
+def forget_groups(prefix: str) -> None:
+    """Remove the control groups of labs that were killed. Those of living labs have processes in them, and are young before that."""
+    for tree in CGROUP_TREES:
+        for group in tree.glob(f"{prefix}-*"):
+            with contextlib.suppress(OSError):
+                if time.time() - group.stat().st_mtime > FORGOTTEN_AFTER and is_empty(group):
+                    remove_group(group)
+
+
+def is_empty(group: Path) -> bool:
+    return not any(file.read_text(encoding="utf-8") for file in group.rglob("cgroup.procs"))

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The root file systems that the hosts share: small Debians, each made once and kept below .cache/hosts."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from support.repository import REPOSITORY
+
+CACHE = REPOSITORY / ".cache" / "hosts"
+SUITE = "bookworm"
+OTHER_SUITES = ("bullseye", "trixie")
+
+BUILD_LIMIT = 600
+ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+# Hosts have no way out: what the roles would install has to be here already.
+PACKAGES = (
+    *("systemd", "systemd-sysv", "dbus", "iproute2", "nftables", "openssh-server", "procps", "python3", "python3-apt"),
+    *("python3-aiohttp", "python3-jsonschema", "python3-prometheus-client", "python3-requests", "python3-yaml"),
+)
+# None of these means anything to a host that boots in half a second and lives for a minute.
+MASKED = (
+    *("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer"),
+    *(
+        "systemd-firstboot.service",
+        "systemd-networkd-wait-online.service",
+        "console-getty.service",
+        "getty@tty1.service",
+    ),
+)
+UNREAD = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*")
+RECIPE = (
+    "--variant=apt",
+    "--include=" + ",".join(PACKAGES),
+    *("--dpkgopt=path-exclude=" + path for path in UNREAD),
+    '--customize-hook=rm -f "$1/etc/hostname"; : >"$1/etc/machine-id"',
+    '--customize-hook=chroot "$1" systemctl mask ' + " ".join(MASKED),
+    # keys of its own for each host: tests/chaos makes them, and starts the service
+    '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*; chroot "$1" systemctl disable ssh.service',
+)
+
+
+def location(suite: str = SUITE, cache: Path = CACHE) -> Path:
+    """Where the root of this suite is or will be; another recipe is another folder."""
+    return cache / f"root-{suite}-{hashlib.sha256(json.dumps(RECIPE).encode()).hexdigest()[:12]}"
+
+
+def ensure(suite: str = SUITE, cache: Path = CACHE) -> Path:
+    """Make the root unless it is there. Needs root's rights and a way to an archive of Debian."""
+    root = location(suite, cache)
+    with only_one(cache, suite):
+        if not root.is_dir():
+            half_made = root.with_suffix(".new")
+            shutil.rmtree(half_made, ignore_errors=True)
+            with only_one(cache, "apt"):
+                subprocess.run(["apt-get", "-qq", "update"], check=False, timeout=BUILD_LIMIT)
+                archives = sources(suite)
+            command = ["mmdebstrap", "--quiet", "--format=directory", *RECIPE, suite, str(half_made), *archives]
+            subprocess.run(command, check=True, timeout=BUILD_LIMIT)
+            half_made.rename(root)
+    return root
+
+
+@contextlib.contextmanager
+def only_one(cache: Path, what: str) -> Iterator[None]:
+    """Different roots are made side by side; nobody makes the same one twice, or uses apt-get while another does."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def sources(suite: str) -> list[str]:
+    """The machine's own apt sources, for this suite; none (mmdebstrap then knows its own) where the machine is no Debian."""
+    question = [
+        "apt-get",
+        "indextargets",
+        "--format",
+        "$(ORIGIN) $(SITE) $(RELEASE) $(COMPONENT)",
+        "Created-By: Packages",
+    ]
+    answer = subprocess.run(question, check=True, capture_output=True, text=True, timeout=60).stdout
+    targets = [line.split() for line in answer.splitlines()]
+    own = own_suite()
+    lines = [
+        f"deb [signed-by={ARCHIVE_KEYRING}] {site} {release.replace(own, suite, 1)} main"
+        for origin, site, release, component in (target for target in targets if len(target) == 4)
+        if origin == "Debian" and component == "main" and own and release.startswith(own)
+    ]
+    return list(dict.fromkeys(lines))
+
+
+def own_suite() -> str:
+    release = Path("/etc/os-release").read_text(encoding="utf-8") if os.path.exists("/etc/os-release") else ""
+    settings = dict(line.split("=", 1) for line in release.splitlines() if "=" in line)
+    return settings.get("VERSION_CODENAME", "").strip('"')
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suites", nargs="*", default=[SUITE], metavar="SUITE")
+    for suite in parser.parse_args().suites:
+        print(ensure(suite))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Simulated VMs that go through the playbook maintenance, with tasks that leave marks."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from support.ansible_hosts import Hosts
+from support.simulator_process import Simulator
+
+PLAYBOOK = "azure_imds.scheduled_events.maintenance"
+# Azure's clock stands still until a task of the playbook begins, so that no test is a race. NOTICE
+# passes when the hosts begin to wait: each event that may start by then has started. LIFE passes
+# when each host has seen that.
+MANUAL = ["--clock", "manual"]
+NOTICE, LIFE = 16 * 60, 3600
+FREEZE: dict[str, Any] = {"type": "Freeze", "resources": ["vm1", "vm2"], "notice": "15m", "started_for": LIFE}
+# starts only when it is approved
+LATE = {**FREEZE, "notice": "4h"}
+PAIR: dict[str, Any] = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
+TRIO: dict[str, Any] = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}, "vm3": {}}}}
+
+PREPARE = "Run the tasks that prepare this host"
+WAIT = "Wait for the end of the events and recover each host"
+
+Course = dict[str, Callable[[], object]]
+
+
+def variables(azure: Simulator, folder: Path, name: str) -> dict[str, Any]:
+    return {
+        "maintenance_endpoint": azure.endpoints[name],
+        "maintenance_receipts": str(folder / name / "receipts"),
+        "maintenance_notes": str(folder / name / "notes"),
+        "maintenance_patience": 300,
+        "maintenance_within": 5 * 3600,
+    }
+
+
+class Fleet:
+    """VMs of one group. Their prepare and recover tasks leave marks.
+
+    Args:
+        azure: the simulator.
+        folder: for everything of the fleet.
+        names: the VMs that are hosts of the play.
+        more: variables of further hosts, by name.
+    """
+
+    def __init__(
+        self, azure: Simulator, folder: Path, names: tuple[str, ...] = ("vm1", "vm2"), **more: dict[str, Any]
+    ) -> None:
+        self.azure = azure
+        self.folder = folder
+        self.hosts = Hosts(folder, {**{name: variables(azure, folder, name) for name in names}, **more})
+
+    @classmethod
+    def over_breaking_ssh(
+        cls, azure: Simulator, folder: Path, down: Path, patience: dict[str, int] | None = None
+    ) -> Fleet:
+        """A fleet whose connections fail as the files in the folder ``down`` say, see flaky_ssh.py.
+
+        patience: of single hosts, in seconds.
+        """
+        ssh = folder / "ssh"
+        ssh.write_text(
+            '#!/bin/sh\nDOWN_FOLDER={} exec {} {} "$@"\n'.format(
+                down, sys.executable, Path(__file__).with_name("flaky_ssh.py")
+            )
+        )
+        ssh.chmod(0o755)
+        # pipelining, so that no file has to be brought over the stand-in
+        connection = {
+            "ansible_connection": "ansible.builtin.ssh",
+            "ansible_ssh_executable": str(ssh),
+            "ansible_pipelining": True,
+        }
+        hosts = {name: {**connection, **variables(azure, folder, name)} for name in azure.endpoints}
+        for name, seconds in (patience or {}).items():
+            hosts[name]["maintenance_patience"] = seconds
+        return cls(azure, folder, (), **hosts)
+
+    def maintain(
+        self,
+        prepare: str = "true",
+        *options: str,
+        recover: str = "true",
+        meanwhile: Callable[[], object] = lambda: None,
+        at: Course | None = None,
+        given: dict[str, Any] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the playbook.
+
+        Args:
+            prepare: the shell command that prepares a host.
+            options: of ansible-playbook.
+            recover: the shell command that brings a host back.
+            meanwhile: what happens while the hosts prepare; none of them is ready before it has
+                happened.
+            at: name of a task -> what happens as it begins, see Hosts.playbook.
+            given: further variables.
+        """
+        happened = self.folder / "happened"
+
+        def happens() -> None:
+            meanwhile()
+            happened.touch()
+
+        course: Course = {PREPARE: happens, WAIT: self.pass_by, **(at or {})}
+        steps = self.steps(f"until test -e {happened}; do sleep 0.05; done && {prepare}", recover)
+        return self.hosts.playbook(PLAYBOOK, {**steps, **(given or {})}, *options, at=course)
+
+    def steps(self, prepare: str = "true", recover: str = "true") -> dict[str, Any]:
+        """Write the task files of these shell commands, and return the variables of the playbook."""
+        given: dict[str, Any] = {}
+        for step, command in (("prepare", prepare), ("recover", recover)):
+            tasks = self.folder / (step + ".yml")
+            done = f"{command} && echo {{{{ inventory_hostname }}}} >> {self.folder / (step + '.done')}"
+            tasks.write_text(f'- ansible.builtin.shell: "{done}"\n  timeout: 60\n')
+            given["maintenance_" + step] = str(tasks)
+        return given
+
+    def pass_by(self) -> None:
+        """Let events start, be seen, and end."""
+        self.azure.advance(NOTICE)
+        self.seen_by_all()
+        self.azure.advance(LIFE)
+
+    def seen_by_all(self) -> None:
+        """Wait until each VM that has a note has asked for its events once more."""
+        latest = self.azure.get("/requests")["requests"]
+        number = max((request["number"] for request in latest), default=0)
+        until(lambda: self._asked_after(number) >= {name for name in self.azure.endpoints if self.note(name)})
+
+    def _asked_after(self, number: int) -> set[str]:
+        return {request["vm"] for request in self.azure.get(f"/requests?after={number}")["requests"]}
+
+    def did(self, step: str) -> set[str]:
+        """The hosts whose tasks of this step have come to their end."""
+        return set(self.course_of(step))
+
+    def course_of(self, step: str) -> list[str]:
+        done = self.folder / (step + ".done")
+        return done.read_text().split() if done.exists() else []
+
+    def note(self, name: str) -> dict[str, Any] | None:
+        """The note on the host."""
+        path = self.folder / name / "notes" / "note.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def approvals(self) -> list[dict[str, Any]]:
+        return [line for line in self.azure.get("/log")["lines"] if line["what"] == "approval"]
+
+    def reasons_of_starts(self) -> list[str]:
+        return [line["why"] for line in self.azure.get("/log")["lines"] if line["what"] == "started"]
+
+
+def failed(ran: subprocess.CompletedProcess[str]) -> set[str]:
+    return set(re.findall(r"^(\w+) .*failed=[1-9]", ran.stdout, re.MULTILINE))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what comes in a moment, or fail after much longer than that."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A client made of the helper's parts, as a daemon or a beacon would put them together: it looks, and notes what happened."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from azure_scheduled_events import Imds, ImdsError, Policy, Situation, changes
+from azure_scheduled_events.changes import carried_over
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
+from azure_scheduled_events.identity import concerns
+from azure_scheduled_events.pacing import Pacer
+from support.simulator_process import Simulator
+
+
+class Observer:
+    """One VM's view. ``notes`` holds a line per change, ``errors`` the kinds of answers that were none."""
+
+    def __init__(self, azure: Simulator, name: str = "vm1", version: str = "2020-07-01") -> None:
+        self.azure = azure
+        self.name = name
+        self.slept: list[float] = []
+        self.imds = Imds(azure.endpoints[name], version, timeout=60)
+        self.pacer = Pacer(self.imds, clock=lambda: sum(self.slept), sleep=self.slept.append, jitter=lambda: 0.0)
+        self.known: EventDocument | None = None
+        self.notes: list[str] = []
+        self.errors: list[str] = []
+
+    def look(self, after: float = 0) -> list[str]:
+        """Let simulated seconds pass, poll once, and return what is new."""
+        if after:
+            self.azure.advance(after)
+        try:
+            document = self.pacer.call(self.imds.events)
+        except ImdsError as error:
+            self.errors.append(type(error).__name__)
+            return []
+        found = [
+            f"{change.kind} {change.event.event_type} {self._state(change.event)}"
+            for change in changes(self.known, document)
+        ]
+        self.known = carried_over(self.known, document)
+        self.notes += found
+        return found
+
+    def only(self) -> ScheduledEvent:
+        """The one event that is known."""
+        assert self.known is not None
+        (event,) = self.known.events
+        return event
+
+    def decide(self, policy: Policy, **situation: Any) -> tuple[str, bool]:
+        """What the policy says of the one event: (approval, due)."""
+        now = self.known.server_time if self.known is not None else None
+        decision = policy.decide(self.only(), Situation(now or datetime.now(UTC), self.name)._replace(**situation))
+        return decision.approval, decision.due
+
+    def seconds_left(self) -> float:
+        assert self.known is not None and self.known.server_time is not None
+        return self.only().seconds_left(self.known.server_time)
+
+    def _state(self, event: ScheduledEvent) -> str:
+        return f"{event.status} {'mine' if concerns(event, self.name) else 'of others'}"

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What the documents print: files, command lines and other blocks.
+
+A block whose first line is a comment with a path, such as `# group_vars/web.yml`, is that file.
+Each line of a shell block is a command, and so is what stands behind a prompt in a `console` block.
+Any other block goes by its first line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from support.repository import REPOSITORY
+
+FILE, COMMAND, OTHER = "file", "command", "other"
+SHELLS = ("sh", "bash", "shell")
+PATH_COMMENT = re.compile(r"# ([\w.-]+(?:/[\w.-]+)*\.(?:cfg|ini|service|timer|ya?ml))$")
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Printed(NamedTuple):
+    """One thing that a document prints.
+
+    Attributes:
+        name: the path of a file, a command line, or the first line of another block.
+        text: all of it, as printed.
+    """
+
+    document: str
+    kind: str
+    language: str
+    name: str
+    text: str
+
+
+def printed_in(document: str) -> list[Printed]:
+    """Everything that a document of the repository prints, in order."""
+    text = (REPOSITORY / document).read_text(encoding="utf-8")
+    return [found for language, block in FENCED.findall(text) for found in of_block(document, language, block)]
+
+
+def of_block(document: str, language: str, block: str) -> Iterator[Printed]:
+    first = block.splitlines()[0]
+    path = PATH_COMMENT.match(first)
+    if path:
+        yield Printed(document, FILE, language, path[1], block)
+    elif language in (*SHELLS, "console") and not block.startswith("#!"):
+        for line in commands(language, block):
+            yield Printed(document, COMMAND, language, line, line)
+    else:
+        yield Printed(document, OTHER, language, first, block)
+
+
+def commands(language: str, block: str) -> list[str]:
+    """The command lines of a block, continued lines joined, without comments."""
+    lines = re.sub(r"\\\n\s*", "", block).splitlines()
+    if language == "console":
+        lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return [re.sub(r"\s+# .*", "", line).strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def find(document: str, name: str) -> Printed:
+    """The one thing of this name in the document."""
+    found = [printed for printed in printed_in(document) if printed.name == name]
+    if len(found) != 1:
+        raise LookupError(
+            f"{document} prints {name!r} {len(found)} times; remedy: change the test together with the document"
+        )
+    return found[0]

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A simulated Azure whose clock stands still until a test moves it, with words for what tests let happen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from support import simulator_process
+from support.salt.until import until
+from support.simulator_process import Simulator
+
+# more than any event lasts, from its announcement to its end
+A_LONG_TIME = "2h"
+
+
+class Azure:
+    def __init__(self, simulator: Simulator) -> None:
+        self.simulator = simulator
+        self.endpoints = simulator.endpoints
+
+    def announce(self, *resources: str, kind: str = "Reboot", **more: Any) -> str:
+        """Schedule an event now; returns its EventId."""
+        event_id: str = self.simulator.post("/events", {"type": kind, "resources": list(resources), **more})["id"]
+        return event_id
+
+    def event(self, event_id: str) -> dict[str, Any]:
+        event: dict[str, Any] = self.simulator.get(f"/events/{event_id}")
+        return event
+
+    def start(self, event_id: str) -> None:
+        """Let an event start because its time has come, and not go on to its end."""
+        self.simulator.post(f"/events/{event_id}/approve", {"as": "control-plane"})
+        self.simulator.advance(2)
+        assert self.event(event_id)["status"] == "Started"
+
+    def end(self, event_id: str) -> None:
+        self.simulator.post(f"/events/{event_id}/complete")
+
+    def cancel(self, event_id: str) -> None:
+        self.simulator.post(f"/events/{event_id}/cancel")
+
+    def change(self, event_id: str, **changes: Any) -> None:
+        """Edit an event, as a scenario does."""
+        self.simulator.post(f"/events/{event_id}/change", changes)
+
+    def approvals(self, event_id: str) -> list[str]:
+        """The VMs that approved this event, once for each time."""
+        return [
+            line["vm"] for line in self.simulator.get("/log?what=approval")["lines"] if event_id in line.get("ids", ())
+        ]
+
+    @contextmanager
+    def sick(self, kind: str, vm: str, **options: Any) -> Iterator[None]:
+        """IMDS is ill for one VM, which has met the illness when the block begins."""
+        fault = self.simulator.post("/faults", {"kind": kind, "vm": vm, **options})["number"]
+        try:
+            self.wait_for_victims(fault, vm)
+            yield
+        finally:
+            self.simulator.delete(f"/faults/{fault}")
+
+    def wait_for_victims(self, fault: int, vm: str, requests: int = 1) -> None:
+        def seen() -> bool:
+            return any(
+                entry["number"] == fault and entry["seen"].get(vm, 0) >= requests
+                for entry in self.simulator.get("/faults")["faults"]
+            )
+
+        until(seen, f"a request of {vm} that meets the fault")
+
+    def requests(self, vm: str) -> int:
+        """How many requests for events a VM has sent."""
+        counts = self.simulator.get("/requests")["counts"]
+        return sum(count["count"] for count in counts if (count["vm"], count["route"]) == (vm, "scheduledevents"))
+
+    def wait_for_looks(self, vm: str, more: int = 3) -> None:
+        """Until a VM has looked so many times more."""
+        wanted = self.requests(vm) + more
+        until(lambda: self.requests(vm) >= wanted, f"{more} looks of {vm} at IMDS")
+
+
+@contextmanager
+def simulated(groups: dict[str, Any], **scenario: Any) -> Iterator[Azure]:
+    with simulator_process.start(
+        {"groups": groups, "knobs": {"rate_limit": 0}, **scenario}, args=["--clock", "manual"]
+    ) as simulator:
+        yield Azure(simulator)

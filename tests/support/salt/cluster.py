@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A master with its minions, in a folder with a name that is short enough for sockets."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from support.repository import REPOSITORY
+from support.salt.master import Master
+from support.salt.minion import Minion
+from support.salt.salt_installation import Installed
+
+TREE = REPOSITORY / "salt"
+
+
+class Site:
+    def __init__(self, folder: Path, installed: Installed, file_roots: list[Path], **config: Any) -> None:
+        self.folder = folder
+        self.installed = installed
+        self.master = Master(folder / "master", installed, file_roots, **config)
+        self.minions: dict[str, Minion] = {}
+
+    def minion(self, name: str, **config: Any) -> Minion:
+        """A further minion, not yet started."""
+        self.minions[name] = Minion(name, self.folder / name, self.installed, self.master, **config)
+        return self.minions[name]
+
+    def start(self, *names: str) -> None:
+        """The master and these minions, or all of them, up to their answers."""
+        wanted = names or tuple(self.minions)
+        self.master.start()
+        for name in wanted:
+            self.minions[name].start()
+        self.master.wait_for(*wanted)
+
+    def said(self) -> str:
+        """The last of what its daemons logged, and of what went over the bus, for somebody who looks for a mistake."""
+        events = "\n".join(f"{event.tag} {event.data:.300}" for event in self.master.bus.events()[-40:])
+        logs = {
+            daemon.folder.name: daemon.said().splitlines()[-40:] for daemon in (self.master, *self.minions.values())
+        }
+        return "\n".join([events, *("== {}\n{}".format(name, "\n".join(lines)) for name, lines in logs.items())])
+
+    def kill(self) -> None:
+        for minion in self.minions.values():
+            minion.kill()
+        self.master.kill()
+
+
+OPEN: list[Site] = []
+
+
+@contextmanager
+def site(installed: Installed, file_roots: list[Path] | None = None, **config: Any) -> Iterator[Site]:
+    """Nothing of it is left behind."""
+    folder = Path(tempfile.mkdtemp(prefix="salt-"))
+    here = Site(folder, installed, file_roots if file_roots is not None else [TREE], **config)
+    OPEN.append(here)
+    try:
+        yield here
+    finally:
+        OPEN.remove(here)
+        here.kill()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A folder of a daemon on a small disk of its own, which a test fills. The disk belongs to the daemon's mount namespace and ends with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.salt.salt_process import Daemon
+
+MOUNT = 'mount -t tmpfs -o size="$0",mode=0700 tmpfs "$1" && shift && exec "$@"'
+OWN_MOUNTS = ("unshare", "--mount", "--")
+
+
+def reason_against() -> str:
+    """Why there can be no such disk here, or ""."""
+    if os.geteuid() != 0:
+        return "a disk of its own needs root"
+    tried = subprocess.run(
+        [*OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, check=False
+    )
+    return tried.stderr.strip() if tried.returncode else ""
+
+
+def put_on_small_disk(daemon: Daemon, folder: Path, size: str) -> None:
+    """From the daemon's next start on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    daemon.prefix = [*OWN_MOUNTS, "sh", "-c", MOUNT, size, str(folder)]
+
+
+@contextmanager
+def full(daemon: Daemon, folder: Path) -> Iterator[None]:
+    """The disk below the folder is full."""
+    seen_from_there = Path(f"/proc/{daemon.pids()[0]}/root")
+    filler = seen_from_there / folder.relative_to("/") / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    try:
+        yield
+    finally:
+        filler.unlink()

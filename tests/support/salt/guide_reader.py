@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What docs/salt.md tells its reader to write and to run, and a reader who does so in the folders of a site.
+
+The first line of a block is a comment that names a file (`# /srv/salt/top.sls`) or the place where
+the commands run (`# on the master`). A block of the language console has commands behind `$ `, and
+what they print.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from support.repository import REPOSITORY
+from support.salt.cluster import Site
+from support.salt.guarded_process import Leashed
+from support.salt.master import Master
+from support.salt.salt_installation import QUIET
+from support.salt.salt_process import Daemon
+from support.salt.until import until
+
+GUIDE = REPOSITORY / "docs" / "salt.md"
+# the last command of such a block serves until it is ended
+OWN_TERMINAL = "in a terminal of its own"
+FILE, COMMANDS, CONSOLE = "file", "commands", "console"
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SIMULATOR = "python3 -m imds_simulator "
+_ANY_LINES = "(?:.*\n)*?"
+_PATIENCE = 300.0
+
+
+class Block(NamedTuple):
+    """One block of the guide.
+
+    Attributes:
+        kind: FILE, COMMANDS or CONSOLE.
+        place: the path of the file, or where the commands run.
+        text: all of it; of commands without the first line.
+    """
+
+    section: str
+    kind: str
+    place: str
+    language: str
+    text: str
+
+
+def blocks(guide: Path = GUIDE) -> list[Block]:
+    """All blocks of a page, in order. Raises ValueError for one without a place."""
+    found = []
+    for part in re.split(r"^##+ ", guide.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        found += [_block(part.partition("\n")[0], language, text) for language, text in _BLOCK.findall(part)]
+    return found
+
+
+def _block(section: str, language: str, text: str) -> Block:
+    if language == "console":
+        return Block(section, CONSOLE, "on the master", language, text)
+    first, _newline, rest = text.partition("\n")
+    if not first.startswith("# "):
+        raise ValueError(f"{section}: the first line of a block names its file or its place, not {first!r}")
+    place = first[2:]
+    return (
+        Block(section, FILE, place, language, text)
+        if place.startswith("/")
+        else Block(section, COMMANDS, place, language, rest)
+    )
+
+
+def commands_of(block: Block) -> list[tuple[str, str]]:
+    """The command lines of a block, continued lines joined, each with what it prints as far as the guide says."""
+    text = re.sub(r"\\\n\s*", "", block.text)
+    if block.kind == COMMANDS:
+        return [(line, "") for line in text.splitlines() if line.strip()]
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts if part]
+
+
+def is_as_printed(printed: str, actual: str) -> bool:
+    """Return True if a command has printed what the guide shows: times apart, and with any lines where the guide has "..."."""
+    lines = [_ANY_LINES if line.strip() == "..." else re.escape(line) + "\n" for line in _comparable(printed)]
+    return re.fullmatch("".join(lines), "".join(line + "\n" for line in _comparable(actual))) is not None
+
+
+def _comparable(text: str) -> list[str]:
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?", "TIME", text)
+    text = re.sub(r"\b\d+\.\d+\b", "SECONDS", text)
+    text = re.sub(r"(?<= )\d+(?= )", "NUMBER", text)
+    return [re.sub(r" +", " ", line.rstrip()) for line in text.splitlines()]
+
+
+class Reader:
+    """Follows sections of the guide, block by block, in folders of the site in the place of the system's.
+
+    Args:
+        places: further texts of the guide, with what stands for them here.
+        masters: those whose names the guide has; another name is the site's own master.
+        has_master: whether the minions have one.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        sections: Sequence[str],
+        places: Mapping[str, str] | None = None,
+        masters: Mapping[str, Master] | None = None,
+        has_master: bool = True,
+    ) -> None:
+        self._site = site
+        self._masters = masters or {}
+        self._has_master = has_master
+        self._blocks = [block for block in blocks() if block.section in sections]
+        self._next = 0
+        self._stopped: list[Daemon] = []
+        # where the commands of a place run
+        self.folders: dict[str, Path] = {}
+        self._servers: list[Leashed] = []
+        self.environment = {**os.environ, **QUIET, "PATH": f"{self._shims()}:{os.environ['PATH']}"}
+        self.run_folder = site.folder / "run"
+        self.places = {
+            "/srv/": f"{site.folder / 'srv'}/",
+            "/opt/scheduled_events": str(REPOSITORY),
+            "/run/": f"{self.run_folder}/",
+            **(places or {}),
+        }
+        for folder in (site.folder / "srv" / "salt", site.folder / "srv" / "pillar", self.run_folder):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def go_on(self, last: str = "") -> str:
+        """Do all blocks up to the one that holds this text, or to the end; returns what the last block printed."""
+        printed = ""
+        while self._next < len(self._blocks):
+            block = self._blocks[self._next]
+            self._next += 1
+            printed = self._write(block) if block.kind == FILE else self._run(block)
+            if last and last in block.text:
+                break
+        else:
+            assert not last, f"no block that is left holds {last!r}"
+        self._start()
+        return printed
+
+    def run(self, place: str, command: str) -> str:
+        """Run a command of a test in that place."""
+        return self._run_line(place, command)
+
+    def close(self) -> None:
+        """End what runs in terminals of its own."""
+        for server in self._servers:
+            server.stop()
+
+    def _write(self, block: Block) -> str:
+        place, _separator, host = block.place.partition(" on ")
+        daemons: Sequence[Daemon] = (
+            list(self._site.minions.values()) if place.startswith("/etc/salt/minion.d/") else [self._master(host)]
+        )
+        for daemon in daemons:
+            path = Path(self._here(place.replace("/etc/salt", str(daemon.folder))))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self._here(block.text))
+        return ""
+
+    def _run(self, block: Block) -> str:
+        output = ""
+        commands = commands_of(block)
+        for number, (command, printed) in enumerate(commands, 1):
+            if block.place == OWN_TERMINAL and number == len(commands):
+                self._serve(block.place, command)
+                continue
+            output += (
+                self._run_until_as_printed(block.place, command, self._here(printed))
+                if printed
+                else self._run_line(block.place, command)
+            )
+        return output
+
+    def _run_until_as_printed(self, place: str, command: str, printed: str) -> str:
+        """Run a command that shows something, again until it shows what the guide has."""
+        ran = ""
+
+        def is_shown() -> bool:
+            nonlocal ran
+            ran = self._run_line(place, command, check=False)
+            return is_as_printed(printed, ran)
+
+        until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", _PATIENCE)
+        return ran
+
+    def _run_line(self, place: str, command: str, check: bool = True) -> str:
+        verb, *words = shlex.split(command)
+        if verb == "cd":
+            self.folders[place] = Path(self._here(words[0]))
+            return ""
+        if verb == "systemctl":
+            self._restart(place.removeprefix("on "), *words)
+            return ""
+        self._start()
+        line = ["sh", "-ec", self._here(command)]
+        folder = self.folders.get(place, self._site.folder)
+        ran = subprocess.run(
+            line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert not check or ran.returncode == 0, "%s: exit code %d\n%s%s" % (
+            command,
+            ran.returncode,
+            ran.stdout,
+            ran.stderr,
+        )
+        return ran.stdout
+
+    def _restart(self, host: str, verb: str, service: str) -> None:
+        """The next command waits until the service answers."""
+        assert verb == "restart", verb
+        if service == "salt-api":
+            folder = self._master(host).folder
+            command = [*self._site.installed.command("salt-api"), "-c", str(folder)]
+            self._servers.append(Leashed(command, folder / "api", self.environment))
+            return
+        daemons: Sequence[Daemon] = (
+            [self._master(host)] if service == "salt-master" else list(self._site.minions.values())
+        )
+        for daemon in daemons:
+            daemon.kill()
+            self._stopped.append(daemon)
+
+    def _start(self) -> None:
+        stopped, self._stopped = self._stopped, []
+        for daemon in stopped:
+            daemon.start()
+        if stopped and self._has_master:
+            self._site.start()
+
+    def _master(self, host: str) -> Master:
+        return self._masters.get(host, self._site.master)
+
+    def _serve(self, place: str, command: str) -> None:
+        """Start the simulator on free ports, and learn them."""
+        assert command.startswith(_SIMULATOR), command
+        log = self._site.folder / "simulator"
+        line = self._here(command) + " --listen 127.0.0.1:0 --control 127.0.0.1:0"
+        words = ["sh", "-ec", f"cd {shlex.quote(str(self.folders[place]))} && exec {line}"]
+        self._servers.append(Leashed(words, log, self.environment))
+        until(lambda: log.exists() and "\ncontrol " in "\n" + log.read_text(), "the address of the simulator's control")
+        started = log.read_text()
+        endpoints = re.findall(r"^listening (\S+) for", started, re.MULTILINE)
+        self.places.update({f"http://127.0.0.1:{port}": endpoint for port, endpoint in enumerate(endpoints, 8169)})
+        (control,) = re.findall(r"^control (\S+)", started, re.MULTILINE)
+        self.environment["IMDS_SIMULATOR_CONTROL"] = control
+
+    def approvals(self, event_id: str) -> list[str]:
+        """The VMs that approved this event at the simulator, once for each time."""
+        line = [sys.executable, "-m", "imds_simulator", "log", "--what", "approval"]
+        folder = REPOSITORY / "roles" / "imds_simulator" / "files"
+        ran = subprocess.run(
+            line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=60, check=True
+        )
+        return [entry["vm"] for entry in json.loads(ran.stdout)["lines"] if event_id in entry.get("ids", ())]
+
+    def _here(self, text: str) -> str:
+        for there, here in self.places.items():
+            text = text.replace(there, here)
+        return text
+
+    def _shims(self) -> Path:
+        """Salt's commands for this master and its first minion, and the Python that has what the simulator needs."""
+        folder = self._site.folder / "bin"
+        folder.mkdir(exist_ok=True)
+        first = next(iter(self._site.minions.values()))
+        configured = {"salt": self._site.master.folder, "salt-run": self._site.master.folder, "salt-call": first.folder}
+        commands = {name: [*self._site.installed.command(name), "-c", str(where)] for name, where in configured.items()}
+        commands["python3"] = [sys.executable]
+        commands["pip"] = [sys.executable, "-m", "pip"]
+        # what the package needs is there
+        commands["salt-pip"] = ["env", "PIP_NO_INDEX=1", str(self._site.installed.python), "-m", "pip"]
+        for name, words in commands.items():
+            (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+            (folder / name).chmod(0o755)
+        return folder

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Salt's own loader with the modules of this checkout, against a simulated Azure. No master, no minion process."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.repository import REPOSITORY
+from support.salt.azure import Azure
+from support.salt.until import until
+
+ROOT = REPOSITORY / "salt"
+# where a minion finds them once they are synced
+sys.path.insert(0, str(ROOT / "_utils"))
+
+salt_loader = pytest.importorskip("salt.loader", reason="runs in the Python of a Salt: make test-salt-3008 does")
+salt_beacons = pytest.importorskip("salt.beacons")
+salt_config = pytest.importorskip("salt.config")
+
+# until it is configured Salt keeps all log lines for the end, when pytest has closed the stream
+pytest.importorskip("salt._logging").shutdown_temp_handler()
+
+
+class Minion:
+    """A minion's configuration, and Salt's loaders with it."""
+
+    def __init__(self, folder: Path, endpoint: str) -> None:
+        self.opts = salt_config.DEFAULT_MINION_OPTS.copy()
+        self.opts.update(
+            id="minion1",
+            root_dir=str(folder),
+            cachedir=str(folder / "cache"),
+            extension_modules=str(folder / "ext"),
+            file_client="local",
+            test=False,
+            grains={"kernel": "Linux", "os": "Debian", "os_family": "Debian", "osrelease_info": [12]},
+            pillar={},
+            azure_events={"endpoint": endpoint},
+        )
+        for kind in ("module", "states", "beacons", "grains"):
+            self.opts[kind + "_dirs"] = [str(ROOT / ("_modules" if kind == "module" else "_" + kind))]
+        self.reload()
+        # of one run of states
+        self.context: dict[str, Any] = {}
+
+    def reload(self) -> None:
+        """Load the functions with the configuration as it is now."""
+        self.functions = salt_loader.minion_mods(self.opts, context={})
+
+    def call(self, function: str, *args: Any, **kwargs: Any) -> Any:
+        return self.functions["azure_events." + function](*args, **kwargs)
+
+    def state(self, function: str, name: str = "x", test: bool = False, **kwargs: Any) -> dict[str, Any]:
+        opts = dict(self.opts, test=test)
+        ret: dict[str, Any] = salt_loader.states(
+            opts, self.functions, salt_loader.utils(opts), None, context=self.context
+        )["azure_events." + function](name, **kwargs)
+        assert set(ret) - {"warnings"} == {"name", "result", "changes", "comment"}
+        return ret
+
+    @property
+    def seen(self) -> Path:
+        return Path(self.opts["cachedir"], "azure_events", "seen-azure_events.json")
+
+
+class Counted(Minion):
+    """A minion whose steps leave a line each time."""
+
+    def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
+        super().__init__(folder, endpoint)
+        self.log = folder / "ran"
+        self.configure(**{word: [f"echo {word} $EVENT_ID >> {self.log}"] for word in ("prepare", "recover")}, **section)
+
+    def configure(self, **section: Any) -> None:
+        self.opts["azure_events"].update(section)
+        self.reload()
+
+    @property
+    def ran(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    @property
+    def record(self) -> Path:
+        return Path(self.opts["cachedir"], "azure_events", "prepared.json")
+
+    def prepare(self, *args: Any, **kwargs: Any) -> str:
+        return self.outcome("prepare", *args, **kwargs)
+
+    def recover(self, *args: Any, **kwargs: Any) -> str:
+        return self.outcome("recover", *args, **kwargs)
+
+    def approve(self, event_id: str, *resources: str) -> str:
+        answer = self.call("approve_prepared", event_id, list(resources))
+        assert set(answer) == {"version", "event_id", "outcome", "reason", "resource_name"}
+        outcome: str = answer["outcome"]
+        return outcome
+
+    def outcome(self, function: str, *args: Any, **kwargs: Any) -> str:
+        answer = self.call(function, *args, **kwargs)
+        assert (
+            set(answer) == {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"}
+            and answer["version"] == 1
+        )
+        outcome: str = answer["outcome"]
+        return outcome
+
+
+class Beacons:
+    """What a minion's loop does with its beacons; ``refresh`` is what refresh_beacons and refresh_pillar do."""
+
+    def __init__(self, minion: Minion, options: list[dict[str, Any]]) -> None:
+        self._minion = minion
+        self._opts = dict(minion.opts, beacons={"azure_events": options})
+        self.slowest = 0.0
+        self._fresh()
+
+    def _fresh(self) -> None:
+        functions = salt_loader.minion_mods(self._opts, context={})
+        self._salt = salt_beacons.Beacon(self._opts, functions)
+        # Salt loads modules when they are first wanted, which is not the beacon's time
+        self._salt.beacons["azure_events.validate"]([])
+
+    def tick(self) -> list[dict[str, Any]]:
+        began = time.perf_counter()
+        fired = self._salt.process(self._opts["beacons"], {}) or []
+        self.slowest = max(self.slowest, time.perf_counter() - began)
+        return fired
+
+    def for_seconds(self, seconds: float) -> list[dict[str, Any]]:
+        fired = []
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            fired += self.tick()
+            time.sleep(0.05)
+        return fired
+
+    def until(self, holds: Callable[[list[dict[str, Any]]], bool], patience: float = 60) -> list[dict[str, Any]]:
+        """Tick until what was fired is as wished; returns all of it."""
+        fired: list[dict[str, Any]] = []
+        ends = time.monotonic() + patience
+        while not holds(fired):
+            assert time.monotonic() < ends, fired
+            fired += self.tick()
+            time.sleep(0.05)
+        return fired
+
+    def refresh(self) -> None:
+        self.close()
+        self._fresh()
+
+    def wait_until_written(self) -> None:
+        """Until the file says that what lasts was announced, and what is over was sent."""
+
+        def written() -> bool:
+            entries = json.loads(self._minion.seen.read_text())["entries"]
+            return all(entry["announced"] is (entry["change"] != "gone") for entry in entries if entry["meant"])
+
+        until(written, f"what was sent in {self._minion.seen}")
+
+    def close(self) -> None:
+        # what 3006.28 and later do on a refresh
+        self._salt.beacons["azure_events.close"](
+            self._opts["beacons"]["azure_events"] + [{"_beacon_name": "azure_events"}]
+        )
+
+
+@contextmanager
+def ill(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
+    """IMDS is ill for vm1, whether anybody asks or not."""
+    fault = azure.simulator.post("/faults", {"kind": kind, "vm": "vm1", **options})["number"]
+    try:
+        yield
+    finally:
+        azure.simulator.delete(f"/faults/{fault}")
+
+
+def watchers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("azure_events_watch")]
+
+
+def changes(fired: list[dict[str, Any]]) -> list[str]:
+    return [event["data"]["change"] for event in fired]

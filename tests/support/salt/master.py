@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A real salt-master on loopback."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from support.salt.event_bus import Bus
+from support.salt.salt_installation import QUIET, Installed
+from support.salt.salt_process import ADDRESS, PORTS, Daemon
+from support.salt.until import until
+
+# a busy machine may need a minute to start a master and its minions
+WAIT_FOR_DAEMONS = 300.0
+DESK = Path(__file__).with_name("salt_client_loop.py")
+
+
+class Refused(Exception):
+    """A command of Salt's failed: its exit code and what it printed."""
+
+
+class Master(Daemon):
+    def __init__(self, folder: Path, installed: Installed, file_roots: list[Path], **config: Any) -> None:
+        self.pillar = folder / "pillar"
+        ports = {"publish_port": next(PORTS), "ret_port": next(PORTS)}
+        settings = {
+            "interface": ADDRESS,
+            "auto_accept": True,
+            "worker_threads": 3,
+            # of the command line, whose five seconds a busy machine may need for itself
+            "timeout": 60,
+            "gather_job_timeout": 1,
+            "file_roots": {"base": list(map(str, file_roots))},
+            "pillar_roots": {"base": [str(self.pillar)]},
+            "event_return": "rawfile_json",
+            "rawfile_json.filename": str(folder / "events"),
+            **ports,
+            **config,
+        }
+        super().__init__("master", folder, installed, settings)
+        self.pillar.mkdir()
+        self.bus = Bus(folder / "events")
+        self._desk: subprocess.Popen[str] | None = None
+
+    def set_pillar(self, **pillars: dict[str, Any]) -> None:
+        """The pillar of each minion, by its id."""
+        for name, pillar in pillars.items():
+            (self.pillar / (f"{name}.sls")).write_text(json.dumps(pillar))
+        (self.pillar / "top.sls").write_text(json.dumps({"base": {name: [name] for name in pillars}}))
+
+    def ask(self, minion: str, function: str, *words: Any, timeout: int = 60, **named: Any) -> Any:
+        """What one minion returns, or None when it is silent."""
+        return self.ask_all(minion, function, *words, timeout=timeout, **named).get(minion)
+
+    def ask_all(
+        self, target: str, function: str, *words: Any, timeout: int = 60, tgt_type: str = "glob", **named: Any
+    ) -> dict[str, Any]:
+        request = {
+            "tgt": target,
+            "fun": function,
+            "arg": words,
+            "kwarg": named,
+            "timeout": timeout,
+            "tgt_type": tgt_type,
+        }
+        desk = self._open_desk()
+        assert desk.stdin and desk.stdout
+        desk.stdin.write(json.dumps(request) + "\n")
+        desk.stdin.flush()
+        answer = json.loads(desk.stdout.readline())
+        if "error" in answer:
+            raise Refused(answer["error"])
+        returned: dict[str, Any] = answer["returned"]
+        return returned
+
+    def wait_for(self, *minions: str) -> None:
+        """Until each of them answers, the master first."""
+        for minion in minions:
+            timeouts = itertools.chain((3, 6, 12, 24), itertools.repeat(48))
+            until(lambda: self._answers(minion, next(timeouts)), f"an answer of {minion}", WAIT_FOR_DAEMONS)
+
+    def _answers(self, minion: str, timeout: int) -> bool:
+        try:
+            return bool(self.ask(minion, "test.ping", timeout=timeout))
+        except Refused:
+            return False
+
+    def run(self, *command: str | Path, check: bool = True, timeout: float = 180) -> Any:
+        """Run one of Salt's own commands, such as salt-run, and give its answer, which is asked for in JSON."""
+        name, *words = map(str, command)
+        line = [*self.within(), *self.installed.command(name), "-c", str(self.folder), "--out", "json", *words]
+        ran = subprocess.run(
+            line, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        if check and ran.returncode:
+            raise Refused(f"{' '.join(words)}: exit code {ran.returncode}\n{ran.stdout}{ran.stderr}")
+        return json.loads(ran.stdout) if ran.stdout.strip() else None
+
+    def processes(self) -> int:
+        """How many processes it has, without those of this test."""
+        return len(self.pids())
+
+    def stop(self) -> None:
+        self._close_desk()
+        super().stop()
+
+    def kill(self) -> None:
+        self._close_desk()
+        super().kill()
+
+    def _open_desk(self) -> subprocess.Popen[str]:
+        if not self._desk:
+            command = [self.installed.python, DESK, self.folder / "master"]
+            environment = {**os.environ, **QUIET}
+            with self.log.open("ab") as log:
+                self._desk = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
+                )
+        return self._desk
+
+    def _close_desk(self) -> None:
+        """It ends by itself when its standard input does."""
+        if self._desk:
+            self._desk.communicate(timeout=60)
+            self._desk = None

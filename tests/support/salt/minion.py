@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A real salt-minion of a master on loopback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from support.salt.master import Master
+from support.salt.salt_installation import QUIET, Installed
+from support.salt.salt_process import Daemon
+
+
+class Minion(Daemon):
+    def __init__(self, name: str, folder: Path, installed: Installed, master: Master, **config: Any) -> None:
+        self.name = name
+        self.master = master
+        settings = {
+            "id": name,
+            "master": master.config["interface"],
+            "master_port": master.config["ret_port"],
+            "publish_port": master.config["publish_port"],
+            "acceptance_wait_time": 1,
+            "random_reauth_delay": 1,
+            "grains_cache": False,
+            "enable_fqdns_grains": False,
+            **config,
+        }
+        super().__init__("minion", folder, installed, settings)
+
+    def ask(self, function: str, *words: Any, **named: Any) -> Any:
+        return self.master.ask(self.name, function, *words, **named)
+
+    def start_job(self, *words: str) -> None:
+        """Publish a job, and do not wait for its return."""
+        command = [*self.installed.command("salt"), "-c", str(self.master.folder), "--async", self.name, *words]
+        subprocess.run(command, env={**os.environ, **QUIET}, check=True, capture_output=True)
+
+    def told(self, change: str = "*", **fields: Any) -> list[dict[str, Any]]:
+        """What the beacon has put on the master's bus."""
+        return [event.data for event in self.master.bus.events(self.tag(change), **fields)]
+
+    def tells(self, change: str, **fields: Any) -> dict[str, Any]:
+        """The first such message of the beacon, waited for."""
+        return self.master.bus.wait(self.tag(change), **fields).data
+
+    def tag(self, change: str) -> str:
+        return f"salt/beacon/{self.name}/azure_events/{change}"
+
+    def threads(self) -> int:
+        """How many threads the minion's main process has, in which its beacons run."""
+        pid = Path(self.config["pidfile"]).read_text().strip()
+        return len(list(Path(f"/proc/{pid}/task").iterdir()))

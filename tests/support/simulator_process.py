@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Start a real imds_simulator process for a test, talk to its control API, and end it again.
+
+    with simulator_process.start("live-migration", args=["--clock", "manual"]) as imds:
+        requests.get(imds.endpoints["vm1"] + "/metadata/scheduledevents?api-version=2020-07-01",
+        ...) imds.post("/advance", {"seconds": 30})
+
+Standard library only, so that any test (unit, integration, host) can use it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+PACKAGE_ROOT = Path(__file__).resolve().parents[2] / "roles" / "imds_simulator" / "files"
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class ControlError(Exception):
+    """The control API answered with an error: ``status`` and the decoded ``body``."""
+
+    def __init__(self, status: int, body: Any) -> None:
+        super().__init__(f"control API answered {status}: {body}")
+        self.status = status
+        self.body = body
+
+
+class Simulator:
+    """A running simulator: ``endpoints`` (VM name -> URL), ``control`` (URL) and ``process``."""
+
+    def __init__(self, process: subprocess.Popen[str], control: str, output: list[str]) -> None:
+        self.process = process
+        self.control = control
+        self.output = output
+        self.endpoints: dict[str, str] = {}
+
+    def get(self, path: str) -> Any:
+        """The decoded JSON answer of the control API; raises ControlError for 4xx and 5xx."""
+        return self.call("GET", path)
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """Post ``body`` as JSON to the control API."""
+        return self.call("POST", path, {} if body is None else body)
+
+    def delete(self, path: str) -> Any:
+        return self.call("DELETE", path)
+
+    def advance(self, seconds: float) -> Any:
+        """Move the simulator's clock by so many simulated seconds."""
+        return self.post("/advance", {"seconds": seconds})
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            self.control + path, data=data, method=method, headers={"Content-Type": "application/json"}
+        )
+        try:
+            with _DIRECT.open(request, timeout=60) as answer:
+                return json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            text = error.read().decode(errors="replace")
+            try:
+                decoded: Any = json.loads(text)
+            except ValueError:
+                decoded = text
+            raise ControlError(error.code, decoded) from error
+
+    def stop(self, how: int = signal.SIGTERM) -> int | None:
+        """End the process (bounded: 30 s, then it is killed) and return its exit code."""
+        atexit.unregister(self.stop)
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(5)
+        return self.process.returncode
+
+    def __enter__(self) -> Simulator:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+
+def start(
+    scenario: str | Path | Mapping[str, Any] | None = None,
+    args: Sequence[str] = (),
+    *,
+    listen: str = "127.0.0.1:0",
+    python: str = sys.executable,
+    timeout: float = 60.0,
+) -> Simulator:
+    """Start ``python -m imds_simulator`` and return once it serves.
+
+    ``scenario``: a shipped name, a file, or the content of a scenario file as a mapping; None is
+    the single-VM default. ``args``: further command-line arguments. Raises RuntimeError with
+    everything the process printed when it does not come up within ``timeout`` seconds.
+    """
+    command = [python, "-m", "imds_simulator", "--listen", listen, "--control", "127.0.0.1:0"]
+    if isinstance(scenario, Mapping):
+        handle, name = tempfile.mkstemp(prefix="scenario-", suffix=".yaml")
+        with os.fdopen(handle, "w") as file:
+            json.dump(scenario, file)
+        atexit.register(_forget, name)
+        scenario = name
+    if scenario is not None:
+        command += ["--scenario", str(scenario)]
+    process = subprocess.Popen(
+        command + list(args),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        bufsize=1,
+        env=environment(),
+    )
+    output: list[str] = []
+    ready = threading.Event()
+    threading.Thread(target=_collect, args=(process, output, ready), daemon=True).start()
+    ready.wait(timeout)
+    control = next((line.split()[1] for line in output if line.startswith("control ")), None)
+    if control is None:
+        process.kill()
+        process.wait(5)
+        raise RuntimeError(f"the simulator did not start: {' '.join(command)}\n{''.join(output)}")
+    running = Simulator(process, control, output)
+    atexit.register(running.stop)
+    running.endpoints = {name: vm["endpoint"] for name, vm in running.get("/state")["vms"].items()}
+    return running
+
+
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port that no other process is given meanwhile: connections are refused until a server asks for it by its number."""
+    with socket.socket() as held:
+        # the simulator says so too, and only then both may have the port
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("", 0))
+        yield held.getsockname()[1]
+
+
+def environment() -> dict[str, str]:
+    """The environment in which ``python -m imds_simulator`` finds the package of this checkout."""
+    path = [str(PACKAGE_ROOT)] + [part for part in [os.environ.get("PYTHONPATH")] if part]
+    return dict(os.environ, PYTHONPATH=os.pathsep.join(path), PYTHONDONTWRITEBYTECODE="1")
+
+
+def _collect(process: subprocess.Popen[str], output: list[str], ready: threading.Event) -> None:
+    """Keep reading, so that a talkative simulator never blocks on a full pipe."""
+    for line in process.stdout or ():
+        output.append(line)
+        if line.startswith("control "):
+            ready.set()
+    ready.set()
+
+
+def _forget(name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The daemon's own folders: refused where others can write, and made only where others cannot interfere."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hook_runner.permissions import Untrusted, make_folder, trusted_owners, untrusted_place
+from support.daemon.daemon_process import Daemon
+from support.daemon.simulated_azure import Azure
+
+MakeDaemon = Callable[..., Daemon]
+
+NOBODY = 65534
+OWNERS = trusted_owners()
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+@pytest.mark.parametrize("name, key", [("state", "journal"), ("run", "run_directory")])
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
+def test_a_folder_that_others_can_write_is_refused(
+    azure: Azure, make_daemon: MakeDaemon, name: str, key: str, mode: int
+) -> None:
+    me = make_daemon()
+    folder = me.rig.folder / name
+    folder.mkdir()
+    folder.chmod(mode)
+    done = me.command("run")
+    assert (
+        done.returncode == 78
+        and key + ": the service does not work in the folder" in done.stderr
+        and list(folder.iterdir()) == []
+    )
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["state", "run"])
+def test_a_folder_of_somebody_else_is_refused(azure: Azure, make_daemon: MakeDaemon, name: str) -> None:
+    me = make_daemon()
+    folder = me.rig.folder / name
+    folder.mkdir(0o755)
+    os.chown(folder, NOBODY, -1)
+    done = me.command("run")
+    assert done.returncode == 78 and f"belongs to user {NOBODY}" in done.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("name, key", [("state", "journal"), ("run", "run_directory")])
+@pytest.mark.parametrize("mode, owner", [(0o755, NOBODY), (0o777, 0), (0o775, 0)])
+def test_a_folder_that_is_not_there_is_not_made_where_others_decide(
+    azure: Azure, make_daemon: MakeDaemon, name: str, key: str, mode: int, owner: int
+) -> None:
+    me = make_daemon()
+    above = me.rig.folder / "home"
+    (above / "cache").mkdir(parents=True)
+    above.chmod(mode)
+    os.chown(above, owner, -1)
+    place = above / "cache" / "not" / "there" / name
+    me.rig.configure(**{"journal": str(place / "journal.db")} if key == "journal" else {"run_directory": str(place)})
+    code, found = me.data("check", "--offline")
+    assert code == 1 and [each["severity"] for each in found["findings"] if each["what"] == key] == ["error"], found
+    done = me.command("run")
+    assert done.returncode == 78 and key + f": the service does not work in the folder {place}" in done.stderr
+    assert list((above / "cache").iterdir()) == []
+
+
+def test_a_folder_in_one_that_is_sticky_is_made_and_is_ours(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    path = tmp_path / "a" / "b"
+    assert untrusted_place(str(path), OWNERS) is None
+    make_folder(str(path), 0o700, OWNERS)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)] == [0o700, 0o755]
+    make_folder(str(path), 0o700, OWNERS)
+
+
+@needs_root
+def test_a_folder_that_another_user_made_first_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    (tmp_path / "a").mkdir()
+    os.chown(tmp_path / "a", NOBODY, -1)
+    for path in (tmp_path / "a", tmp_path / "a" / "b"):
+        with pytest.raises(Untrusted, match=f"belongs to user {NOBODY}"):
+            make_folder(str(path), 0o700, OWNERS)
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+@needs_root
+def test_a_race_with_another_user_is_lost_without_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look and the making, another user puts a link, or a folder of his, where ours should be."""
+    tmp_path.chmod(0o1777)
+    target = tmp_path.parent / "target"
+    target.mkdir()
+    make = os.mkdir
+
+    def with_rival(rival: Callable[[Path], object]) -> Callable[..., None]:
+        def mkdir(name: str, mode: int, dir_fd: int) -> None:
+            if name == "a" and not os.path.lexists(tmp_path / "a"):
+                rival(tmp_path / "a")
+            make(name, mode, dir_fd=dir_fd)
+
+        return mkdir
+
+    def theirs(path: Path) -> None:
+        make(path)
+        os.chown(path, NOBODY, -1)
+
+    for rival in (theirs, lambda path: path.symlink_to(target)):
+        monkeypatch.setattr(os, "mkdir", with_rival(rival))
+        with pytest.raises(OSError):
+            make_folder(str(tmp_path / "a" / "b"), 0o700, OWNERS)
+        monkeypatch.undo()
+        assert list(target.iterdir()) == []
+        if (tmp_path / "a").is_symlink():
+            (tmp_path / "a").unlink()
+        else:
+            assert list((tmp_path / "a").iterdir()) == []
+            (tmp_path / "a").rmdir()
+
+
+def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "absent")
+    assert "cannot be examined" in (untrusted_place(str(tmp_path / "link" / "x"), OWNERS) or "")
+
+
+@needs_root
+def test_metrics_are_not_written_where_others_could_put_another_folder(azure: Azure, make_daemon: MakeDaemon) -> None:
+    me = make_daemon()
+    folder = me.rig.folder / "home" / "metrics"
+    folder.mkdir(parents=True)
+    os.chown(folder.parent, NOBODY, -1)
+    me.rig.configure(metrics_file=str(folder / "our.prom"))
+    code, found = me.data("check", "--offline")
+    assert code == 1 and [each["severity"] for each in found["findings"] if each["what"] == "metrics"] == ["error"]
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.1")
+    assert me.said("metrics_file: nothing is written there") == 1
+    me.stop()
+    assert list(folder.iterdir()) == []
+    os.chown(folder.parent, 0, -1)
+    os.chown(folder, NOBODY, -1)
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.1")
+    me.wait(lambda: [each.name for each in folder.iterdir()] == ["our.prom"])
+
+
+@needs_root
+def test_a_folder_of_hooks_below_another_users_is_an_error_before_it_is_made(
+    azure: Azure, make_daemon: MakeDaemon
+) -> None:
+    me = make_daemon()
+    (me.rig.folder / "home").mkdir()
+    os.chown(me.rig.folder / "home", NOBODY, -1)
+    me.rig.configure(hooks_directory=str(me.rig.folder / "home" / "hooks.d"))
+    found = me.data("check", "--offline", "--hooks-directory", str(me.rig.folder / "draft"))[1]["findings"]
+    assert [each["what"] for each in found if each["severity"] == "error"] == ["hooks"]

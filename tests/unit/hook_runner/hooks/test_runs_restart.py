@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A hook outlives the daemon that started it, and the next daemon knows what became of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from hook_runner.clock import boot_id
+from hook_runner.hooks.processes import is_locked
+from hook_runner.records import Cause
+from support.daemon.runs_harness import LONG, SOURCES, Bench, marked, until
+
+Earlier = Callable[..., None]
+
+DAEMON = """
+import os, sys
+sys.path[:0] = %r
+from hook_runner.hooks.runs import Runs
+runs = Runs(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
+runs.start(1, sys.argv[3], b"in", {}, float(sys.argv[4]))
+print("started", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def earlier(bench: Bench) -> Earlier:
+    """Starts a hook by a daemon of its own, which is then killed."""
+
+    def run(path: str, limit: float = LONG, wait: str = "") -> None:
+        command = [sys.executable, "-c", DAEMON % SOURCES, str(bench.folder / "run"), bench.mark, path, str(limit)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+            assert daemon.stdout is not None and daemon.stdout.readline() == b"started\n"
+            if wait:
+                bench.wait_for(wait)
+            daemon.kill()
+
+    return run
+
+
+def test_a_hook_outlives_its_daemon_and_the_next_one_gets_its_result(bench: Bench, earlier: Earlier) -> None:
+    earlier(
+        bench.hook(
+            f"echo up >{bench.folder}/up\nwhile [ ! -e {bench.folder}/go ]; do sleep 0.02; done\necho done; exit 6\n"
+        ),
+        wait="up",
+    )
+    assert bench.runs.poll() == []
+    assert bench.runs.adopt(1)
+    assert bench.runs.active() == {1}
+    assert bench.runs.poll() == []
+    (bench.folder / "go").touch()
+    result = bench.result()
+    assert (result.exit_status, result.output, result.error) == (6, "done\n", "")
+
+
+def test_the_result_of_a_hook_that_ended_while_no_daemon_lived_is_found(bench: Bench, earlier: Earlier) -> None:
+    earlier(bench.hook("exit 6\n"))
+    until((bench.folder / "run/runs/1/result").exists, "the result")
+    assert bench.runs.adopt(1)
+    assert bench.result().exit_status == 6
+    # told again to a daemon that was killed before it could write it down
+    again = bench.restarted()
+    assert again.adopt(1)
+    assert bench.result(runs=again).exit_status == 6
+    again.forget(1)
+    until(lambda: not bench.restarted().adopt(1), "the end of the keeper")
+
+
+def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(bench: Bench, earlier: Earlier) -> None:
+    earlier(bench.hook("sleep 60\n"), limit=0.3)
+    until((bench.folder / "run/runs/1/result").exists, "the result")
+    assert bench.runs.adopt(1)
+    assert bench.result().cause is Cause.TIME_LIMIT
+
+
+def test_an_adopted_hook_can_be_ended(bench: Bench, earlier: Earlier) -> None:
+    earlier(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"), wait="up")
+    assert bench.runs.adopt(1)
+    bench.runs.stop(1, 0.2)
+    assert bench.result().exit_status == -signal.SIGKILL
+
+
+def test_an_adopted_hook_whose_keeper_was_killed_is_ended(bench: Bench, earlier: Earlier) -> None:
+    earlier(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), wait="up")
+    os.kill(bench.keeper(), signal.SIGKILL)
+    until(lambda: not is_locked(str(bench.folder / "run/runs/1")), "the keeper's end")
+    assert bench.runs.adopt(1)
+    assert bench.result().cause is Cause.SUPERVISOR_LOST
+
+
+def test_nothing_is_adopted_after_a_reboot_or_where_nothing_began(bench: Bench) -> None:
+    assert not bench.runs.adopt(7)
+    folder = bench.folder / "run/runs/7"
+    folder.mkdir(parents=True)
+    assert not bench.runs.adopt(7)
+    # a run directory that is no tmpfs: the number that the keeper had means nothing any more
+    innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        (folder / "lock").write_text(f"another-boot\n{innocent.pid}\n")
+        assert not bench.runs.adopt(7)
+        bench.runs.clean_one(7)
+        assert innocent.poll() is None
+    finally:
+        innocent.kill()
+        innocent.wait()
+    assert bench.runs.poll() == []
+
+
+def test_a_number_that_was_given_away_since_is_not_killed(bench: Bench) -> None:
+    folder = bench.folder / "run/runs/7"
+    folder.mkdir(parents=True)
+    innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        (folder / "lock").write_bytes(boot_id() + b"\n%d\n" % innocent.pid)
+        assert bench.runs.adopt(7)
+        assert bench.result(7).cause is Cause.SUPERVISOR_LOST
+        assert innocent.poll() is None
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"exit_status": "0", "output": "", "seconds": 0, "error": ""}', "\xff"]
+)
+def test_a_result_that_cannot_be_read_is_an_error_and_not_a_success(bench: Bench, text: str) -> None:
+    folder = bench.folder / "run/runs/7"
+    folder.mkdir(parents=True)
+    (folder / "result").write_text(text, encoding="latin-1")
+    assert bench.runs.adopt(7)
+    result = bench.result(7)
+    assert result.exit_status is None
+    assert "cannot be read" in result.error
+
+
+def test_runs_of_nobody_are_ended_and_removed(bench: Bench, earlier: Earlier) -> None:
+    earlier(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), wait="up")
+    for name in ("5", "6", "other"):
+        (bench.folder / "run/runs" / name).mkdir()
+    bench.runs.clean({6})
+    assert bench.runs.active() == set()
+    until(
+        lambda: bench.runs.poll() == [] and sorted(os.listdir(bench.folder / "run/runs")) == ["6", "other"], "their end"
+    )
+
+
+def test_a_number_that_a_lost_journal_gives_again_ends_the_old_run_first(bench: Bench, earlier: Earlier) -> None:
+    earlier(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nsleep 60\n"), wait="up")
+    result = bench.run(bench.hook("echo new\n", "20-new"))
+    assert (result.exit_status, result.output) == (0, "new\n")
+
+
+DOOMED = """
+import sys
+sys.path[:0] = %r
+from hook_runner.hooks.runs import Runs
+runs = Runs(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
+print("ready", flush=True)
+sys.stdin.readline()
+runs.start(1, sys.argv[3], b"in", {}, 30.0)
+print("started", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_whenever_the_daemon_is_killed_a_hook_has_run_once_and_is_known_or_has_not_run_at_all(bench: Bench) -> None:
+    path = bench.hook(f"echo x >>{bench.folder}/ran\nexit 5\n")
+    found = []
+    # and at last when it has started the hook, however long that takes
+    for delay in [*(number * 0.0002 for number in range(15)), 0.005, 0.01, 0.02, None]:
+        command = [sys.executable, "-IS", "-c", DOOMED % SOURCES, str(bench.folder / "run"), bench.mark, path]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+            assert daemon.stdin is not None and daemon.stdout is not None and daemon.stdout.readline() == b"ready\n"
+            daemon.stdin.write(b"\n")
+            daemon.stdin.flush()
+            if delay is None:
+                assert daemon.stdout.readline() == b"started\n"
+            else:
+                time.sleep(delay)
+            daemon.kill()
+        later = bench.restarted()
+        found.append(later.adopt(1))
+        if found[-1]:
+            assert bench.result(runs=later).exit_status == 5
+        # what was not adopted must not begin later
+        until(lambda: not marked(bench.mark), "the end")
+        assert (bench.folder / "ran").exists() is found[-1]
+        if found[-1]:
+            assert (bench.folder / "ran").read_text() == "x\n"
+            (bench.folder / "ran").unlink()
+        later.clean(set())
+        until(lambda: later.poll() == [] and not list(bench.folder.glob("run/runs/*")), "the folder's end")
+    assert found[-1] is True

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Hooks end in time and leave nothing behind, whatever they do against it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hook_runner.hooks import supervisor
+from hook_runner.hooks.processes import is_locked
+from hook_runner.records import Cause
+from support.daemon.runs_harness import LONG, Bench, marked, until
+
+
+def test_a_hook_is_ended_when_its_time_is_up(bench: Bench) -> None:
+    result = bench.run(bench.hook("sleep 60\n"), limit=0.3)
+    assert result.exit_status == -signal.SIGTERM
+    assert (result.cause, result.error) == (Cause.TIME_LIMIT, "its time limit of 0.3 s was up")
+    assert 0.3 <= result.seconds < 5
+
+
+def test_what_ignores_term_is_killed_after_its_time(bench: Bench) -> None:
+    runs = bench.restarted(kill_after=0.2)
+    bench.start(bench.hook("trap '' TERM\nwhile :; do sleep 0.05; done\n"), limit=1.5, runs=runs)
+    result = bench.result(runs=runs)
+    assert result.exit_status == -signal.SIGKILL
+    assert 1.7 <= result.seconds < 20
+
+
+def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> None:
+    bench.start(
+        bench.hook(
+            f"trap 'echo got it' TERM\nsleep 60 & sleep 60 & echo up >{bench.folder}/up\nwhile :; do wait; done\n"
+        )
+    )
+    bench.wait_for("up")
+    began = time.monotonic()
+    bench.runs.stop(1, 0.4)
+    bench.runs.stop(1, 60)
+    result = bench.result()
+    assert (result.exit_status, result.cause) == (-signal.SIGKILL, Cause.ENDED_EARLY)
+    assert "got it" in result.output
+    assert 0.3 <= time.monotonic() - began < 20
+    bench.runs.stop(1)
+    bench.runs.stop(99)
+
+
+def test_a_hook_may_tidy_up_on_term(bench: Bench) -> None:
+    bench.start(
+        bench.hook(f"trap 'echo tidy; exit 7' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.02; done\n")
+    )
+    bench.wait_for("up")
+    bench.runs.stop(1)
+    result = bench.result()
+    assert result.exit_status == 7
+    assert "tidy\n" in result.output
+
+
+def test_a_stop_that_comes_before_the_hook_has_begun_is_not_lost(bench: Bench) -> None:
+    bench.start(bench.hook("sleep 60\n"))
+    bench.runs.stop(1)
+    assert bench.result().cause is Cause.ENDED_EARLY
+
+
+def test_a_later_stop_can_only_be_more_urgent(bench: Bench) -> None:
+    bench.start(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"))
+    bench.wait_for("up")
+    bench.runs.stop(1, 60)
+    bench.runs.stop(1, 0)
+    assert bench.result().exit_status == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("ends_by", ["term", "kill"])
+def test_a_hook_that_stops_itself_is_ended(bench: Bench, ends_by: str) -> None:
+    trap = "trap '' TERM\n" if ends_by == "kill" else ""
+    bench.start(bench.hook(f"{trap}echo up >{bench.folder}/up\nkill -STOP $$\nwhile :; do sleep 0.05; done\n"))
+    bench.wait_for("up")
+    bench.runs.stop(1, 0.3)
+    assert bench.result().exit_status == (-signal.SIGTERM if ends_by == "term" else -signal.SIGKILL)
+
+
+def test_what_a_hook_leaves_in_its_group_is_ended(bench: Bench) -> None:
+    result = bench.run(bench.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n"))
+    assert result.exit_status == 0
+    assert result.seconds < 5
+    assert not [pid for pid in marked(bench.mark) if b"keeper" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(bench: Bench) -> None:
+    bench.may_leave = True
+    leave = "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    open('%s/up', 'w').write(str(os.getpid()))\n    time.sleep(60)\n  os._exit(0)\n"
+    result = bench.run(bench.python(leave % bench.folder + "os.wait()\n"))
+    assert result.exit_status == 0
+    assert result.seconds < 5
+    os.kill(int(bench.wait_for("up")), 0)
+    until(lambda: not is_locked(str(bench.folder / "run/runs/1")), "the keeper's end")
+
+
+def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """daemon(3) does it so: the parent ends, and then the child makes a session of its own."""
+    script = "import os, sys, time\nif os.fork() == 0:\n  sys.stdin.read()\n  os.setsid()\n  print(os.getpid(), flush=True)\n  time.sleep(60)\n"
+    with subprocess.Popen(
+        [sys.executable, "-ISc", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+    ) as hook:
+        assert hook.stdin and hook.stdout
+        go, told = hook.stdin, hook.stdout
+        os.waitid(os.P_PID, hook.pid, os.WEXITED | os.WNOWAIT)
+        left: list[int] = []
+
+        def sleep(_seconds: float) -> None:
+            if not left:
+                go.close()
+                left.append(int(told.readline()))
+
+        monkeypatch.setattr(supervisor, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: float(len(left))))
+        output = supervisor.Output(b"hooks.d/prepare/10-hook", 0)
+        output.descriptor, writer = os.pipe()
+        os.set_blocking(output.descriptor, False)
+        supervisor.Watch(hook.pid, output, 0.0, LONG, 5.0).end_leftovers()
+        os.kill(left[0], signal.SIGKILL)  # fails where it was ended with the group
+        for end in (output.descriptor, writer):
+            os.close(end)
+
+
+def test_a_hook_that_leaves_its_own_group_is_still_ended(bench: Bench) -> None:
+    away = "child = os.fork()\nif not child:\n  time.sleep(60)\nos.setpgid(child, child)\nos.setpgid(0, child)\n"
+    script = away + "open('%s/up', 'w').write('1')\ntime.sleep(60)\n"
+    bench.may_leave = True
+    bench.start(bench.python(script % bench.folder))
+    bench.wait_for("up")
+    bench.runs.stop(1)
+    assert bench.result().exit_status == -signal.SIGTERM
+
+
+def test_a_keeper_that_is_killed_takes_its_hook_with_it(bench: Bench) -> None:
+    bench.start(bench.hook(f"trap '' TERM\nsleep 60 &\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"))
+    bench.wait_for("up")
+    os.kill(bench.keeper(), signal.SIGKILL)
+    result = bench.result()
+    assert (result.exit_status, result.cause) == (None, Cause.SUPERVISOR_LOST)
+    until(lambda: not marked(bench.mark), "the hook's end")
+
+
+def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(bench: Bench) -> None:
+    now = [0.0]
+    runs = bench.restarted(clock=lambda: now[0])
+    bench.start(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), runs=runs)
+    bench.wait_for("up")
+    os.kill(bench.keeper(), signal.SIGSTOP)
+    runs.stop(1, 2)
+    assert runs.poll() == []
+    now[0] = 60.0
+    assert bench.result(runs=runs).cause is Cause.SUPERVISOR_LOST
+
+
+def test_keeper_that_gets_term_ends_its_hook_also_in_its_first_moment(bench: Bench) -> None:
+    before = children()
+    bench.start(bench.hook("sleep 60\n"))
+    (process,) = children() - before
+    os.kill(process, signal.SIGTERM)
+    result = bench.result()
+    assert (result.exit_status, result.cause) == (-signal.SIGTERM, Cause.HOST_SHUTDOWN)
+
+
+def children() -> set[int]:
+    return {int(number) for path in Path("/proc/self/task").glob("*/children") for number in path.read_text().split()}

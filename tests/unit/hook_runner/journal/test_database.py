@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A journal that is broken, newer, older or somebody else's: kept aside, told of, and begun anew."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hook_runner.journal import schema
+from hook_runner.journal.journal import Journal, JournalUnreadable
+from support.daemon.child_processes import die, in_child
+from support.daemon.record_factory import add_step, after, close_record, everything, make_record
+
+NOON = 1795262400.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A closed journal with one open and 40 closed records."""
+    path = str(tmp_path / "journal.db")
+    journal = Journal.open(path, print)
+    for number in range(41):
+        record = make_record(journal.next_id(), f"E-{number}")
+        add_step(record, journal.next_id()).output = "x" * 2000
+        if number:
+            close_record(record)
+        assert journal.save(record)
+    journal.close()
+    return path
+
+
+def open_at_noon(path: str, said: list[str]) -> Journal:
+    return Journal.open(path, said.append, wall=lambda: NOON)
+
+
+def aside(path: str) -> list[str]:
+    folder, name = os.path.split(path)
+    return sorted(entry for entry in os.listdir(folder) if entry.startswith((name + ".corrupt", name + ".version")))
+
+
+def garble(path: str) -> None:
+    def work() -> None:
+        content = Path(path).read_bytes()
+        Path(path).write_bytes(content[:4096] + random.Random(1).randbytes(len(content) - 4096))
+
+    # by another process: to close a file takes all locks of a process, and so SQLite's
+    assert in_child(work) == 0
+
+
+def write(content: bytes) -> Callable[[str], None]:
+    def work(path: str) -> None:
+        Path(path).write_bytes(content)
+
+    return work
+
+
+def cut(size: int) -> Callable[[str], None]:
+    return lambda path: os.truncate(path, size)
+
+
+def change(*statements: str) -> Callable[[str], None]:
+    def work(path: str) -> None:
+        connection = sqlite3.connect(path)
+        connection.executescript(";".join(statements))
+        connection.close()
+
+    return work
+
+
+def foreign(path: str) -> None:
+    os.unlink(path)
+    change("CREATE TABLE words (word TEXT)")(path)
+
+
+@pytest.mark.parametrize(
+    "breakage",
+    [
+        write(b"not a database" * 500),
+        write(bytes(8192)),
+        cut(50),
+        cut(4096),
+        cut(40000),
+        garble,
+        foreign,
+        change("DROP TABLE steps"),
+        change(
+            "PRAGMA writable_schema = 1",
+            "UPDATE sqlite_master SET sql = 'CREATE TABLE nonsense (' WHERE name = 'steps'",
+        ),
+        change("UPDATE records SET event = 'no JSON' WHERE closed_at IS NULL"),
+        change("UPDATE records SET first_seen = 'yesterday' WHERE closed_at IS NULL"),
+        change("UPDATE steps SET output = CAST(x'ff' AS TEXT)"),
+    ],
+    ids=[
+        "text",
+        "zeros",
+        "50 bytes",
+        "one page",
+        "torn",
+        "garbled",
+        "foreign",
+        "no table",
+        "bad schema",
+        "bad event",
+        "bad time",
+        "bad text",
+    ],
+)
+def test_broken_journal_is_kept_aside_and_begun_anew(path: str, breakage: Callable[[str], None]) -> None:
+    breakage(path)
+    content = Path(path).read_bytes()
+    said: list[str] = []
+    journal = open_at_noon(path, said)
+    assert aside(path) == ["journal.db.corrupt-20261121T120000Z"]
+    assert Path(path + ".corrupt-20261121T120000Z").read_bytes() == content
+    assert len(said) == 1 and path + ".corrupt-20261121T120000Z" in said[0] and "a new one begins" in said[0]
+    assert journal.open_records() == [] and journal.degraded is None
+    assert journal.save(make_record(journal.next_id()))
+    journal.close()
+    again = open_at_noon(path, said)
+    assert len(again.open_records()) == 1 and len(said) == 1
+    again.close()
+
+
+def test_log_of_a_broken_journal_goes_with_it(path: str) -> None:
+    def work() -> None:
+        journal = Journal.open(path, print)
+        journal.save(make_record(journal.next_id(), "in-the-log"))
+        die()
+
+    assert in_child(work) == -9
+    assert os.path.getsize(path + "-wal")
+    os.truncate(path, 0)
+    said: list[str] = []
+    journal = open_at_noon(path, said)
+    assert aside(path) == ["journal.db.corrupt-20261121T120000Z" + suffix for suffix in ("", "-shm", "-wal")]
+    assert "it is missing or empty, and the log beside it is not" in said[0]
+    assert journal.records(10) == []
+    journal.close()
+
+
+def test_newer_journal_is_kept_aside_under_its_version(path: str) -> None:
+    change("PRAGMA user_version = 7", "ALTER TABLE records ADD COLUMN colour TEXT")(path)
+    said: list[str] = []
+    journal = open_at_noon(path, said)
+    assert aside(path) == ["journal.db.version-7-20261121T120000Z"]
+    assert len(said) == 1 and "it has version 7, and this program knows versions up to 1" in said[0]
+    assert journal.open_records() == [] and journal.save(make_record(journal.next_id()))
+    journal.close()
+    kept = sqlite3.connect(path + ".version-7-20261121T120000Z")
+    assert kept.execute("SELECT count(*) FROM records").fetchone() == (41,)
+    kept.close()
+
+
+def test_two_broken_journals_of_one_second_have_two_names(path: str) -> None:
+    for _time in range(2):
+        Path(path).write_bytes(b"nonsense")
+        open_at_noon(path, []).close()
+    assert aside(path) == ["journal.db.corrupt-20261121T120000Z", "journal.db.corrupt-20261121T120000Z-2"]
+
+
+def test_disk_that_breaks_every_journal_is_not_filled_with_them(path: str) -> None:
+    for _time in range(9):
+        Path(path).write_bytes(b"nonsense")
+        open_at_noon(path, []).close()
+    assert len(aside(path)) == 5
+
+
+def test_journal_that_breaks_in_use_is_begun_anew_with_all_that_is_not_over(path: str) -> None:
+    said: list[str] = []
+    journal = open_at_noon(path, said)
+    (old,) = journal.open_records()
+    new = make_record(journal.next_id(), "new")
+    assert journal.save(new)
+    beside_it = sqlite3.connect(path)  # what it changes has to be read anew
+    beside_it.execute("INSERT INTO reserve VALUES (1)")
+    beside_it.commit()
+    beside_it.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    beside_it.close()
+    garble(path)
+    for number in range(3):
+        new.timeline.append(new.timeline[0]._replace(at=after(number)))
+        assert journal.save(new)
+    assert journal.degraded is None
+    assert aside(path)[0] == "journal.db.corrupt-20261121T120000Z"
+    journal.close()
+    again = open_at_noon(path, said)
+    assert [everything(record) for record in again.open_records()] == [everything(old), everything(new)]
+    again.close()
+
+
+@pytest.mark.parametrize("taken", [os.unlink, lambda path: os.rename(path, path + ".taken")], ids=["removed", "moved"])
+def test_file_that_is_taken_away_in_use_is_made_again_with_all_that_is_not_over(
+    path: str, taken: Callable[[str], None]
+) -> None:
+    said: list[str] = []
+    journal = open_at_noon(path, said)
+    (old,) = journal.open_records()
+    taken(path)
+    new = make_record(journal.next_id(), "new")
+    assert journal.save(new) and journal.degraded is None
+    assert any("it was moved or removed" in text for text in said)
+    journal.close()
+    again = open_at_noon(path, said)
+    assert [everything(record) for record in again.open_records()] == [everything(old), everything(new)]
+    again.close()
+
+
+def test_older_journal_is_migrated(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = (
+        "ALTER TABLE records ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'",
+        "UPDATE records SET colour = 'red' WHERE closed_at IS NULL",
+    )
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, added))
+    said: list[str] = []
+    journal = open_at_noon(path, said)
+    assert said == [] and len(journal.open_records()) == 1
+    journal.close()
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert connection.execute("SELECT colour, count(*) FROM records GROUP BY 1 ORDER BY 1").fetchall() == [
+        ("blue", 40),
+        ("red", 1),
+    ]
+    connection.close()
+
+
+def test_migration_that_fails_is_undone_and_the_old_program_can_go_on(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = ("ALTER TABLE records ADD COLUMN colour TEXT", "DELETE FROM steps", "UPDATE nowhere SET it = 1")
+    said: list[str] = []
+    with monkeypatch.context() as newer:
+        newer.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, half))
+        journal = open_at_noon(path, said)
+        assert "no such table: nowhere" in (journal.degraded or "")
+        assert not journal.save(make_record(journal.next_id(), "new"))
+        journal.close()
+    assert aside(path) == []
+    journal = open_at_noon(path, said)
+    assert len(journal.records(100)) == 41 and len(journal.open_records()[0].steps) == 1
+    assert journal.save(make_record(journal.next_id(), "new"))
+    journal.close()
+
+
+def test_process_killed_while_it_migrates_leaves_the_old_or_the_new_version(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, ("ALTER TABLE records ADD COLUMN colour TEXT",)))
+    for before, version in ((True, 1), (False, 2)):
+
+        class Deadly(Journal):
+            def _commit(self, connection: sqlite3.Connection, before: bool = before) -> None:
+                if before:
+                    die()
+                super()._commit(connection)
+                die()
+
+        assert in_child(lambda: Deadly.open(path, print).close()) == -9
+        connection = sqlite3.connect(path)
+        assert connection.execute("PRAGMA user_version").fetchone() == (version,)
+        assert connection.execute("SELECT count(*) FROM records").fetchone() == (41,)
+        connection.close()
+
+
+def test_history_leaves_out_a_record_that_cannot_be_read_and_says_so(path: str) -> None:
+    change("UPDATE records SET event = 'no JSON' WHERE key = 'e-7'")(path)
+    reader = Journal.read_only(path)
+    assert len(reader.records(100)) == 40
+    assert len(reader.unreadable) == 1 and "cannot be read" in reader.unreadable[0]
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    "breakage, words",
+    [(write(b"nonsense" * 99), "not a database"), (change("PRAGMA user_version = 7"), "version 7")],
+    ids=["corrupt", "newer"],
+)
+def test_reader_of_a_journal_that_is_of_no_use_is_told_and_moves_nothing(
+    path: str, breakage: Callable[[str], None], words: str
+) -> None:
+    breakage(path)
+    with pytest.raises(JournalUnreadable, match=words):
+        Journal.read_only(path)
+    assert aside(path) == []

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""kill -9 and power loss at any point: what was saved is there, what was not is not, and nothing is half there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hook_runner.journal.journal import Journal
+from hook_runner.records import RUNNING, Record
+from support.daemon.child_processes import die, in_child, start_child
+from support.daemon.record_factory import add_step, close_record, end_step, everything, make_record
+
+IDS = (1, 2)
+
+
+class Deadly(Journal):
+    """A journal whose process is killed at one of its commits."""
+
+    countdown: float | None = None
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        if self.countdown is not None:
+            self.countdown -= 0.5
+            if self.countdown == 0:
+                die()
+        super()._commit(connection)
+        if self.countdown is not None:
+            self.countdown -= 0.5
+            if self.countdown == 0:
+                die()
+
+
+def life() -> Iterator[Record]:
+    """One event from its appearance to its end, as it is before each save."""
+    record = make_record(IDS[0])
+    yield record
+    step = add_step(record, IDS[1])
+    yield record
+    end_step(record, step)
+    yield record
+    close_record(record)
+    yield record
+
+
+def states() -> list[dict[str, Any] | None]:
+    """What the journal may hold: nothing, and then the record after each save."""
+    return [None, *(everything(record) for record in life())]
+
+
+def kill_at(path: str, countdown: float) -> int:
+    """How many saves had ended before the process was killed."""
+    reading, writing = os.pipe()
+
+    def work() -> None:
+        journal = Deadly.open(path, print)
+        assert isinstance(journal, Deadly)
+        journal.countdown = countdown
+        for record in life():
+            assert journal.save(record)
+            os.write(writing, b".")
+
+    assert in_child(work) == -9
+    os.close(writing)
+    with open(reading, "rb") as done:
+        return len(done.read())
+
+
+def found_in(path: str) -> dict[str, Any] | None:
+    said: list[str] = []
+    journal = Journal.open(path, said.append)
+    records = journal.records(10)
+    assert said == [] and journal.degraded is None and len(records) <= 1
+    assert [each.id for each in journal.open_records()] == [each.id for each in records if each.closed_at is None]
+    journal.close()
+    return everything(records[0]) if records else None
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_killed_before_a_commit_leaves_the_state_before_it(tmp_path: Path, number: int) -> None:
+    path = str(tmp_path / "journal.db")
+    assert kill_at(path, number - 0.5) == number - 1
+    assert found_in(path) == states()[number - 1]
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_killed_after_a_commit_leaves_the_state_after_it(tmp_path: Path, number: int) -> None:
+    path = str(tmp_path / "journal.db")
+    assert kill_at(path, number) == number - 1
+    assert found_in(path) == states()[number]
+
+
+@pytest.mark.parametrize("countdown", [0.5, 1, 1.5, 2, 2.5, 3])
+def test_killed_while_the_file_is_made(tmp_path: Path, countdown: float) -> None:
+    """The commits of opening: the tables, and the reserve, taken and given back."""
+    path = str(tmp_path / "journal.db")
+
+    def work() -> None:
+        Deadly.countdown = countdown
+        Deadly.open(path, print)
+
+    assert in_child(work) == -9
+    assert found_in(path) is None
+    assert [name for name in os.listdir(tmp_path) if "corrupt" in name] == []
+
+
+def test_step_that_ran_when_the_process_was_killed_is_known_to_have_begun(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.db")
+    kill_at(path, 2)
+    journal = Journal.open(path, print)
+    assert [(step.id, step.state) for step in journal.open_records()[0].steps] == [(IDS[1], RUNNING)]
+    journal.close()
+
+
+def test_log_that_lost_its_end_gives_a_state_that_was(tmp_path: Path) -> None:
+    """Power loss: what was on its way to the disk may be cut, or be anything, at any place."""
+    path = str(tmp_path / "journal.db")
+    kill_at(path, 4)
+    log = Path(path + "-wal").read_bytes()
+    ends = [0, 1, 31, 32, 33, 56, 4152, len(log) - 1, *range(4152, len(log), 9973)]
+    seen = set()
+    for number, end in enumerate(ends):
+        for rest in (b"", os.urandom(200), bytes(200)):
+            copy = tmp_path / (f"copy-{number}-{len(rest) + rest[:1].count(0)}")
+            copy.mkdir(exist_ok=True)
+            shutil.copy(path, copy / "journal.db")
+            (copy / "journal.db-wal").write_bytes(log[:end] + rest)
+            found = found_in(str(copy / "journal.db"))
+            assert found in states()
+            seen.add(states().index(found))
+            shutil.rmtree(copy)
+    assert len(seen) > 1
+
+
+def test_log_left_behind_without_its_index_is_read(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.db")
+    kill_at(path, 3)
+    os.unlink(path + "-shm")
+    assert found_in(path) == states()[3]
+
+
+def test_killed_at_any_moment_all_that_was_acknowledged_is_there(tmp_path: Path) -> None:
+    """Not at a commit but by the clock, in the middle of whatever goes on, while the log is emptied again and again."""
+    path = str(tmp_path / "journal.db")
+    for round_number in range(15):
+        reading, writing = os.pipe()
+
+        def work(to_parent: int = writing) -> None:
+            journal = Journal.open(path, print)
+            record = (journal.open_records() or [make_record(IDS[0])])[0]
+            assert journal.save(record)
+            while True:
+                record.timeline.append(
+                    record.timeline[0]._replace(what=f"number-{len(record.timeline)}", detail="x" * 3000)
+                )
+                assert journal.save(record)
+                os.write(to_parent, b"%8d" % len(record.timeline))
+
+        child = start_child(work)
+        os.close(writing)
+        with open(reading, "rb") as told:
+            first = told.read(8)
+            time.sleep(0.003 * round_number)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            acknowledged = int((first + told.read())[-8:])
+        found = (
+            found_in(path) if round_number % 3 == 0 else None
+        )  # and mostly the next process finds what this one left
+        if found is not None:
+            names = [entry.what for entry in found["timeline"]]
+            assert names == ["appeared", *(f"number-{number}" for number in range(1, len(names)))]
+            assert acknowledged <= len(names) <= acknowledged + 1
+
+
+def test_many_kills_in_a_row_lose_and_repeat_nothing(tmp_path: Path) -> None:
+    """Each start adds one line to the timeline and dies at another point of it."""
+    path = str(tmp_path / "journal.db")
+    journal = Journal.open(path, print)
+    journal.save(make_record(IDS[0]))
+    journal.close()
+    for start in range(12):
+
+        def work(dies_after: bool = bool(start % 2)) -> None:
+            journal = Deadly.open(path, print)
+            assert isinstance(journal, Deadly)
+            (record,) = journal.open_records()
+            record.timeline.append(record.timeline[0]._replace(what=f"start-{len(record.timeline)}"))
+            journal.countdown = 1 if dies_after else 0.5
+            journal.save(record)
+
+        assert in_child(work) == -9
+    found = found_in(path)
+    assert found is not None
+    assert [entry.what for entry in found["timeline"]] == ["appeared", *(f"start-{number}" for number in range(1, 7))]

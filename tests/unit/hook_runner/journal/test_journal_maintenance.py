@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What the journal does by itself while nothing is saved: it catches up, and it writes what was lost with the file into a new one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hook_runner.journal import journal as journal_module
+from hook_runner.journal.journal import LOOK_EVERY, OWN_KEYS, PATIENCE, PAUSE, Journal
+from hook_runner.journal.record_index import RecordIndex
+from hook_runner.records import Record
+from support.daemon.child_processes import die, in_child
+from support.daemon.journal_damage import (
+    DAMAGE,
+    remove_all,
+)
+from support.daemon.record_factory import add_step, after, close_record, end_step, everything, make_record
+
+
+class Clock:
+    """Monotonic seconds that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "state" / "journal.db")
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def journal(path: str, clock: Clock, said: list[str]) -> Iterator[Journal]:
+    journal = Journal.open(path, said.append, clock)
+    yield journal
+    journal.close()
+
+
+def lock(path: str) -> sqlite3.Connection:
+    """Hold the journal's write lock, until the connection is closed."""
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    return holder
+
+
+def read_anew(path: str) -> list[Record]:
+    """The open records that a daemon would find that starts now; none of this process's writing is lost by it."""
+    copy = path + ".copy"
+    for suffix in ("", "-wal"):
+        if os.path.exists(path + suffix):
+            shutil.copyfile(path + suffix, copy + suffix)
+    found = Journal.open(copy, print)
+    records = found.open_records()
+    found.close()
+    os.unlink(copy)
+    return records
+
+
+def test_journal_that_was_locked_is_written_by_itself(
+    journal: Journal, clock: Clock, path: str, said: list[str]
+) -> None:
+    assert (journal.degraded_since, journal.due()) == (None, float("inf"))
+    holder = lock(path)
+    record = make_record(journal.next_id())
+    assert not journal.save(record) and journal.degraded_since == clock.now
+    journal.note("vm", "vm1")
+    assert journal.due() == PAUSE
+    began, clock.now = clock.now, clock.now + PAUSE
+    assert journal.due() == 0.0
+    journal.maintain()
+    assert journal.degraded is not None and journal.degraded_since == began
+    holder.close()
+    journal.maintain()  # too soon after the last attempt
+    assert journal.degraded is not None and not journal.is_durable()
+    clock.now += PAUSE
+    journal.maintain()
+    assert journal.is_durable() and journal.degraded_since is None and journal.due() == LOOK_EVERY
+    assert [everything(each) for each in read_anew(path)] == [everything(record)]
+    assert len(said) == 2 and "is written again" in said[1]
+
+
+def test_an_approval_asks_the_journal_once_more(journal: Journal, clock: Clock, path: str) -> None:
+    holder = lock(path)
+    assert not journal.save(make_record(journal.next_id()))
+    holder.close()
+    assert not journal.is_durable()
+    journal.maintain(urgent=True)
+    assert journal.is_durable()
+    holder = lock(path)
+    assert not journal.save(make_record(journal.next_id()))
+    holder.close()
+    clock.now += PAUSE
+    assert journal.is_durable()
+
+
+def test_waiting_for_another_program_is_bounded(
+    journal: Journal, clock: Clock, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten seconds of a program that holds the file cost no more than two waits, however often something is saved."""
+    waits: list[float] = []
+    begin = Journal._begin
+
+    def counted(self: Journal, connection: sqlite3.Connection) -> None:
+        waits.append(self._patience())
+        monkeypatch.setattr(journal_module, "PATIENCE", 0.001)  # what is counted need not be waited for
+        try:
+            begin(self, connection)
+        finally:
+            monkeypatch.setattr(journal_module, "PATIENCE", PATIENCE)
+
+    monkeypatch.setattr(Journal, "_begin", counted)
+    holder = lock(path)
+    record = make_record(journal.next_id())
+    for _tenth in range(100):
+        assert not journal.save(record)
+        journal.maintain(urgent=True)
+        clock.now += 0.1
+    holder.close()
+    assert len(waits) == 200 and sum(waits) == 2 * PATIENCE
+
+
+def test_failed_question_is_no_lasting_trouble(journal: Journal, clock: Clock, path: str) -> None:
+    """Nothing is pending when pruning fails: the journal is well again as soon as something could be written."""
+    record = make_record(journal.next_id())
+    close_record(record)
+    assert journal.save(record)
+    holder = lock(path)
+    journal.prune(0)
+    assert journal.degraded is not None
+    clock.now += PAUSE
+    journal.maintain()
+    assert journal.degraded is not None
+    holder.close()
+    clock.now += PAUSE
+    journal.maintain()
+    assert journal.degraded is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to become another user needs root")
+@pytest.mark.parametrize("shared_memory", [True, False], ids=["with -shm", "without -shm"])
+def test_journal_that_was_read_only_at_the_start_is_written_after_that(clock: Clock, shared_memory: bool) -> None:
+    """A crash left the log, which has the only copy of what was done; nobody can write there when the daemon starts again."""
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own is closed to other users
+        os.chmod(folder, 0o755)
+        start_after_a_crash(folder + "/state/journal.db", clock, shared_memory)
+
+
+def start_after_a_crash(path: str, clock: Clock, shared_memory: bool) -> None:
+    records = [make_record(1, "E-1"), make_record(10, "E-2")]
+
+    def crash() -> None:
+        journal = Journal.open(path, print)
+        for record in records:
+            end_step(record, add_step(record, record.id + 1))
+            assert journal.save(record)
+        close_record(records[1])
+        assert journal.save(records[1])
+        die()
+
+    def start_again() -> None:
+        os.chmod(os.path.dirname(path), 0o555)
+        for suffix in ("", "-wal", *(["-shm"] if shared_memory else [])):
+            os.chmod(path + suffix, 0o444)
+        os.seteuid(65534)
+        said: list[str] = []
+        journal = Journal.open(path, said.append, clock)
+        assert journal.degraded is not None and journal.is_known and journal.degraded_since == clock.now
+        (found,) = journal.open_records()
+        assert found.id == 1 and len(found.steps) == 1
+        new = make_record(journal.next_id(), "E-3")
+        assert not journal.save(new)
+        close_record(found)
+        assert not journal.save(found)
+        os.seteuid(0)
+        os.chmod(os.path.dirname(path), 0o755)
+        for suffix in ("", "-wal", *(["-shm"] if shared_memory else [])):
+            os.chmod(path + suffix, 0o640)
+        clock.now += PAUSE
+        journal.maintain()
+        assert journal.degraded is None, journal.degraded
+        assert [each.id for each in journal.open_records()] == [new.id] and journal.late_records() == []
+        die()
+
+    assert in_child(crash) == -9
+    assert os.path.getsize(path + "-wal")
+    if not shared_memory:
+        os.unlink(path + "-shm")
+    assert in_child(start_again) == -9
+    history = Journal.open(path, print).records(10)
+    assert [(each.event.event_id, each.closed_at is None, len(each.steps)) for each in history] == [
+        ("E-3", True, 0),
+        ("E-2", False, 1),
+        ("E-1", False, 1),
+    ]
+
+
+@pytest.mark.parametrize("damage", list(DAMAGE))
+def test_what_is_known_is_written_into_a_new_file_at_once(
+    damage: str, journal: Journal, clock: Clock, path: str
+) -> None:
+    """Also what has not changed since, with all steps and the timeline."""
+    records = [make_record(journal.next_id(), f"E-{number}") for number in range(3)]
+    for record in records:
+        end_step(record, add_step(record, journal.next_id()))
+        assert journal.save(record)
+    close_record(records[2])
+    assert journal.save(records[2])
+    journal.note("vm", "vm1")
+    clock.now += PAUSE
+    DAMAGE[damage](path)
+    journal.maintain()
+    assert journal.degraded is None
+    assert [everything(each) for each in read_anew(path)] == [everything(record) for record in records[:2]]
+    history = Journal.read_only(path)
+    assert [everything(each) for each in history.records(10)] == [everything(record) for record in records[::-1]]
+    history.close()
+    fresh = Journal.open(path, print)
+    assert fresh.noted("vm") == "vm1"
+
+
+@pytest.mark.parametrize("damage", list(DAMAGE))
+def test_damage_between_two_saves_loses_nothing(damage: str, journal: Journal, clock: Clock, path: str) -> None:
+    record = make_record(journal.next_id())
+    step = add_step(record, journal.next_id())
+    assert journal.save(record)
+    clock.now += PAUSE
+    DAMAGE[damage](path)
+    end_step(record, step)
+    assert journal.save(record) and journal.degraded is None
+    assert [everything(each) for each in read_anew(path)] == [everything(record)]
+
+
+def test_damage_that_comes_again_and_again_is_repaired_again(journal: Journal, clock: Clock, path: str) -> None:
+    record = make_record(journal.next_id())
+    assert journal.save(record)
+    for damage in DAMAGE.values():
+        clock.now += PAUSE
+        damage(path)
+        journal.maintain()
+        assert journal.degraded is None
+        assert [everything(each) for each in read_anew(path)] == [everything(record)]
+
+
+def test_record_that_an_older_copy_of_the_file_has_open_stays_closed(journal: Journal, clock: Clock, path: str) -> None:
+    records = [make_record(journal.next_id(), f"E-{number}") for number in range(30)]
+    for record in records:
+        assert journal.save(record)
+    for suffix in ("", "-wal"):
+        shutil.copyfile(path + suffix, path + ".old" + suffix)
+    old = sqlite3.connect(path + ".old")
+    old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    old.close()
+    for record in records[1:]:
+        close_record(record)
+        assert journal.save(record)
+    clock.now += PAUSE
+    os.replace(path + ".old", path)
+    journal.maintain()
+    assert journal.degraded is None and journal.late_records() == []
+    assert [each.id for each in read_anew(path)] == [records[0].id]
+
+
+def test_folder_with_files_in_the_place_of_the_journal_is_left_alone(journal: Journal, clock: Clock, path: str) -> None:
+    record = make_record(journal.next_id())
+    assert journal.save(record)
+    remove_all(path)
+    os.mkdir(path)
+    Path(path, "file").touch()
+    journal.maintain()
+    assert "a folder that is not empty" in (journal.degraded or "") and Path(path, "file").exists()
+    shutil.rmtree(path)
+    clock.now += PAUSE
+    journal.maintain()
+    assert journal.degraded is None and [each.id for each in read_anew(path)] == [record.id]
+
+
+def test_reading_by_others_is_no_change(journal: Journal, clock: Clock, path: str) -> None:
+    journal.save(make_record(journal.next_id()))
+    before = journal.files_opened
+    for _time in range(3):
+        reader = Journal.read_only(path)
+        reader.records(10)
+        reader.close()
+        other = sqlite3.connect(path)
+        other.execute("SELECT count(*) FROM records").fetchone()
+        other.close()
+        clock.now += PAUSE
+        journal.maintain()
+        assert journal.save(make_record(journal.next_id()))
+    assert journal.files_opened == before == 1
+
+
+def test_file_whose_time_of_change_changes_by_itself_is_not_opened_at_each_save(
+    journal: Journal, clock: Clock, path: str, said: list[str]
+) -> None:
+    record = make_record(journal.next_id())
+    for number in range(100):
+        os.utime(path, ns=(number, number))
+        record.timeline.append(record.timeline[0]._replace(at=after(number)))
+        assert journal.save(record)
+        clock.now += 0.1
+    assert 2 <= journal.files_opened <= 3 and said == []
+
+
+def test_nothing_grows_with_the_events_of_the_past(journal: Journal) -> None:
+    for number in range(OWN_KEYS + 50):
+        record = make_record(journal.next_id(), f"E-{number}")
+        close_record(record)
+        journal._write_pending = lambda at_once: None  # type: ignore[method-assign]  # the disk is of no interest here
+        journal.save(record)
+        journal._pending.discard(record.id)
+    assert len(journal._own_keys) == OWN_KEYS and len(journal._recent) == journal_module.RECENT
+    del journal._write_pending
+
+
+def test_index_finds_by_event_and_forgets_whole(journal: Journal) -> None:
+    index = RecordIndex()
+    first, second, other = make_record(1, "E-1"), make_record(2, "E-1"), make_record(3, "E-2")
+    for record in (first, second, other, first):
+        index.add(record)
+    assert list(index) == [second, other, first] and {each.id for each in index.of("e-1")} == {1, 2} and len(index) == 3
+    for number in (1, 2, 2):
+        index.discard(number)
+    assert index.of("e-1") == [] and 1 not in index and 3 in index
+    index.clear()
+    assert not index and list(index) == []

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A journal that cannot be read for a while is not an empty one, and what it could not take is written at the end."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hook_runner.journal import database
+from hook_runner.journal.journal import Journal
+from hook_runner.records import INTERRUPTED, Record
+from support.daemon.daemon_process import Daemon
+from support.daemon.hook_scripts import HANGS, is_alive
+from support.daemon.record_factory import add_step, close_record, everything, make_record
+from support.daemon.simulated_azure import Azure
+
+
+class Disk:
+    """Errors for whoever opens the journal while `is_broken`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_broken = False
+        connect = database._connect
+
+        def connect_or_not(*arguments: Any, **options: Any) -> sqlite3.Connection:
+            if self.is_broken:
+                raise sqlite3.OperationalError("disk I/O error")
+            return connect(*arguments, **options)
+
+        monkeypatch.setattr(database, "_connect", connect_or_not)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "journal.db")
+
+
+def with_open_record(path: str) -> Record:
+    journal = Journal.open(path, print)
+    record = make_record(journal.next_id())
+    add_step(record, journal.next_id())
+    assert journal.save(record)
+    journal.close()
+    return record
+
+
+def read(path: str) -> list[Record]:
+    reader = Journal.read_only(path)
+    found = reader.records(10)
+    reader.close()
+    return found
+
+
+def test_what_was_read_or_is_new_is_known(path: str) -> None:
+    for _time in range(2):
+        journal = Journal.open(path, print)
+        assert journal.is_known
+        journal.close()
+
+
+def test_a_file_that_is_not_there_and_cannot_be_made_is_known(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    assert Journal.open(str(tmp_path / "state" / "journal.db"), print).is_known
+
+
+def test_a_file_that_is_kept_aside_is_known(path: str) -> None:
+    Path(path).write_bytes(b"x" * 5000)
+    assert Journal.open(path, print).is_known
+
+
+def test_a_file_that_cannot_be_read_is_not_known_until_it_is_read(path: str, disk: Disk) -> None:
+    record = with_open_record(path)
+    disk.is_broken = True
+    journal = Journal.open(path, print)
+    assert not journal.is_known
+    journal.retry()
+    assert not journal.is_known
+    disk.is_broken = False
+    journal.retry()
+    assert journal.is_known and [everything(each) for each in journal.open_records()] == [everything(record)]
+    assert journal.late_records() == []
+    journal.close()
+
+
+def test_a_record_of_a_file_that_comes_late_is_told_of_once(path: str, disk: Disk) -> None:
+    record = with_open_record(path)
+    disk.is_broken = True
+    journal = Journal.open(path, print)
+    assert journal.open_records() == []
+    disk.is_broken = False
+    journal.retry()
+    assert [everything(each) for each in journal.late_records()] == [everything(record)]
+    assert journal.late_records() == []
+    journal.close()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_of_two_records_of_one_event_the_file_s_is_closed(path: str, disk: Disk, closed: bool) -> None:
+    record = with_open_record(path)
+    disk.is_broken = True
+    now = [0.0]
+    journal = Journal.open(path, print, clock=lambda: now[0])
+    assert journal.open_records() == []
+    mine = make_record(journal.next_id())
+    assert not journal.save(mine)
+    if closed:
+        close_record(mine)
+        assert not journal.save(mine)
+    disk.is_broken = False
+    now[0] += 5
+    assert journal.save(make_record(journal.next_id(), "other"))
+    assert journal.late_records() == []
+    journal.close()
+    superseded = next(each for each in read(path) if each.id == record.id)
+    assert superseded.closed_at is not None and superseded.timeline[-1].what == "superseded"
+    assert [step.state for step in superseded.steps] == [INTERRUPTED]
+    again = Journal.open(path, print)
+    assert [each.id for each in again.open_records() if each.key == mine.key] == ([] if closed else [mine.id])
+    again.close()
+
+
+def test_close_writes_what_is_left_at_once(path: str) -> None:
+    journal = Journal.open(path, print, clock=lambda: 0.0)
+    os.rename(path, path + ".away")
+    os.makedirs(path + "/not-empty")
+    record = make_record(journal.next_id())
+    assert not journal.save(record)
+    os.removedirs(path + "/not-empty")
+    os.rename(path + ".away", path)
+    journal.close()
+    assert [everything(each) for each in read(path)] == [everything(record)]
+
+
+def test_the_end_of_an_event_is_not_put_off(path: str) -> None:
+    journal = Journal.open(path, print, clock=lambda: 0.0)
+    record = make_record(journal.next_id())
+    assert journal.save(record)
+    os.rename(path, path + ".away")
+    os.makedirs(path + "/not-empty")
+    assert not journal.save(record)
+    os.removedirs(path + "/not-empty")
+    os.rename(path + ".away", path)
+    assert not journal.save(record)  # no sooner than after a pause
+    close_record(record)
+    assert journal.save(record) and journal.degraded is None
+    journal.close()
+
+
+UNREADABLE = """
+import os, sqlite3
+from hook_runner.journal import database
+from hook_runner.service import daemon
+connect = database._connect
+def connect_or_not(*arguments, **options):
+    if os.path.exists(%r):
+        raise sqlite3.OperationalError("disk I/O error")
+    return connect(*arguments, **options)
+database._connect = connect_or_not
+daemon.JOURNAL_PAUSE, daemon.JOURNAL_MAY_TAKE = 0.1, %r
+"""
+
+
+def test_the_start_waits_for_the_journal_and_goes_on_where_it_was(
+    azure: Azure, make_daemon: Callable[..., Daemon]
+) -> None:
+    me = make_daemon()
+    me.rig.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
+    me.start()
+    me.wait(lambda: me.rig.marks("hang"))
+    me.stop()
+    broken = me.rig.folder / "broken"
+    broken.touch()
+    me.start(first=UNREADABLE % (str(broken), 30.0), until="STATUS=waiting for the journal, which cannot be read")
+    assert is_alive(me.rig.marks("hang")[0].pid)
+    assert me.stop() < 2
+    me.start(first=UNREADABLE % (str(broken), 30.0), until="")
+    me.wait(lambda: me.silent_for("STATUS=waiting for the journal, which cannot be read") < 0.2)
+    broken.unlink()
+    me.wait(lambda: me.said("prepare/10-a runs on from before the daemon's start"))
+    me.rig.release("prepare/10-a")
+    me.wait(azure.approvals)
+    assert me.rig.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+
+
+def test_events_of_a_journal_that_comes_after_the_start_are_recovered_from_once(
+    azure: Azure, make_daemon: Callable[..., Daemon]
+) -> None:
+    me = make_daemon()
+    me.rig.hook("prepare/10-a")
+    me.rig.hook("recover/10-a")
+    event = azure.schedule("Reboot", hold=True)
+    me.start()
+    me.wait(azure.approvals)
+    me.stop()
+    azure.cancel(event)
+    broken = me.rig.folder / "broken"
+    broken.touch()
+    me.start(
+        first=UNREADABLE % (str(broken), 0.3)
+        + "from hook_runner.journal import journal; journal.PAUSE = daemon.WHILE_IDLE = 0.5\n"
+    )
+    assert me.said("cannot be read, so that hooks may run again") == 1 and me.rig.ran() == ["prepare/10-a"]
+    broken.unlink()
+    me.wait(lambda: me.said("closed: recovered"))
+    me.stop()
+    me.start()
+    azure.schedule("Freeze", hold=True)
+    me.wait(lambda: len(me.rig.ran("prepare")) == 2)
+    assert me.rig.ran("recover") == ["recover/10-a"]

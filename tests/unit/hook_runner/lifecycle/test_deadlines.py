@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The next moment at which the service has to end a hook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from hook_runner.lifecycle.deadlines import hook_ends
+from support.daemon.daemon_process import Daemon
+from support.daemon.engine_harness import Rig
+from support.daemon.hook_scripts import HANGS, IGNORES_TERM
+from support.daemon.record_factory import NOON
+from support.daemon.simulated_azure import Azure
+
+
+def test_hook_ends_at_the_nearer_of_its_limit_and_its_stages_end() -> None:
+    assert hook_ends(None, None, NOON, 5.0) is None
+    assert hook_ends(70.0, None, NOON, 5.0) == 70.0
+    assert hook_ends(70.0, NOON + timedelta(seconds=30), NOON, 5.0) == 35.0
+    assert hook_ends(70.0, NOON + timedelta(seconds=300), NOON, 5.0) == 70.0
+    assert hook_ends(None, NOON - timedelta(seconds=1), NOON, 5.0) == 4.0
+
+
+def test_deadline_of_the_service_is_that_of_the_hook_that_runs(azure: Azure, make_rig: Callable[..., Rig]) -> None:
+    me = make_rig(hook_timeout=100, margin=10)
+    me.hook("prepare/10-a", HANGS)
+    me.start()
+    assert me.engine.work.next_deadline() is None
+    azure.schedule("Reboot", notice=600, hold=True)
+    me.look()
+    assert me.engine.work.next_deadline() == me.monotonic() + 100
+    me.release("prepare/10-a")
+    me.settle()
+    assert me.engine.work.next_deadline() is None
+
+
+COUNTS_TICKS = """
+from hook_runner.lifecycle.engine import Engine
+tick = Engine.tick
+def counted(self):
+    tick(self)
+    with open(%r, "a") as file:
+        file.write("x")
+Engine.tick = counted
+"""
+
+
+def test_service_sleeps_while_a_hook_runs_and_wakes_for_its_end(
+    azure: Azure, make_daemon: Callable[..., Daemon]
+) -> None:
+    me = make_daemon(hook_timeout=600)
+    me.rig.hook("prepare/10-a", HANGS)
+    ticks = me.rig.folder / "ticks"
+    me.start(first=COUNTS_TICKS % str(ticks))
+    event = azure.schedule("Reboot", hold=True)
+    me.wait(lambda: me.rig.marks("hang"))
+    looked = len(azure.requests("GET"))
+    me.wait(lambda: len(azure.requests("GET")) > looked + 5)
+    looked, before = len(azure.requests("GET")), ticks.stat().st_size
+    me.wait(lambda: len(azure.requests("GET")) > looked + 15)
+    # each document is looked at, and nothing else is a reason
+    assert ticks.stat().st_size - before <= 2 * (len(azure.requests("GET")) - looked) + 4
+    me.rig.release("prepare/10-a")
+    me.wait(lambda: azure.approvals() == [("vm1", event)])
+
+
+def test_service_wakes_to_end_a_hook_whose_time_is_up(azure: Azure, make_daemon: Callable[..., Daemon]) -> None:
+    me = make_daemon(hook_timeout=0.5, kill_after=0.2)
+    me.rig.hook("prepare/10-a", IGNORES_TERM)
+    me.start()
+    azure.schedule("Reboot", hold=True)
+    me.wait(lambda: me.said("hook-ended: prepare/10-a: timeout"))

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What `status` says about the configuration and the hooks in force, and about a disk that has others."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azure_scheduled_events.yaml_lines import locate
+from hook_runner.config.settings import ConfigError, load_settings
+from hook_runner.hooks.discovery import find_hooks
+from hook_runner.permissions import trusted_owners
+from hook_runner.reporting.in_force import InForce, as_lines
+from support.daemon.daemon_process import Daemon
+from support.daemon.hook_scripts import write_hook
+from support.daemon.simulated_azure import Azure
+
+MakeDaemon = Callable[..., Daemon]
+
+OWNERS = trusted_owners()
+
+
+class Disk:
+    """A configuration with a policy file and hooks, and what is in force of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config, self.policy, self.hooks = folder / "config.yml", folder / "policy.yml", folder / "hooks.d"
+        self.config.write_bytes(b"hooks_directory: %s\r\npolicy_file: policy.yml\n" % bytes(self.hooks))
+        self.policy.write_text("name: mine\nrules: [{when: {}, do: [prepare]}]\n")
+        write_hook(self.hooks, "prepare/10-a", "exit 0\n")
+        self.in_force = InForce(str(self.config), lambda read: load_settings(str(self.config), OWNERS, read), locate)
+
+    def reload(self, *restart_needed: str) -> None:
+        settings = self.in_force.load()
+        self.in_force.use(settings, OWNERS, find_hooks(settings.hooks_directory, settings, OWNERS)[0], restart_needed)
+
+    def data(self) -> dict[str, Any]:
+        return self.in_force.as_data()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    tmp_path.chmod(0o755)
+    made = Disk(tmp_path)
+    made.reload()
+    return made
+
+
+def sha256sum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_hashes_are_those_of_the_files(disk: Disk) -> None:
+    data = disk.data()
+    assert (data["path"], data["sha256"]) == (str(disk.config), sha256sum(disk.config))
+    assert (data["policy_file"], data["policy_sha256"]) == (str(disk.policy), sha256sum(disk.policy))
+    assert data["loaded_at"] and data["hooks_loaded_at"] and len(data["hooks_sha256"]) == 64
+    assert (data["differs"], data["changed"], data["restart_needed"], data["refusal"]) == (False, [], [], None)
+    assert [line.split()[0] for line in as_lines(data)] == ["config", "hooks"]
+
+
+@pytest.mark.parametrize("change", ["config", "policy"])
+def test_a_changed_file_differs_until_it_is_read_or_put_back(disk: Disk, change: str) -> None:
+    file: Path = getattr(disk, change)
+    before, old = file.read_bytes(), disk.data()
+    file.write_bytes(before + b"# changed\n")
+    assert (disk.data()["differs"], disk.data()["changed"]) == (True, [str(file)])
+    assert f"the disk differs from what is in force: {file}" in as_lines(disk.data())[2]
+    file.write_bytes(before)
+    assert disk.data() == old
+    file.write_bytes(before + b"# changed\n")
+    disk.reload()
+    assert not disk.data()["differs"] and disk.data()[f"{'policy_' if change == 'policy' else ''}sha256"] == sha256sum(
+        file
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda hooks: write_hook(hooks, "recover/10-a", "exit 0\n"),
+        lambda hooks: write_hook(hooks, "prepare/10-a", "exit 1\n"),
+        lambda hooks: (hooks / "prepare/10-a").chmod(0o644),
+        lambda hooks: (hooks / "prepare/10-a").chmod(0o777),
+        lambda hooks: (hooks / "prepare/10-a").rename(hooks / "prepare/20-a"),
+    ],
+)
+def test_changed_hooks_differ_until_they_are_read(disk: Disk, change: Callable[[Path], object]) -> None:
+    before = disk.data()["hooks_sha256"]
+    change(disk.hooks)
+    assert (disk.data()["differs"], disk.data()["changed"]) == (True, [str(disk.hooks)])
+    disk.reload()
+    assert not disk.data()["differs"] and disk.data()["hooks_sha256"] != before
+
+
+def test_a_refused_reload_keeps_what_is_in_force_and_says_why(disk: Disk) -> None:
+    before = disk.data()["sha256"]
+    disk.config.write_text("intervall: 2\n")
+    with pytest.raises(ConfigError):
+        disk.reload()
+    data = disk.data()
+    assert (data["sha256"], data["differs"]) == (before, True) and "did you mean interval?" in data["refusal"]
+    assert any("the latest reload was refused" in line for line in as_lines(data))
+
+
+def test_keys_that_need_a_restart_differ_until_then(disk: Disk) -> None:
+    disk.reload("timeout")
+    assert disk.data()["differs"] and disk.data()["restart_needed"] == ["timeout"]
+    assert "need a restart: timeout" in as_lines(disk.data())[-1]
+
+
+def test_a_file_that_is_not_there_has_no_hash_until_it_comes(tmp_path: Path) -> None:
+    path = tmp_path / "config.yml"
+    in_force = InForce(str(path), lambda read: load_settings(str(path), OWNERS, read), locate)
+    in_force.use(in_force.load(), OWNERS, {}, ())
+    assert (in_force.as_data()["sha256"], in_force.as_data()["policy_file"]) == (None, None)
+    assert "no such file" in as_lines(in_force.as_data())[0]
+    path.write_text("interval: 2\n")
+    assert in_force.as_data()["changed"] == [str(path)]
+
+
+def test_status_fails_while_the_disk_differs_and_reload_brings_it_into_force(
+    azure: Azure, make_daemon: MakeDaemon
+) -> None:
+    me = make_daemon().start()
+    file = me.rig.folder / "config.yml"
+    code, data = me.data("status")
+    assert (code, data["configuration"]["sha256"], data["configuration"]["differs"]) == (0, sha256sum(file), False)
+    me.rig.configure(policy="documented")
+    code, data = me.data("status")
+    assert (code, data["configuration"]["changed"], data["policy"]) == (1, [str(file)], "rules")
+    assert "the disk differs" in me.command("status").stdout
+    assert me.process is not None
+    me.process.send_signal(signal.SIGHUP)
+    me.wait(lambda: me.data("status")[0] == 0)
+    assert me.data("status")[1]["configuration"]["sha256"] == sha256sum(file)
+    me.rig.configure(timeout=9)
+    me.process.send_signal(signal.SIGHUP)
+    me.wait(lambda: me.data("status")[1]["configuration"]["restart_needed"] == ["timeout"])
+    assert me.data("status")[0] == 1

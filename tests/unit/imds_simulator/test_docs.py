@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""docs/simulator.md says what the code does, and its commands run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from imds_simulator.cli.control_commands import VERBS
+from imds_simulator.scenario.fault_kinds import KINDS
+from imds_simulator.scenario.files import names, parse
+from imds_simulator.scenario.knobs import knob_fields
+from imds_simulator.scenario.schema_check import schema
+from support import simulator_process
+from tools.citations import cited_in
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = (ROOT / "docs" / "simulator.md").read_text()
+PACKAGE = ROOT / "roles" / "imds_simulator" / "files" / "imds_simulator"
+
+
+def table(heading):
+    """The cells of the first table below a heading."""
+    part = TEXT.split(f"\n{heading}\n")[1].split("\n#")[0]
+    rows = [line for line in part.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows[2:]]
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+
+
+def test_every_knob_stands_in_the_table_with_its_statement_and_meaning():
+    rows = {row[0].strip("`"): row for row in table("## Knobs")}
+    assert list(rows) == list(knob_fields())
+    for name, knob in knob_fields().items():
+        assert rows[name][2] == knob.metadata["statement"]
+        assert rows[name][3].startswith(knob.metadata["meaning"])
+        assert all(f"`{choice}`" in rows[name][3] for choice in knob.metadata["choices"])
+
+
+def test_every_fault_stands_in_the_table_with_its_options():
+    rows = {row[0].strip("`"): row for row in table("## Faults")}
+    assert list(rows) == list(KINDS)
+    for name, kind in KINDS.items():
+        assert rows[name][1] == kind.meaning
+        assert re.findall(r"`(\w+)`", " ".join(rows[name][2:])) == list(kind.may)
+
+
+def test_every_scenario_every_verb_and_every_key_is_named():
+    assert {row[0].strip("`") for row in table("### The library")} == set(names())
+    words = set(re.findall(r"[\w-]+", TEXT))
+    keys = {key for part in schema()["$defs"].values() for key in part.get("properties", {})} | set(
+        schema()["properties"]
+    )
+    assert (keys | set(VERBS)) - words == set()
+
+
+def test_every_statement_that_the_code_cites_is_listed():
+    listed = {row[0] for row in table("## What is simulated")}
+    source = "\n".join(file.read_text() for file in PACKAGE.rglob("*.py"))
+    cited = {number for number in cited_in(source) if "." in number}
+    cited |= {knob.metadata["statement"].split(" ")[0] for knob in knob_fields().values()}
+    sections = {number.rpartition(".")[0] for number in listed}
+    assert cited - listed - sections == set()
+
+
+def test_the_example_scenarios_are_good():
+    assert len(blocks("yaml")) >= 2
+    for text in blocks("yaml"):
+        parse(text if "groups:" in text else "groups: {web: {vms: {vm1: }}}\n" + text, "docs")
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the examples use curl")
+def test_the_examples_run(start_simulator):
+    sim = start_simulator("live-migration", args=["--clock", "manual"])
+    sim.advance(10)
+    known = {
+        "http://127.0.0.1:8169": sim.endpoints["vm1"],
+        "http://127.0.0.1:8170": sim.endpoints["vm2"],
+        "http://127.0.0.1:8168": sim.control,
+    }
+    environment = dict(simulator_process.environment(), IMDS_SIMULATOR_CONTROL=sim.control)
+    environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment["PATH"]
+    lines = "".join(blocks("bash")).splitlines()
+    assert len(lines) >= 20
+    for line in lines:
+        for address, real in known.items():
+            line = line.replace(address, real)
+        line = re.sub(r"^python3 ", sys.executable + " ", line)
+        done = subprocess.run(
+            ["sh", "-c", line], capture_output=True, text=True, timeout=60, env=environment, check=False
+        )
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+
+
+def test_the_role_describes_the_variables_that_it_has():
+    import yaml
+
+    role = ROOT / "roles" / "imds_simulator"
+    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    assert {name: spec["default"] for name, spec in specs.items()} == defaults
+    documented = set(re.findall(r"^\| `(\w+)` \|", (role / "README.md").read_text(), re.MULTILINE))
+    assert documented == set(defaults)
+
+
+def test_the_role_lays_down_the_whole_package_and_nothing_else(tmp_path):
+    import json
+
+    unpack = ROOT / "roles" / "imds_simulator" / "files" / "unpack.py"
+    files = {
+        str(file.relative_to(PACKAGE)): file.read_text()
+        for pattern in ("*.py", "*/*.py", "scenario/*.json", "scenario/library/*.yaml")
+        for file in PACKAGE.glob(pattern)
+    }
+    there = {
+        str(file.relative_to(PACKAGE))
+        for file in PACKAGE.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    assert set(files) == there
+
+    def run(*more):
+        done = subprocess.run(
+            [sys.executable, str(unpack), str(tmp_path / "p"), *more],
+            input=json.dumps(files),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout.splitlines()
+
+    assert set(run("--check")) == set(files) and not (tmp_path / "p").exists()
+    assert set(run()) == set(files) and run() == []
+    (tmp_path / "p" / "stale.py").write_text("")
+    (tmp_path / "p" / "simulator.py").write_text("spoilt")
+    assert sorted(run()) == ["simulator.py", "stale.py"] and run("--check") == []
+    assert (tmp_path / "p" / "simulator.py").read_text() == files["simulator.py"]

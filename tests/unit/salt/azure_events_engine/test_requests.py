@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""What an operator can do with the runner."""
+
+from __future__ import annotations
+
+import pytest
+
+from azure_events_engine.text_table import events_as_text, minions_as_text
+from support.salt_simulation.driver import EVENT, Driver, done, event, record, status
+
+
+def held_back() -> Driver:
+    """vm1 is prepared, vm2 is not."""
+    fleet = Driver("vm1", "vm2")
+    both = event("vm1", "vm2")
+    fleet.look({"vm1": status("vm1", both), "vm2": status("vm2", both)})
+    fleet.prepare("vm1")
+    fleet.prepare("vm2", outcome="no_steps")
+    return fleet
+
+
+def test_status_has_a_row_for_each_vm() -> None:
+    rows = held_back().request("status", "")["rows"]
+    assert [(row["vm"], row["minion"], row["prepared"], row["approved"]) for row in rows] == [
+        ("vm1", "vm1", "prepared", None),
+        ("vm2", "vm2", None, None),
+    ]
+    assert rows[0]["withheld"] == "vm2: minion vm2: no_steps" and rows[0]["waiting_for"] == "preparation"
+
+
+def test_status_as_text_is_a_table_for_each_event() -> None:
+    reply = held_back().request("status", "")
+    assert events_as_text(reply["rows"], reply["problem"]).splitlines() == [
+        EVENT + ": Reboot, not before 2026-11-22T12:00:00Z, waiting for preparation",
+        "  withheld: vm2: minion vm2: no_steps",
+        "  VM   MINION  PREPARED  WHY NOT",
+        "  vm1  vm1     prepared  -",
+        "  vm2  vm2     -         minion vm2: no_steps",
+    ]
+    assert events_as_text([], "disk is full") == "problem: disk is full"
+    assert events_as_text([]) == "no events"
+
+
+def test_fleet_as_text_is_a_table_of_minions() -> None:
+    header, first, _second = minions_as_text(held_back().request("fleet", "")["rows"]).splitlines()
+    assert (
+        header.split("  ")[0] == "MINION"
+        and first.split()[:3] == ["vm1", "vm1", "id"]
+        and first.endswith(EVENT + "  -")
+    )
+
+
+def test_prepared_vm_of_an_event_that_has_started_has_no_reason_against_it() -> None:
+    fleet = held_back()
+    fleet.look({"vm1": status("vm1", event("vm1", "vm2", status="Started"), records=[record()])})
+    rows = {row["vm"]: row["why_not"] for row in fleet.request("status", "")["rows"]}
+    assert rows["vm1"] is None and rows["vm2"]
+
+
+def test_fleet_has_a_row_for_each_minion() -> None:
+    rows = held_back().request("fleet", "")["rows"]
+    assert [(row["minion"], row["vm"], row["name_from"], row["problem"], row["events"]) for row in rows] == [
+        ("vm1", "vm1", "id", "", [EVENT]),
+        ("vm2", "vm2", "id", "", [EVENT]),
+    ]
+
+
+def test_held_event_is_not_approved_until_it_is_released() -> None:
+    fleet = Driver("vm1")
+    fleet.request("hold")
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.prepare("vm1")
+    fleet.wait(20)
+    assert fleet.count("approve_prepared") == 0
+    assert fleet.request("status")["rows"][0]["withheld"] == "held by alice since 2026-11-22T10:00:00Z"
+    fleet.request("release")
+    fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
+    assert fleet.count("approve_prepared") == 1
+
+
+def test_approved_event_cannot_be_held() -> None:
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.prepare("vm1")
+    fleet.answer("approve_prepared", {"vm1": done("approved")})
+    assert "cannot be taken back" in fleet.request("hold")["error"]
+
+
+def test_approval_that_is_withheld_is_refused_with_the_reason() -> None:
+    fleet = held_back()
+    assert fleet.request("approve")["error"] == f"event {EVENT} is withheld: vm2: minion vm2: no_steps"
+    assert fleet.count("approve_prepared") == 0
+
+
+def test_forced_approval_names_all_vms_and_is_recorded() -> None:
+    fleet = held_back()
+    fleet.request("hold")
+    fleet.request("approve", force=True)
+    (ask,) = fleet.pending("approve_prepared")
+    assert ask.minions == ("vm1",) and ask.kwargs["resources"] == ["vm1", "vm2"]
+    fleet.answer("approve_prepared", {"vm1": done("approved")})
+    assert (
+        fleet.request("status")["rows"][0]["approved"]
+        == "approved through vm1, ordered by alice at 2026-11-22T10:00:00Z, forced"
+    )
+
+
+def test_approval_cannot_be_forced_without_a_prepared_minion() -> None:
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    assert "no minion that it hits is prepared" in fleet.request("approve", force=True)["error"]
+
+
+@pytest.mark.parametrize(("do", "listed", "asked"), [("prepare", True, "prepare"), ("recover", False, "recover")])
+def test_what_failed_is_tried_again_at_once(do: str, listed: bool, asked: str) -> None:
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.prepare("vm1", outcome="failed" if listed else "prepared")
+    if not listed:
+        fleet.see_over("vm1")
+        fleet.answer("recover", {"vm1": done("failed")})
+    before = fleet.count(asked)
+    fleet.request(do)
+    assert fleet.count(asked) == before + 1
+
+
+@pytest.mark.parametrize("do", ["prepare", "recover", "approve", "release", "status"])
+def test_unknown_event_is_an_error(do: str) -> None:
+    assert "is not known to the engine" in Driver("vm1").request(do)["error"]
+
+
+@pytest.mark.parametrize(("do", "event_id"), [("dance", EVENT), ("hold", ""), ("hold", "x" * 201), ("hold", "a\nb")])
+def test_odd_request_is_an_error(do: str, event_id: str) -> None:
+    assert "expected" in Driver("vm1").request(do, event_id)["error"]
+
+
+def test_maintenance_that_is_over_stays_in_the_status_for_a_while() -> None:
+    fleet = Driver("vm1")
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.prepare("vm1")
+    fleet.see_over("vm1")
+    fleet.answer("recover", {"vm1": done("recovered")})
+    assert fleet.request("status")["rows"][0]["waiting_for"] == "nothing; it is over"
+    fleet.wait(25 * 3600, 60)
+    assert fleet.request("status", "")["rows"] == []
+
+
+def test_full_disk_withholds_the_approval_with_the_reason() -> None:
+    fleet = Driver("vm1")
+    fleet.disk_is_full = True
+    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.prepare("vm1")
+    fleet.wait(20)
+    assert (
+        fleet.count("approve_prepared") == 0
+        and fleet.reason == "the approval cannot be recorded: database or disk is full"
+    )
+    fleet.disk_is_full = False
+    fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
+    fleet.wait(6)
+    assert fleet.count("approve_prepared") == 1

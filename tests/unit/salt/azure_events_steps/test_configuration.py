@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The section azure_events: what is read, what is refused, and with which words. Values alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from azure_events_steps.configuration import DEFAULT_TIMEOUT, Step, digest, read_configuration, read_steps
+from azure_events_steps.record import Reason, Record, record_of
+from azure_events_steps.selecting import not_released, verdict
+from azure_events_steps.variables import variables
+from azure_scheduled_events import parse_document
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def event(**fields: Any) -> Any:
+    listed = {
+        "EventId": "A",
+        "EventType": "Reboot",
+        "EventStatus": "Scheduled",
+        "EventSource": "Platform",
+        "ResourceType": "VirtualMachine",
+        "Resources": ["vm1", "_VM2"],
+        "NotBefore": "Sat, 21 Nov 2026 12:01:00 GMT",
+        **fields,
+    }
+    (found,) = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [listed]})).events
+    return found
+
+
+def test_every_form_of_a_step_is_read() -> None:
+    steps = read_steps(
+        "prepare",
+        [
+            "leave --now",
+            {"command": ["leave", "--now"], "timeout": "2m", "name": "leave"},
+            {"function": "service.stop", "args": ["app"], "kwargs": {"no_block": True}},
+            {"sls": "app.stopped", "pillar": {"app": 1}, "timeout": 5},
+        ],
+    )
+    assert steps == (
+        Step("leave --now", "command", "leave --now", (), {}, {}, DEFAULT_TIMEOUT),
+        Step("leave", "command", ("leave", "--now"), (), {}, {}, 120.0),
+        Step("service.stop", "function", "service.stop", ("app",), {"no_block": True}, {}, DEFAULT_TIMEOUT),
+        Step("app.stopped", "sls", "app.stopped", (), {}, {"app": 1}, 5.0),
+    )
+    assert len({digest(steps), digest(steps[1:]), digest((steps[0]._replace(timeout=1.0), *steps[1:]))}) == 3
+
+
+@pytest.mark.parametrize(
+    ("section", "complaint"),
+    [
+        ("leave", "azure_events: expected a mapping, not str"),
+        ({"prepair": []}, "unknown key 'prepair'; did you mean prepare?"),
+        ({"minimum_notise": 3}, "did you mean minimum_notice?"),
+        ({"minimum_notice": "soon"}, "minimum_notice: expected seconds"),
+        ({"minimum_notice": -1}, "at least 0 seconds"),
+        ({"types": ["Rebot"]}, "types: unknown word 'Rebot'; did you mean Reboot?"),
+        ({"types": []}, "types: an empty list selects no event"),
+        ({"statuses": ["Gone"]}, "statuses: unknown word"),
+        ({"sources": [3]}, "sources: expected texts"),
+        ({"allow_paths": "yes"}, "allow_paths: expected true or false"),
+        ({"receipts": 7}, "receipts: expected the path"),
+        ({"resource_name": ""}, "resource_name: expected"),
+        ({"prepare": "leave"}, "prepare: expected a list of steps, not str"),
+        ({"recover": None}, "recover: expected a list of steps, not NoneType"),
+        ({"prepare": ["x"] * 101}, "at most 100 steps, not 101"),
+        ({"prepare": ["ok", {"comand": "x"}]}, "prepare: step 2: unknown key 'comand'; did you mean command?"),
+        ({"prepare": [{"name": "x"}]}, "expected exactly one of command, function, sls, not none"),
+        ({"prepare": [{"command": "x", "sls": "y"}]}, "not command, sls"),
+        ({"prepare": [{"command": "x", "args": []}]}, "args does not belong to a step of the kind command"),
+        ({"prepare": [{"sls": "x", "kwargs": {}}]}, "kwargs does not belong"),
+        ({"prepare": [{"function": "stop"}]}, "expected MODULE.FUNCTION"),
+        ({"prepare": [{"function": "a.b", "args": "x"}]}, "args: expected a list"),
+        ({"prepare": [{"function": "a.b", "kwargs": {1: 2}}]}, "kwargs: expected a mapping with texts"),
+        ({"prepare": [{"command": []}]}, "a list of texts that begins with a program"),
+        ({"prepare": [{"command": " "}]}, "command: expected a text"),
+        ({"prepare": [{"command": "a\0b"}]}, "a null character"),
+        ({"prepare": [{"command": "x", "timeout": 0}]}, "timeout has to be at least 0.1"),
+        ({"prepare": [{"command": "x", "name": 1}]}, "name: expected a text"),
+        ({"prepare": [7]}, "expected a command, or a mapping"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_place(section: Any, complaint: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        read_configuration(section)
+    assert complaint in str(refused.value) and str(refused.value).startswith("azure_events: ")
+
+
+def test_beacon_of_the_minion_is_part_of_its_selection() -> None:
+    configuration = read_configuration(
+        {"types": ["Reboot", "Freeze"]}, [{"interval": 1}, {"types": ["Freeze"]}, {"affects": "any"}]
+    )
+    assert verdict(event(EventType="Freeze"), "vm1", configuration, NOON).selected
+    assert verdict(event(), "vm1", configuration, NOON).code == "types"
+    assert verdict(event(EventType="Freeze"), "vm3", configuration, NOON).code == "affects"
+    with pytest.raises(ValueError, match="beacon azure_events: types"):
+        read_configuration({}, [{"types": ["Rebot"]}])
+
+
+@pytest.mark.parametrize(
+    ("section", "code"),
+    [
+        ({}, ""),
+        ({"types": "reboot"}, ""),
+        ({"types": ["Freeze"]}, "types"),
+        ({"sources": ["User"]}, "sources"),
+        ({"statuses": ["Started"]}, "statuses"),
+        ({"minimum_notice": 60}, ""),
+        ({"minimum_notice": "61s"}, "minimum_notice"),
+    ],
+)
+def test_verdict_names_the_key_that_leaves_the_event_out(section: dict[str, Any], code: str) -> None:
+    assert verdict(event(), "VM1", read_configuration(section), NOON).code == code
+
+
+def test_unknown_time_is_no_notice_and_an_unknown_source_is_none_of_the_words() -> None:
+    assert verdict(event(NotBefore=""), "vm1", read_configuration({"minimum_notice": 1}), NOON).code == "minimum_notice"
+    assert (
+        verdict(event(EventSource=None), "vm1", read_configuration({"sources": ["Platform"]}), NOON).code == "sources"
+    )
+
+
+def test_names_are_compared_as_the_helper_compares_them() -> None:
+    assert not_released(event(), ["VM1", "vm2"]) == []
+    assert not_released(event(), ["vm1"]) == ["_VM2"]
+    assert not_released(event(), []) == ["vm1", "_VM2"]
+
+
+def test_variables_hold_no_control_characters_and_are_bounded() -> None:
+    odd = {
+        "event_type": "a\nb\0\ud800",
+        "resources": ["a b", "", "x" * 100000],
+        "duration_seconds": 9,
+        "description": "\u20ac" * 100000,
+    }
+    found = variables("prepare", "A\x1b", odd, None)
+    assert (found["EVENT_ID"], found["EVENT_TYPE"], found["EVENT_RESOURCE"], found["EVENT_DURATION"]) == (
+        "A?",
+        "a?b??",
+        "",
+        "9",
+    )
+    assert found["EVENT_RESOURCES"].startswith("a?b ? xxx")
+    assert all(len(value.encode()) <= 32 * 1024 for value in found.values())
+
+
+def test_record_survives_the_disk_exactly_and_nothing_else_does() -> None:
+    record = Record(
+        "prepared",
+        "boot",
+        2,
+        "digest",
+        "2026-11-21T12:00:00Z",
+        "",
+        (Reason("A\ud800", "Reboot", ("vm1",), True), Reason("")),
+    )
+    data = json.loads(json.dumps(record.as_data()))
+    assert record_of(data) == record
+    for damage in (
+        {"phase": "well"},
+        {"steps_done": -1},
+        {"steps_done": "2"},
+        {"reasons": []},
+        {"reasons": [7]},
+        {"reasons": None},
+    ):
+        with pytest.raises(ValueError):
+            record_of({**data, **damage})
+    with pytest.raises(ValueError):
+        record_of({})

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Run every fault and attack against a real master and minions of Salt, and print a table.
+
+Exit status: 0 if all is well, 1 if a case failed, 2 for a wrong command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.environment import open_workshop
+from tools.salt import PYTHONS, install
+from tools.stage import Job, Skip, StageFailed
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+# what the table of cases consists of
+CASES = ("tests/salt/faults", "tests/salt/live/test_minion.py")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="salt_faults", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else ""
+    )
+    parser.add_argument(
+        "--series",
+        type=int,
+        nargs="+",
+        choices=sorted(PYTHONS),
+        default=[3006, 3008],
+        help="of Salt (default: %(default)s)",
+    )
+    parser.add_argument("--times", type=int, default=1, help="how often each case runs (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="how many masters side by side (default: %(default)s)")
+    parser.add_argument(
+        "--only", default="", metavar="EXPRESSION", help="cases whose names fit, as pytest's -k has them"
+    )
+    options = parser.parse_args()
+    workshop = open_workshop(REPOSITORY)
+    failed = []
+    for series in options.series:
+        with (workshop.cache / (f"salt-faults-{series}.log")).open("w+") as log:
+            try:
+                home = install(Job(workshop, log), series)
+            except (Skip, StageFailed) as error:
+                print(f"salt-faults: Salt {series}: {error}", file=sys.stderr)
+                failed.append(series)
+                continue
+        print(f"Salt {series}", flush=True)
+        side_by_side = ("-n", str(options.jobs), "--dist", "loadgroup")
+        command = [
+            workshop.python,
+            "-m",
+            "pytest",
+            "-q",
+            *side_by_side,
+            *CASES,
+            *(("-k", options.only) if options.only else ()),
+        ]
+        environment = {**workshop.environment, "SALT_HOME": str(home), "SALT_FAULTS_TIMES": str(options.times)}
+        if subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode:
+            failed.append(series)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
