@@ -8,8 +8,8 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conversation import (
-    Conversation,
-    Where,
+    ConnectionOptions,
+    ImdsSession,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     EVENT_SOURCES,
@@ -62,7 +62,7 @@ def event_module(
     return module
 
 
-def selection(module: AnsibleModule) -> Selection:
+def parse_selection(module: AnsibleModule) -> Selection:
     """The selection that the module's options describe. Fails for a misspelt word, which would select nothing."""
     checked = [
         option
@@ -73,12 +73,12 @@ def selection(module: AnsibleModule) -> Selection:
         # imported where it is needed: Ansible compiles each file that a module imports anew in each
         # run
         from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (
-            one_of,
+            parse_choice,
         )
     for option, known in checked:
         for word in module.params[option]:
             try:
-                one_of(word, known, "word")
+                parse_choice(word, known, "word")
             except ValueError as error:
                 if option != "types":
                     module.fail_json(msg=f"{option}: {error}")
@@ -87,14 +87,16 @@ def selection(module: AnsibleModule) -> Selection:
     return Selection.of(**{word: module.params[word] for word in words})
 
 
-def conversation(module: AnsibleModule, interval: float = 1.0) -> Conversation:
+def open_session(module: AnsibleModule, interval: float = 1.0) -> ImdsSession:
     """The conversation with the IMDS that the module's options name, polled at the interval. Raises ImdsError."""
     params = module.params
-    where = Where(params["endpoint"], tuple(params["api_version"]), params["resource_name"] or None, params["timeout"])
-    return Conversation(where, interval)
+    where = ConnectionOptions(
+        params["endpoint"], tuple(params["api_version"]), params["resource_name"] or None, params["timeout"]
+    )
+    return ImdsSession(where, interval)
 
 
-def warn_of(module: AnsibleModule, document: EventDocument | None) -> None:
+def warn_about(module: AnsibleModule, document: EventDocument | None) -> None:
     """Tell the user what was odd about the document."""
     warnings = document.warnings if document is not None else ()
     for text in warnings[:_WARNINGS_SHOWN]:

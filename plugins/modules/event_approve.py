@@ -209,24 +209,24 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    conversation,
     event_module,
     fail,
-    selection,
-    warn_of,
+    open_session,
+    parse_selection,
+    warn_about,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approving import (
     ALREADY_APPROVED,
     APPROVE,
     APPROVED,
     OTHERS_AFFECTED,
-    Approvals,
-    Grounds,
-    Outcome,
+    ApprovalCriteria,
+    ApprovalOutcome,
+    ApprovalResult,
     approve,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    displayable,
+    escape_surrogates,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
@@ -250,7 +250,7 @@ OPTIONS: dict[str, t.Any] = dict(
 )
 
 
-def asked_policy(module: AnsibleModule) -> Policy | None:
+def policy_option(module: AnsibleModule) -> Policy | None:
     policy, path = module.params["policy"], module.params["policy_file"]
     try:
         if path is not None:
@@ -263,7 +263,7 @@ def asked_policy(module: AnsibleModule) -> Policy | None:
         raise
 
 
-def asked_gates(module: AnsibleModule) -> dict[str, bool]:
+def gates_option(module: AnsibleModule) -> dict[str, bool]:
     gates: dict[str, bool] = module.params["gates"]
     for name, value in gates.items():
         if not isinstance(value, bool):
@@ -271,13 +271,13 @@ def asked_gates(module: AnsibleModule) -> dict[str, bool]:
     return gates
 
 
-def approvals_shown(done: Approvals) -> dict[str, t.Any]:
+def approval_diff(done: ApprovalResult) -> dict[str, t.Any]:
     """The diff: which of the events that are to be approved, or were before, are so."""
     concerned = {item.event_id for item in done.plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
 
-    def state(listed: list[Outcome], good: tuple[str, ...]) -> dict[str, str]:
+    def state(listed: list[ApprovalOutcome], good: tuple[str, ...]) -> dict[str, str]:
         return {
-            displayable(item.event_id): "approved" if item.outcome in good else "not approved"
+            escape_surrogates(item.event_id): "approved" if item.outcome in good else "not approved"
             for item in listed
             if item.event_id in concerned
         }
@@ -295,22 +295,22 @@ def main() -> None:
         required_one_of=[["policy", "policy_file", "event_ids", "types", "statuses", "sources"]],
         mutually_exclusive=[["policy", "policy_file"]],
     )
-    chosen = selection(module)
-    policy, gates = asked_policy(module), asked_gates(module)
-    grounds = Grounds(chosen, None, module.params["release_others"], policy, module.params["prepared"], gates)
+    chosen = parse_selection(module)
+    policy, gates = policy_option(module), gates_option(module)
+    grounds = ApprovalCriteria(chosen, None, module.params["release_others"], policy, module.params["prepared"], gates)
     try:
         done = approve(
-            conversation(module), grounds, module.params["receipts"] or default_folder(), send=not module.check_mode
+            open_session(module), grounds, module.params["receipts"] or default_folder(), send=not module.check_mode
         )
     except ImdsError as error:
         fail(module, error)
-    warn_of(module, done.document)
+    warn_about(module, done.document)
     for text in done.warnings:
         module.warn(text)
     for item in done.items:
         if item.outcome == OTHERS_AFFECTED:
-            module.warn(f"{displayable(item.event_id)} was not approved: {item.reason}")
-    result = dict(done.as_dict(), diff=approvals_shown(done))
+            module.warn(f"{escape_surrogates(item.event_id)} was not approved: {item.reason}")
+    result = dict(done.as_dict(), diff=approval_diff(done))
     problem = done.failure(chosen.event_ids or ())
     if problem:
         module.fail_json(msg=problem, **result)

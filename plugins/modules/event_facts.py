@@ -122,10 +122,10 @@ ansible_facts:
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    conversation,
     event_module,
-    selection,
-    warn_of,
+    open_session,
+    parse_selection,
+    warn_about,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     EventDocument,
@@ -153,21 +153,21 @@ def facts(
 
 def main() -> None:
     module = event_module(timeout=5, needs_requests=False)
-    chosen = selection(module)
+    chosen = parse_selection(module)
     name: str | None = None
     document: EventDocument | None = None
     events: list[ScheduledEvent] = []
     reason = ""
     try:
-        imds = conversation(module)
-        document = imds.read(name_required=chosen.needs_own_name)
-        name = imds.known_name
+        imds = open_session(module)
+        document = imds.read_events(name_required=chosen.needs_own_name)
+        name = imds.resource_name
         events = chosen.pick(document, name)
         if not document.complete:
             reason = "an entry of the document could not be read, so there may be more events than these"
     except ImdsError as error:
         reason = str(error)
-    warn_of(module, document)
+    warn_about(module, document)
     module.exit_json(changed=False, ansible_facts={"azure_scheduled_events": facts(name, document, events, reason)})
 
 

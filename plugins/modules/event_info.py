@@ -137,31 +137,31 @@ imds_error:
 """
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    conversation,
     event_module,
     fail,
-    selection,
-    warn_of,
+    open_session,
+    parse_selection,
+    warn_about,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 
 
 def main() -> None:
     module = event_module(timeout=130)
-    chosen = selection(module)
+    chosen = parse_selection(module)
     try:
-        imds = conversation(module)
-        document = imds.read(name_required=chosen.needs_own_name)
-        events = chosen.pick(document, imds.known_name)
+        imds = open_session(module)
+        document = imds.read_events(name_required=chosen.needs_own_name)
+        events = chosen.pick(document, imds.resource_name)
     except ImdsError as error:
         fail(module, error)
-    warn_of(module, document)
+    warn_about(module, document)
     module.exit_json(
         changed=False,
         events=[event.as_dict() for event in events],
         complete=document.complete,
         incarnation=document.incarnation,
-        resource_name=imds.known_name,
+        resource_name=imds.resource_name,
     )
 
 

@@ -126,16 +126,16 @@ imds_error:
 """
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    conversation,
     event_module,
     fail,
-    selection,
-    warn_of,
+    open_session,
+    parse_selection,
+    warn_about,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import (
     STATES,
-    Watch,
+    EventWait,
 )
 
 
@@ -149,13 +149,13 @@ def main() -> None:
     )
     if module.params["poll_interval"] < 0.25:
         module.fail_json(msg="poll_interval has to be at least 0.25 seconds: IMDS answers 5 requests a second")
-    chosen = selection(module)
+    chosen = parse_selection(module)
     try:
-        watch = Watch(module.params["state"], chosen, conversation(module, module.params["poll_interval"]))
-        waited = watch.look() if module.check_mode else watch.wait(module.params["timeout"])
+        watch = EventWait(module.params["state"], chosen, open_session(module, module.params["poll_interval"]))
+        waited = watch.poll_once() if module.check_mode else watch.wait(module.params["timeout"])
     except ImdsError as error:
         fail(module, error)
-    warn_of(module, waited.document)
+    warn_about(module, waited.document)
     if waited.errors:
         module.warn(f"IMDS gave no good answer to {waited.errors} polls, at last: {waited.last_error}")
     result = watch.result(waited)

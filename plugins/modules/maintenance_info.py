@@ -88,10 +88,10 @@ note:
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    conversation,
     event_module,
-    selection,
-    warn_of,
+    open_session,
+    parse_selection,
+    warn_about,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import (
     NOTES,
@@ -104,7 +104,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 def main() -> None:
     module = event_module(timeout=130, options=dict(notes=NOTES, within=WITHIN), needs_requests=False)
-    chosen = selection(module)
+    chosen = parse_selection(module)
     notes = note_file(module)
     try:
         note = notes.read()
@@ -115,13 +115,13 @@ def main() -> None:
     held = {event["event_id"].casefold() for event in note["events"]} if note else set()
     result: dict[str, t.Any] = dict(changed=False, available=True, reason="", resource_name=None, events=[], note=note)
     try:
-        imds = conversation(module)
-        document = imds.read(name_required=chosen.needs_own_name)
+        imds = open_session(module)
+        document = imds.read_events(name_required=chosen.needs_own_name)
     except ImdsError as error:
         result.update(available=False, reason=str(error))
         module.exit_json(**result)
-    warn_of(module, document)
-    name = imds.known_name
+    warn_about(module, document)
+    name = imds.resource_name
     if not document.complete:
         result.update(
             available=False, reason="an entry of the document could not be read, so there may be more events than these"

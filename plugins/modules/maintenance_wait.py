@@ -118,11 +118,11 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    conversation,
     event_module,
     fail,
-    selection,
-    warn_of,
+    open_session,
+    parse_selection,
+    warn_about,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import (
     NOTES,
@@ -166,8 +166,8 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
     """Wait for the end of the events. Raises ImdsError for what no wait can mend."""
     run_id, timeout = module.params["run_id"], module.params["timeout"]
     runs = note["earlier_runs"] + ([] if module.params["prepared"] else [run_id])
-    chosen = selection(module)
-    imds = conversation(module)
+    chosen = parse_selection(module)
+    imds = open_session(module)
 
     def hold(events: t.Sequence[t.Mapping[str, t.Any]] = ()) -> None:
         try:
@@ -181,12 +181,12 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
         chosen,
         module.params["within"],
         note["events"],
-        lambda: imds.known_name,
+        lambda: imds.resource_name,
         lambda: processes_of(runs, PREPARE, module.params["task_timeout"]),
         hold,
     )
-    waited = wait_for(imds.pacer, imds.poll(name_required=True), watch.ended, timeout, watch.confirms)
-    warn_of(module, waited.document)
+    waited = wait_for(imds.pacer, imds.event_poll(name_required=True), watch.ended, timeout, watch.confirms)
+    warn_about(module, waited.document)
     result = dict(changed=False, events=watch.events, outcome="over" if waited.reached else "timeout")
     left = processes_of(runs, PREPARE) if waited.reached else []
     if left:

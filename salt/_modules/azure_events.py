@@ -73,12 +73,12 @@ try:
     from azure_events_steps.minion import Minion
     from azure_events_watch import approval, memory, registry, settings
     from azure_scheduled_events import approving
-    from azure_scheduled_events.conversation import Conversation, Where
+    from azure_scheduled_events.conversation import ConnectionOptions, ImdsSession
     from azure_scheduled_events.errors import ImdsError
-    from azure_scheduled_events.predicates import one_of
+    from azure_scheduled_events.predicates import parse_choice
     from azure_scheduled_events.selection import ANY
     from azure_scheduled_events.transport import REQUESTS_IMPORT_ERROR
-    from azure_scheduled_events.waiting import STATES, Watch
+    from azure_scheduled_events.waiting import STATES, EventWait
 
     MISSING = (
         "the Python library requests is not installed for this minion" if REQUESTS_IMPORT_ERROR is not None else None
@@ -130,9 +130,9 @@ def list_(
     chosen = _selection(event_ids, types, statuses, sources, affects)
     where = _where(endpoint, api_version, resource_name, timeout)
     try:
-        conversation = Conversation(where)
-        document = conversation.read(name_required=chosen.needs_own_name)
-        events = chosen.pick(document, conversation.known_name)
+        conversation = ImdsSession(where)
+        document = conversation.read_events(name_required=chosen.needs_own_name)
+        events = chosen.pick(document, conversation.resource_name)
         # whom an event hits that names no VM is unknown, which is not "somebody else"
         nameless = [
             event
@@ -145,7 +145,7 @@ def list_(
         "events": [event.as_dict() for event in events],
         "complete": document.complete and not nameless,
         "incarnation": document.incarnation,
-        "resource_name": conversation.known_name,
+        "resource_name": conversation.resource_name,
         "warnings": list(document.warnings),
     }
 
@@ -179,8 +179,8 @@ def instance(endpoint=None, timeout=10):
         salt '*' azure_events.instance
     """
     try:
-        conversation = Conversation(_where(endpoint, None, None, timeout))
-        return conversation.ask(conversation.imds.instance)
+        conversation = ImdsSession(_where(endpoint, None, None, timeout))
+        return conversation.call_with_retries(conversation.imds.instance)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
 
@@ -260,12 +260,12 @@ def wait(
     chosen = _selection(event_ids, types, statuses, sources, affects)
     where = _where(endpoint, api_version, resource_name, timeout)
     try:
-        wanted = one_of(state, STATES, "state")
+        wanted = parse_choice(state, STATES, "state")
         interval = settings.read_seconds("poll_interval", poll_interval, 0.25)
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error
     try:
-        watch = Watch(wanted, chosen, Conversation(where, interval))
+        watch = EventWait(wanted, chosen, ImdsSession(where, interval))
         waited = watch.wait(where.timeout)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
@@ -485,7 +485,7 @@ def approve(
         with contextlib.suppress(OSError):
             memory.made_folder(__opts__["cachedir"])
     try:
-        done = approving.approve(Conversation(where), grounds, folder, send=not test)
+        done = approving.approve(ImdsSession(where), grounds, folder, send=not test)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
     result = dict(done.as_dict(), warnings=[*done.document.warnings, *done.warnings])
@@ -711,6 +711,8 @@ def _selection(event_ids, types, statuses, sources, affects):
 def _where(endpoint, api_version, resource_name, timeout):
     given = {"endpoint": endpoint, "api_version": api_version, "resource_name": resource_name}
     try:
-        return Where(*settings.read_connection(given, _configured()), settings.read_seconds("timeout", timeout, 0.001))
+        return ConnectionOptions(
+            *settings.read_connection(given, _configured()), settings.read_seconds("timeout", timeout, 0.001)
+        )
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error

@@ -17,7 +17,7 @@ import yaml
 from azure_scheduled_events.document import parse_document
 from azure_scheduled_events.policy import ACTIONS, PRESETS
 from azure_scheduled_events.policy_file import parse_policy
-from azure_scheduled_events.predicates import PREDICATES
+from azure_scheduled_events.predicates import CONDITIONS
 from support import simulator_process
 from tools.markdown import anchors, links
 
@@ -40,7 +40,7 @@ def test_the_preset_is_shown_as_it_is() -> None:
 
 def test_every_condition_and_action_is_documented_and_no_other() -> None:
     table = POLICIES.split("## Conditions")[1].split("## Actions")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(PREDICATES)
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(CONDITIONS)
     assert set(ACTIONS) <= set(re.findall(r"`(\w+)`", POLICIES.split("## Actions")[1]))
 
 

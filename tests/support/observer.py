@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from azure_scheduled_events import Imds, ImdsError, Policy, Situation, changes
-from azure_scheduled_events.changes import carried_over
+from azure_scheduled_events import Imds, ImdsError, Policy, PolicyContext, changes
+from azure_scheduled_events.changes import carry_over_hidden
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
-from azure_scheduled_events.identity import concerns
+from azure_scheduled_events.identity import affects
 from azure_scheduled_events.pacing import Pacer
 from support.simulator_process import Simulator
 
@@ -42,7 +42,7 @@ class Observer:
             f"{change.kind} {change.event.event_type} {self._state(change.event)}"
             for change in changes(self.known, document)
         ]
-        self.known = carried_over(self.known, document)
+        self.known = carry_over_hidden(self.known, document)
         self.notes += found
         return found
 
@@ -55,7 +55,7 @@ class Observer:
     def decide(self, policy: Policy, **situation: Any) -> tuple[str, bool]:
         """What the policy says of the one event: (approval, due)."""
         now = self.known.server_time if self.known is not None else None
-        decision = policy.decide(self.only(), Situation(now or datetime.now(UTC), self.name)._replace(**situation))
+        decision = policy.decide(self.only(), PolicyContext(now or datetime.now(UTC), self.name)._replace(**situation))
         return decision.approval, decision.due
 
     def seconds_left(self) -> float:
@@ -63,4 +63,4 @@ class Observer:
         return self.only().seconds_left(self.known.server_time)
 
     def _state(self, event: ScheduledEvent) -> str:
-        return f"{event.status} {'mine' if concerns(event, self.name) else 'of others'}"
+        return f"{event.status} {'mine' if affects(event, self.name) else 'of others'}"

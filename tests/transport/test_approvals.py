@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from azure_scheduled_events import Imds, Selection
-from azure_scheduled_events.approving import Grounds, Outcome, plan_approvals, send_approvals
+from azure_scheduled_events.approving import ApprovalCriteria, ApprovalOutcome, plan_approvals, send_approvals
 from azure_scheduled_events.pacing import Pacer
 from azure_scheduled_events.receipts import Receipts
 from support.simulator_process import Simulator
@@ -27,11 +27,11 @@ class Approver:
         self.receipts = Receipts(str(folder), self.imds.endpoint)
         self.pacer = Pacer(self.imds, clock=lambda: sum(self.slept), sleep=self.slept.append, jitter=lambda: 0.0)
 
-    def plan(self, *ids: str) -> list[Outcome]:
-        grounds = Grounds(Selection.of(event_ids=ids, affects="any"), "vm1", release_others=True)
+    def plan(self, *ids: str) -> list[ApprovalOutcome]:
+        grounds = ApprovalCriteria(Selection.of(event_ids=ids, affects="any"), "vm1", release_others=True)
         return plan_approvals(self.imds.events(), grounds, self.receipts, "2020-07-01")
 
-    def send(self, plan: list[Outcome], within: float = 60) -> dict[str, str]:
+    def send(self, plan: list[ApprovalOutcome], within: float = 60) -> dict[str, str]:
         outcomes, warnings = send_approvals(self.pacer, plan, self.receipts, within)
         assert warnings == []
         return {item.event_id: item.outcome for item in outcomes}

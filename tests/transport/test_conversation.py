@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from azure_scheduled_events import Imds, ImdsError, ImdsRefused, ImdsUnreadable
-from azure_scheduled_events.identity import concerns
+from azure_scheduled_events.identity import affects
 from support.simulator_process import Simulator
 from support.transport.fault_helpers import asked, fault, raw_server, schedule
 
@@ -202,7 +202,7 @@ def test_every_version_is_read(azure: Simulator, endpoint: str, version: str) ->
     schedule(azure, type="Freeze", duration=5, source="Platform", description="x")
     document = Imds(endpoint, version).events()
     (event,) = document.events
-    assert document.warnings == () and concerns(event, "vm1")
+    assert document.warnings == () and affects(event, "vm1")
     assert (event.description is not None) == (version >= "2019-04-01")
     assert (event.source is not None) == (version >= "2019-08-01")
     assert (event.duration is not None) == (version >= "2020-07-01")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from azure_scheduled_events import Selection
-from azure_scheduled_events.conversation import Conversation, Where
-from azure_scheduled_events.waiting import Waited, Watch
+from azure_scheduled_events.conversation import ConnectionOptions, ImdsSession
+from azure_scheduled_events.waiting import EventWait, WaitResult
 from support.transport.scripted import Step, scripted
 
 EVENT = {
@@ -46,12 +46,14 @@ class Clock:
 
 def wait(
     *steps: Any, timeout: float = 60.0, interval: float = 1.0, state: str = "absent", ids: list[str] | None = None
-) -> tuple[str, Waited, int]:
+) -> tuple[str, WaitResult, int]:
     """(how the wait ended, what it saw, how many documents it asked for)."""
     clock = Clock()
     with scripted(*steps) as server:
-        where = Where(server.endpoint, ("2020-07-01",), "vm1", 10.0)
-        watch = Watch(state, Selection.of(event_ids=ids), Conversation(where, interval, lambda: clock.now, clock.sleep))
+        where = ConnectionOptions(server.endpoint, ("2020-07-01",), "vm1", 10.0)
+        watch = EventWait(
+            state, Selection.of(event_ids=ids), ImdsSession(where, interval, lambda: clock.now, clock.sleep)
+        )
         waited = watch.wait(timeout)
         return watch.outcome(waited), waited, len(server.requests)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .changes import Change, carried_over, changes
+from .changes import Change, carry_over_hidden, changes
 from .document import EventDocument, ScheduledEvent, parse_document
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable, OwnNameUnknown
 from .imds import Imds
@@ -18,7 +18,7 @@ from .selection import Selection
 
 if TYPE_CHECKING:
     from .policy import Decision, Policy, PolicyError
-    from .predicates import Situation
+    from .predicates import PolicyContext
 
 __all__ = [
     "Change",
@@ -31,18 +31,18 @@ __all__ = [
     "ImdsUnreadable",
     "OwnNameUnknown",
     "Policy",
+    "PolicyContext",
     "PolicyError",
     "ScheduledEvent",
     "Selection",
-    "Situation",
-    "carried_over",
+    "carry_over_hidden",
     "changes",
     "parse_document",
 ]
 
 # Imported when first used. A module of Ansible's compiles in each run every file that it imports,
 # and most need no policy.
-_IMPORTED_LATER = {"Decision": "policy", "Policy": "policy", "PolicyError": "policy", "Situation": "predicates"}
+_IMPORTED_LATER = {"Decision": "policy", "Policy": "policy", "PolicyError": "policy", "PolicyContext": "predicates"}
 
 
 def __getattr__(name: str) -> Any:

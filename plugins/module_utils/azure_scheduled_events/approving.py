@@ -12,14 +12,14 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any, Iterable, Mapping, Sequence
 
-from .conversation import Conversation
-from .document import EVENT_TYPES, EventDocument, ScheduledEvent, displayable
+from .conversation import ImdsSession
+from .document import EVENT_TYPES, EventDocument, ScheduledEvent, escape_surrogates
 from .errors import ImdsError, ImdsRefused
-from .identity import concerns_only
+from .identity import affects_only
 from .named_tuple import NamedTuple
 from .pacing import Pacer
 from .policy import Policy
-from .predicates import Situation
+from .predicates import PolicyContext
 from .receipts import Receipts
 from .selection import Selection
 from .timestamps import as_utc_text
@@ -38,7 +38,7 @@ FAILED = "failed"
 _IDS_PER_REQUEST = 100
 
 
-class Outcome(NamedTuple):
+class ApprovalOutcome(NamedTuple):
     """What is to be done, or was done, about one event.
 
     Attributes:
@@ -56,14 +56,14 @@ class Outcome(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON values. A plan looks as if it had been carried out."""
         return {
-            "event_id": displayable(self.event_id),
+            "event_id": escape_surrogates(self.event_id),
             "outcome": APPROVED if self.outcome == APPROVE else self.outcome,
             "reason": self.reason,
             "event": self.event.as_dict() if self.event is not None else None,
         }
 
 
-class Grounds(NamedTuple):
+class ApprovalCriteria(NamedTuple):
     """On what an approval is decided.
 
     Attributes:
@@ -83,7 +83,7 @@ class Grounds(NamedTuple):
     gates: Mapping[str, bool] = MappingProxyType({})
 
 
-class Approvals(NamedTuple):
+class ApprovalResult(NamedTuple):
     """What came of one call that approves.
 
     Attributes:
@@ -96,13 +96,13 @@ class Approvals(NamedTuple):
 
     document: EventDocument
     own_name: str | None
-    plan: list[Outcome]
-    items: list[Outcome]
+    plan: list[ApprovalOutcome]
+    items: list[ApprovalOutcome]
     warnings: list[str]
 
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON values. A plan looks as if it had been carried out."""
-        approved = [displayable(item.event_id) for item in self.items if item.outcome in (APPROVE, APPROVED)]
+        approved = [escape_surrogates(item.event_id) for item in self.items if item.outcome in (APPROVE, APPROVED)]
         return {
             "changed": bool(approved),
             "approvals": [item.as_dict() for item in self.items],
@@ -119,7 +119,7 @@ class Approvals(NamedTuple):
         """
         named = {event_id.casefold() for event_id in event_ids}
         bad = [
-            f"{displayable(item.event_id)}: {item.reason}"
+            f"{escape_surrogates(item.event_id)}: {item.reason}"
             for item in self.items
             if item.outcome == FAILED or (item.outcome == OTHERS_AFFECTED and item.event_id.casefold() in named)
         ]
@@ -128,26 +128,28 @@ class Approvals(NamedTuple):
         return f"{len(bad)} of {len(self.items)} events could not be approved. {'; '.join(bad)}"
 
 
-def approve(conversation: Conversation, grounds: Grounds, receipts_folder: str, send: bool) -> Approvals:
+def approve(conversation: ImdsSession, grounds: ApprovalCriteria, receipts_folder: str, send: bool) -> ApprovalResult:
     """Read the events, decide, and send what is to be approved, if ``send`` says so.
 
     grounds: its name is the conversation's, once that is known.
     Raises ImdsError where the events cannot be read.
     """
-    document = conversation.read(name_required=grounds.selection.needs_own_name or not grounds.release_others)
+    document = conversation.read_events(name_required=grounds.selection.needs_own_name or not grounds.release_others)
     receipts = Receipts(receipts_folder, conversation.imds.endpoint)
-    grounds = grounds._replace(own_name=conversation.known_name)
+    grounds = grounds._replace(own_name=conversation.resource_name)
     plan = plan_approvals(document, grounds, receipts, conversation.imds.api_version)
     items = plan
     warnings: list[str] = []
     if send:
-        items, warnings = send_approvals(conversation.pacer, plan, receipts, conversation.left())
+        items, warnings = send_approvals(conversation.pacer, plan, receipts, conversation.time_left())
         if document.complete:
-            receipts.forget_all_but(event.event_id for event in document.events)
-    return Approvals(document, conversation.known_name, plan, items, warnings)
+            receipts.prune(event.event_id for event in document.events)
+    return ApprovalResult(document, conversation.resource_name, plan, items, warnings)
 
 
-def plan_approvals(document: EventDocument, grounds: Grounds, receipts: Receipts, api_version: str) -> list[Outcome]:
+def plan_approvals(
+    document: EventDocument, grounds: ApprovalCriteria, receipts: Receipts, api_version: str
+) -> list[ApprovalOutcome]:
     """What to do about every event that is meant: those with outcome "approve" are to be sent.
 
     Raises OwnNameUnknown where a decision depends on a name that is not known.
@@ -156,49 +158,55 @@ def plan_approvals(document: EventDocument, grounds: Grounds, receipts: Receipts
     missing = "IMDS lists no such event: it is over, was cancelled, or never was"
     if not document.complete:
         missing = "IMDS lists no such event among those that can be read"
-    plan = [Outcome(event_id, NOT_FOUND, missing) for event_id in asked if document.find(event_id) is None]
+    plan = [ApprovalOutcome(event_id, NOT_FOUND, missing) for event_id in asked if document.find(event_id) is None]
     named = {event_id.casefold() for event_id in asked}
     for event in document.events:
         if not grounds.selection.matches(event, grounds.own_name):
             if event.key in named:
-                plan.append(Outcome(event.event_id, NOT_SELECTED, "the other selection words leave it out", event))
+                plan.append(
+                    ApprovalOutcome(event.event_id, NOT_SELECTED, "the other selection words leave it out", event)
+                )
             continue
-        plan.append(_planned(event, document, grounds, receipts, api_version))
+        plan.append(_plan_event(event, document, grounds, receipts, api_version))
     return plan
 
 
-def _planned(
-    event: ScheduledEvent, document: EventDocument, grounds: Grounds, receipts: Receipts, api_version: str
-) -> Outcome:
+def _plan_event(
+    event: ScheduledEvent, document: EventDocument, grounds: ApprovalCriteria, receipts: Receipts, api_version: str
+) -> ApprovalOutcome:
     if event.status == "Started":
-        return Outcome(event.event_id, STARTED, "it has started, so there is nothing left to approve", event)
+        return ApprovalOutcome(event.event_id, STARTED, "it has started, so there is nothing left to approve", event)
     if event.status != "Scheduled":
-        return Outcome(event.event_id, NOT_DUE, f"its status {event.status!r} is not one that can be approved", event)
+        return ApprovalOutcome(
+            event.event_id, NOT_DUE, f"its status {event.status!r} is not one that can be approved", event
+        )
     approved_at = receipts.find(event.event_id, event.not_before)
     if approved_at is not None:
         reason = f"this host approved it at {approved_at}; it waits for Azure to start it"
-        return Outcome(event.event_id, ALREADY_APPROVED, reason, event)
-    obstacle, reason = _wish(event, document, grounds, api_version)
+        return ApprovalOutcome(event.event_id, ALREADY_APPROVED, reason, event)
+    obstacle, reason = _selection_or_policy(event, document, grounds, api_version)
     if obstacle is not None:
-        return Outcome(event.event_id, NOT_DUE, obstacle, event)
-    if not grounds.release_others and not concerns_only(event, grounds.own_name):
-        names = displayable(", ".join(event.resources))
-        return Outcome(
+        return ApprovalOutcome(event.event_id, NOT_DUE, obstacle, event)
+    if not grounds.release_others and not affects_only(event, grounds.own_name):
+        names = escape_surrogates(", ".join(event.resources))
+        return ApprovalOutcome(
             event.event_id,
             OTHERS_AFFECTED,
             f"an approval would release other VMs too ({names}), which needs release_others",
             event,
         )
-    return Outcome(event.event_id, APPROVE, reason, event)
+    return ApprovalOutcome(event.event_id, APPROVE, reason, event)
 
 
-def _wish(event: ScheduledEvent, document: EventDocument, grounds: Grounds, api_version: str) -> tuple[str | None, str]:
+def _selection_or_policy(
+    event: ScheduledEvent, document: EventDocument, grounds: ApprovalCriteria, api_version: str
+) -> tuple[str | None, str]:
     """Whether the caller wants the event approved: (what keeps it back or None, the reason)."""
     if grounds.policy is None:
         if event.event_type not in EVENT_TYPES and not (grounds.selection.event_ids or grounds.selection.types):
             return f"its type {event.event_type!r} is unknown, and neither its type nor its id was asked for", ""
         return None, "selected"
-    situation = Situation(
+    situation = PolicyContext(
         now=document.server_time or datetime.now(timezone.utc),
         own_name=grounds.own_name,
         api_version=api_version,
@@ -210,15 +218,15 @@ def _wish(event: ScheduledEvent, document: EventDocument, grounds: Grounds, api_
 
 
 def send_approvals(
-    pacer: Pacer, plan: Sequence[Outcome], receipts: Receipts, within: float
-) -> tuple[list[Outcome], list[str]]:
+    pacer: Pacer, plan: Sequence[ApprovalOutcome], receipts: Receipts, within: float
+) -> tuple[list[ApprovalOutcome], list[str]]:
     """Send what the plan wants approved: (the plan with "approved" or "failed" in place of "approve", warnings).
 
     One event that IMDS refuses does not hold up the others. After a doubtful answer the events are
     looked at again, and only what is still Scheduled is sent again, as long as ``within`` seconds
     last.
     """
-    sending = _Sending(pacer, pacer.clock() + within)
+    sending = _ApprovalSender(pacer, pacer.clock() + within)
     wanted = [item for item in plan if item.outcome == APPROVE]
     for start in range(0, len(wanted), _IDS_PER_REQUEST):
         sending.send(wanted[start : start + _IDS_PER_REQUEST])
@@ -226,7 +234,7 @@ def send_approvals(
     return [sending.done.get(item.event_id, item) for item in plan], warnings
 
 
-def _write_receipts(receipts: Receipts, approved: Iterable[Outcome]) -> list[str]:
+def _write_receipts(receipts: Receipts, approved: Iterable[ApprovalOutcome]) -> list[str]:
     now = as_utc_text(datetime.now(timezone.utc))
     try:
         for item in approved:
@@ -239,40 +247,42 @@ def _write_receipts(receipts: Receipts, approved: Iterable[Outcome]) -> list[str
     return []
 
 
-class _Sending:
+class _ApprovalSender:
     """The approvals of one run on their way; ``done`` has an outcome for each that is settled."""
 
     def __init__(self, pacer: Pacer, deadline: float) -> None:
         self._pacer = pacer
         self._deadline = deadline
-        self.done: dict[str, Outcome] = {}
+        self.done: dict[str, ApprovalOutcome] = {}
         self._refused_before: set[str] = set()
 
-    def send(self, batch: list[Outcome]) -> None:
+    def send(self, batch: list[ApprovalOutcome]) -> None:
         while batch:
             if self._pacer.clock() >= self._deadline:
-                self._settle(batch, FAILED, "the time was up before it could be sent")
+                self._set_outcome(batch, FAILED, "the time was up before it could be sent")
                 return
             try:
-                self._pacer.call(self._pacer.imds.approve, [item.event_id for item in batch], within=self._left())
+                self._pacer.call(self._pacer.imds.approve, [item.event_id for item in batch], within=self._time_left())
             except ImdsError as error:
-                batch = self._left_after(error, batch)
+                batch = self._retryable_items(error, batch)
             else:
-                self._settle(batch, APPROVED, None)
+                self._set_outcome(batch, APPROVED, None)
                 return
 
-    def _left_after(self, error: ImdsError, batch: list[Outcome]) -> list[Outcome]:
+    def _retryable_items(self, error: ImdsError, batch: list[ApprovalOutcome]) -> list[ApprovalOutcome]:
         """Those of the batch that are worth another attempt; the others are settled."""
         about_an_id = isinstance(error, ImdsRefused) and error.status == 400 and not error.supported_versions
         if error.retryable:
-            return self._still_wanted(batch, error) if self._pause() else self._settle(batch, FAILED, str(error))
+            return (
+                self._still_scheduled(batch, error) if self._pause() else self._set_outcome(batch, FAILED, str(error))
+            )
         if not about_an_id:
-            return self._settle(batch, FAILED, str(error))
-        wanted = self._still_wanted(batch, error)
+            return self._set_outcome(batch, FAILED, str(error))
+        wanted = self._still_scheduled(batch, error)
         again = [item for item in wanted if item.event_id not in self._refused_before]
-        self._settle([item for item in wanted if item not in again], FAILED, str(error))
+        self._set_outcome([item for item in wanted if item not in again], FAILED, str(error))
         if again and len(batch) == 1 and not self._pause():
-            return self._settle(again, FAILED, str(error))
+            return self._set_outcome(again, FAILED, str(error))
         # a refusal of a batch does not say which event is at fault: each is sent once more, by
         # itself
         for item in again:
@@ -280,38 +290,38 @@ class _Sending:
             self.send([item])
         return []
 
-    def _still_wanted(self, batch: list[Outcome], doubt: ImdsError) -> list[Outcome]:
+    def _still_scheduled(self, batch: list[ApprovalOutcome], doubt: ImdsError) -> list[ApprovalOutcome]:
         """Those that are still Scheduled, and as they were when they were planned. Nothing is sent again without a look."""
-        document = self._look()
+        document = self._read_events()
         if document is None:
-            return self._settle(batch, FAILED, str(doubt))
+            return self._set_outcome(batch, FAILED, str(doubt))
         wanted = []
         for item in batch:
             event = document.find(item.event_id)
             if event is not None and event.status == "Started":
-                self._settle([item], APPROVED, f"IMDS gave no clear answer ({doubt}), but the event has started")
+                self._set_outcome([item], APPROVED, f"IMDS gave no clear answer ({doubt}), but the event has started")
             elif event is None and document.complete:
-                self._settle([item], NOT_FOUND, f"IMDS gave no clear answer ({doubt}), and the event is gone")
+                self._set_outcome([item], NOT_FOUND, f"IMDS gave no clear answer ({doubt}), and the event is gone")
             elif (
                 event is None
                 or item.event is None
                 or event._replace(not_before=None) != item.event._replace(not_before=None)
             ):
-                self._settle([item], FAILED, f"IMDS gave no clear answer ({doubt}), and the event has changed")
+                self._set_outcome([item], FAILED, f"IMDS gave no clear answer ({doubt}), and the event has changed")
             else:
                 wanted.append(item)
         return wanted
 
-    def _look(self) -> EventDocument | None:
+    def _read_events(self) -> EventDocument | None:
         """The events now, or None where IMDS could not be read as long as there was time."""
         while True:
             try:
-                return self._pacer.call(self._pacer.imds.events, within=self._left())
+                return self._pacer.call(self._pacer.imds.events, within=self._time_left())
             except ImdsError as error:
                 if not (error.retryable and self._pause()):
                     return None
 
-    def _settle(self, batch: list[Outcome], outcome: str, reason: str | None) -> list[Outcome]:
+    def _set_outcome(self, batch: list[ApprovalOutcome], outcome: str, reason: str | None) -> list[ApprovalOutcome]:
         """Note the outcome of each; returns what is left to do of them, which is nothing."""
         for item in batch:
             self.done[item.event_id] = item._replace(outcome=outcome, reason=reason or item.reason)
@@ -325,5 +335,5 @@ class _Sending:
         self._pacer.sleep(delay)
         return True
 
-    def _left(self) -> float:
+    def _time_left(self) -> float:
         return max(0.1, self._deadline - self._pacer.clock())

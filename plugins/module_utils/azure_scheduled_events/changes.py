@@ -64,7 +64,7 @@ def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change,
     return tuple(found)
 
 
-def carried_over(before: EventDocument | None, after: EventDocument) -> EventDocument:
+def carry_over_hidden(before: EventDocument | None, after: EventDocument) -> EventDocument:
     """The document to compare the next one with: after an incomplete one, the events it may have hidden stay known."""
     if before is None or after.complete:
         return after

@@ -24,14 +24,14 @@ RESOURCE_TYPES = ("VirtualMachine",)
 
 
 @overload
-def displayable(text: str) -> str: ...
+def escape_surrogates(text: str) -> str: ...
 
 
 @overload
-def displayable(text: None) -> None: ...
+def escape_surrogates(text: None) -> None: ...
 
 
-def displayable(text: str | None) -> str | None:
+def escape_surrogates(text: str | None) -> str | None:
     """The text with escapes for half characters, which JSON allows and neither terminals nor Ansible take."""
     return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -82,14 +82,14 @@ class ScheduledEvent(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """The shape that modules and Salt functions return: plain JSON values, times in ISO 8601 UTC."""
         return {
-            "event_id": displayable(self.event_id),
-            "event_type": displayable(self.event_type),
-            "status": displayable(self.status),
-            "resources": [displayable(name) for name in self.resources],
-            "resource_type": displayable(self.resource_type),
+            "event_id": escape_surrogates(self.event_id),
+            "event_type": escape_surrogates(self.event_type),
+            "status": escape_surrogates(self.status),
+            "resources": [escape_surrogates(name) for name in self.resources],
+            "resource_type": escape_surrogates(self.resource_type),
             "not_before": None if self.not_before is None else as_utc_text(self.not_before),
-            "description": displayable(self.description),
-            "source": displayable(self.source),
+            "description": escape_surrogates(self.description),
+            "source": escape_surrogates(self.source),
             "duration_seconds": None if self.duration is None else int(self.duration.total_seconds()),
         }
 
@@ -132,9 +132,9 @@ def parse_document(text: str | bytes) -> EventDocument:
     raw = _load(text)
     entries = raw.get("Events")
     if not isinstance(entries, list):
-        found = "no member Events" if "Events" not in raw else f"Events is {_kind(entries)}"
+        found = "no member Events" if "Events" not in raw else f"Events is {_json_type_name(entries)}"
         raise ImdsUnreadable(f"the document has no list of events: {found}")
-    notes = _Notes()
+    notes = _Warnings()
     incarnation = _incarnation(raw.get("DocumentIncarnation"), notes)
     events: dict[str, ScheduledEvent] = {}
     doubtful: dict[str, None] = {}
@@ -149,12 +149,12 @@ def parse_document(text: str | bytes) -> EventDocument:
         known = events.get(event.key)
         if known is not None:
             notes.add(f"event {event.event_id!r} is listed more than once; its entries are taken together")
-            event = _together(known, event)
+            event = _merge_duplicates(known, event)
         events[event.key] = event
     return EventDocument(incarnation, tuple(events.values()), notes.texts(), complete, None, tuple(doubtful))
 
 
-class _Notes:
+class _Warnings:
     """Collects oddities, each once, in the order in which they were met."""
 
     def __init__(self) -> None:
@@ -181,20 +181,20 @@ def _load(text: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ImdsUnreadable(f"the body is not JSON ({error}): it begins with {text[:60]!r}") from None
     if not isinstance(raw, dict):
-        raise ImdsUnreadable(f"the body is {_kind(raw)} where an object is expected")
+        raise ImdsUnreadable(f"the body is {_json_type_name(raw)} where an object is expected")
     return raw
 
 
-def _event(entry: Any, index: int, notes: _Notes) -> ScheduledEvent | None:
+def _event(entry: Any, index: int, notes: _Warnings) -> ScheduledEvent | None:
     if not isinstance(entry, dict):
-        notes.add(f"entry {index} of Events is {_kind(entry)}, not an event; left out")
+        notes.add(f"entry {index} of Events is {_json_type_name(entry)}, not an event; left out")
         return None
     event_id = entry.get("EventId")
     if not isinstance(event_id, str) or not event_id.strip():
-        notes.add(f"entry {index} of Events has no usable EventId ({_shown(event_id)}); left out")
+        notes.add(f"entry {index} of Events has no usable EventId ({_preview(event_id)}); left out")
         return None
     about = f"event {event_id!r}: "
-    status = _word(entry, "EventStatus", EVENT_STATUSES, about, notes)
+    status = _known_value(entry, "EventStatus", EVENT_STATUSES, about, notes)
     not_before, odd = parse_not_before(entry.get("NotBefore"))
     if odd:
         notes.add(about + odd)
@@ -202,38 +202,38 @@ def _event(entry: Any, index: int, notes: _Notes) -> ScheduledEvent | None:
         notes.add(about + "is Scheduled without NotBefore; taken for due now")
     return ScheduledEvent(
         event_id=event_id,
-        event_type=_word(entry, "EventType", EVENT_TYPES, about, notes) or "",
+        event_type=_known_value(entry, "EventType", EVENT_TYPES, about, notes) or "",
         status=status or "",
         resources=_resources(entry.get("Resources"), about, notes),
-        resource_type=_word(entry, "ResourceType", RESOURCE_TYPES, about, notes),
+        resource_type=_known_value(entry, "ResourceType", RESOURCE_TYPES, about, notes),
         not_before=not_before,
         description=_text(entry, "Description", about, notes),
-        source=_word(entry, "EventSource", EVENT_SOURCES, about, notes, optional=True),
+        source=_known_value(entry, "EventSource", EVENT_SOURCES, about, notes, optional=True),
         duration=_duration(entry.get("DurationInSeconds"), about, notes),
     )
 
 
-def _together(first: ScheduledEvent, second: ScheduledEvent) -> ScheduledEvent:
+def _merge_duplicates(first: ScheduledEvent, second: ScheduledEvent) -> ScheduledEvent:
     """One event of two entries with one id: the status that forbids more, and every VM that either names."""
     leading, other = (second, first) if first.status != "Started" and second.status == "Started" else (first, second)
     # where they contradict each other the word becomes one that nobody knows, and that no rule
     # approves
     return leading._replace(
-        event_type=_joined(leading.event_type, other.event_type) or "",
-        status=leading.status if leading.status == "Started" else _joined(leading.status, other.status) or "",
-        resource_type=_joined(leading.resource_type, other.resource_type),
-        source=_joined(leading.source, other.source),
+        event_type=_merge_values(leading.event_type, other.event_type) or "",
+        status=leading.status if leading.status == "Started" else _merge_values(leading.status, other.status) or "",
+        resource_type=_merge_values(leading.resource_type, other.resource_type),
+        source=_merge_values(leading.source, other.source),
         duration=leading.duration if leading.duration == other.duration else None,
         resources=tuple(dict.fromkeys(leading.resources + other.resources)),
     )
 
 
-def _joined(one: str | None, two: str | None) -> str | None:
+def _merge_values(one: str | None, two: str | None) -> str | None:
     return one if one == two else f"{one}/{two}"
 
 
-def _word(
-    entry: dict[str, Any], name: str, known: tuple[str, ...], about: str, notes: _Notes, optional: bool = False
+def _known_value(
+    entry: dict[str, Any], name: str, known: tuple[str, ...], about: str, notes: _Warnings, optional: bool = False
 ) -> str | None:
     """A member that should be one of a few words: in its usual spelling where known (reference 1.4.8), else as it came."""
     value = entry.get(name)
@@ -242,8 +242,8 @@ def _word(
             notes.add(f"{about}no {name}")
         return None
     if not isinstance(value, str):
-        notes.add(f"{about}{name} is {_kind(value)}, not a text")
-        value = _shown(value)
+        notes.add(f"{about}{name} is {_json_type_name(value)}, not a text")
+        value = _preview(value)
     folded = value.strip().casefold()
     for word in known:
         if word.casefold() == folded:
@@ -252,20 +252,20 @@ def _word(
     return value
 
 
-def _text(entry: dict[str, Any], name: str, about: str, notes: _Notes) -> str | None:
+def _text(entry: dict[str, Any], name: str, about: str, notes: _Warnings) -> str | None:
     value = entry.get(name)
     if value is None or isinstance(value, str):
         return value
-    notes.add(f"{about}{name} is {_kind(value)}, not a text")
-    return _shown(value)
+    notes.add(f"{about}{name} is {_json_type_name(value)}, not a text")
+    return _preview(value)
 
 
-def _resources(value: Any, about: str, notes: _Notes) -> tuple[str, ...]:
+def _resources(value: Any, about: str, notes: _Warnings) -> tuple[str, ...]:
     if isinstance(value, str):
         notes.add(about + "Resources is a single name, not a list")
         value = [value]
     if not isinstance(value, list):
-        notes.add(f"{about}Resources is {_kind(value)}, not a list of names")
+        notes.add(f"{about}Resources is {_json_type_name(value)}, not a list of names")
         return ()
     if not value:
         notes.add(about + "Resources is empty")
@@ -274,8 +274,8 @@ def _resources(value: Any, about: str, notes: _Notes) -> tuple[str, ...]:
         if not isinstance(item, str):
             # kept as a name of its own, so that an event never looks as if it hit fewer machines
             # than it does
-            notes.add(f"{about}Resources holds {_kind(item)}, not a name")
-            item = _shown(item)
+            notes.add(f"{about}Resources holds {_json_type_name(item)}, not a name")
+            item = _preview(item)
         names.append(item)
     return tuple(names)
 
@@ -285,7 +285,7 @@ def _names_vms(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
-def _duration(value: Any, about: str, notes: _Notes) -> timedelta | None:
+def _duration(value: Any, about: str, notes: _Warnings) -> timedelta | None:
     if value is None:
         return None
     try:
@@ -298,28 +298,28 @@ def _duration(value: Any, about: str, notes: _Notes) -> timedelta | None:
             raise ValueError("negative")
         return timedelta(seconds=seconds)
     except (TypeError, ValueError, OverflowError):
-        notes.add(f"{about}DurationInSeconds is {_shown(value)}; taken for unknown")
+        notes.add(f"{about}DurationInSeconds is {_preview(value)}; taken for unknown")
         return None
 
 
-def _incarnation(value: Any, notes: _Notes) -> int | None:
+def _incarnation(value: Any, notes: _Warnings) -> int | None:
     try:
         if value is None or isinstance(value, bool):
             raise ValueError("no number")
         number = int(value)
     except (TypeError, ValueError, OverflowError):
-        notes.add(f"DocumentIncarnation is {_shown(value)}, not a number")
+        notes.add(f"DocumentIncarnation is {_preview(value)}, not a number")
         return None
     if not isinstance(value, int):
-        notes.add(f"DocumentIncarnation is {_shown(value)}, not an integer")
+        notes.add(f"DocumentIncarnation is {_preview(value)}, not an integer")
     return number
 
 
-def _kind(value: Any) -> str:
+def _json_type_name(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
 
 
-def _shown(value: Any) -> str:
+def _preview(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 200 else text[:200] + "..."

@@ -12,7 +12,7 @@ DEFAULT_ENDPOINT = "http://169.254.169.254"
 AUTO = "auto"
 
 
-def checked_endpoint(endpoint: str) -> str:
+def validate_endpoint(endpoint: str) -> str:
     """The base URL without a closing slash; raises ImdsError for what is no plain ``http://HOST[:PORT]``."""
     try:
         parts = urlsplit(endpoint)

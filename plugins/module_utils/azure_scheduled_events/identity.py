@@ -14,21 +14,21 @@ from .document import ScheduledEvent
 from .errors import OwnNameUnknown
 
 
-def own_name(instance: Mapping[str, Any]) -> str | None:
+def resource_name_of(instance: Mapping[str, Any]) -> str | None:
     """``compute.name`` of an instance document, or None where IMDS left it out (reference 3.3: partial data happen)."""
     compute = instance.get("compute")
     name = compute.get("name") if isinstance(compute, Mapping) else None
     return name if isinstance(name, str) and name else None
 
 
-def own_vm_id(instance: Mapping[str, Any]) -> str:
+def vm_id_of(instance: Mapping[str, Any]) -> str:
     """``compute.vmId`` of an instance document, which no other VM has; "" where IMDS left it out."""
     compute = instance.get("compute")
     vm_id = compute.get("vmId") if isinstance(compute, Mapping) else None
     return vm_id if isinstance(vm_id, str) else ""
 
 
-def same_vm(resource: str, name: str) -> bool:
+def is_same_vm(resource: str, name: str) -> bool:
     """Whether an entry of ``Resources`` is the VM of that name: compared whole, letter case folded.
 
     Api-version 2017-03-01 puts an underscore before names of VMs. No VM's own name can begin with
@@ -38,16 +38,16 @@ def same_vm(resource: str, name: str) -> bool:
     return bool(own) and (entry == own or (entry == "_" + own and not own.startswith("_")))
 
 
-def concerns(event: ScheduledEvent, name: str | None) -> bool:
+def affects(event: ScheduledEvent, name: str | None) -> bool:
     """Whether the event hits the VM of that name. Raises OwnNameUnknown where the name is not known."""
     if not name:
         raise OwnNameUnknown()
-    return any(same_vm(resource, name) for resource in event.resources)
+    return any(is_same_vm(resource, name) for resource in event.resources)
 
 
-def concerns_only(event: ScheduledEvent, name: str | None) -> bool:
+def affects_only(event: ScheduledEvent, name: str | None) -> bool:
     """Whether the event hits the VM of that name and no other. Raises OwnNameUnknown where the name is not known."""
-    return concerns(event, name) and all(same_vm(resource, name or "") for resource in event.resources)
+    return affects(event, name) and all(is_same_vm(resource, name or "") for resource in event.resources)
 
 
 def leader_rank(event: ScheduledEvent, name: str | None) -> int | None:
@@ -55,6 +55,6 @@ def leader_rank(event: ScheduledEvent, name: str | None) -> int | None:
 
     Raises OwnNameUnknown where the name is not known.
     """
-    if not concerns(event, name):
+    if not affects(event, name):
         return None
-    return next(rank for rank, resource in enumerate(event.resources) if same_vm(resource, name or ""))
+    return next(rank for rank, resource in enumerate(event.resources) if is_same_vm(resource, name or ""))

@@ -8,12 +8,12 @@ import json
 import time
 from typing import Any, Callable, Iterable, Sequence
 
-from .document import EventDocument, displayable, parse_document
-from .endpoint import AUTO, DEFAULT_ENDPOINT, checked_endpoint
+from .document import EventDocument, escape_surrogates, parse_document
+from .endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .named_tuple import NamedTuple
 from .timestamps import parse_time
-from .transport import Answer, Transport
+from .transport import Response, Transport
 
 API_VERSION = "2020-07-01"
 INSTANCE_API_VERSION = "2021-02-01"
@@ -29,19 +29,19 @@ _HEADERS = {
 _CONNECT_TIMEOUT = 3.0
 # without any call for a day the service is switched off, and the next answer is slow like the first
 # (reference 4.1.3)
-_SLEEPS_AFTER = 24 * 3600.0
+_SERVICE_IDLE_LIMIT = 24 * 3600.0
 # 304 is used but not relied on: this often the whole document is asked for again (reference 1.2.7)
-_CONFIRM_EVERY = 60.0
+_MAX_CACHE_AGE = 60.0
 # reference 1.6: asking again without a change cannot help
 _NOT_RETRYABLE = (400, 401, 403, 405)
-_NOT_IMDS = (401, 403, 407, 502, 504)
+_PROXY_STATUSES = (401, 403, 407, 502, 504)
 
 
 # a longer document is parsed each time instead of being kept
 _KEPT_BODY = 1024 * 1024
 
 
-class _Cached(NamedTuple):
+class _CachedDocument(NamedTuple):
     etag: str
     headers: dict[str, str]
     document: EventDocument
@@ -81,16 +81,16 @@ class Imds:
         for name, value in (("timeout", timeout), ("first_timeout", first_timeout), ("max_bytes", max_bytes)):
             if not value > 0:
                 raise ValueError(f"{name} must be more than 0, not {value!r}")
-        self._asked_endpoint = endpoint if endpoint == AUTO else checked_endpoint(endpoint)
+        self._configured_endpoint = endpoint if endpoint == AUTO else validate_endpoint(endpoint)
         self._timeout = timeout
         self._first_timeout = first_timeout
         self._max_bytes = max_bytes
         self._clock = clock
         self._transport: Transport | None = None
-        self._endpoint = self._asked_endpoint
+        self._endpoint = self._configured_endpoint
         self._sent_before = 0
-        self._answered: float | None = None
-        self._cached: _Cached | None = None
+        self._last_answer_at: float | None = None
+        self._cached: _CachedDocument | None = None
         self._read: tuple[bytes, EventDocument | None] = (b"", None)
 
     @property
@@ -115,7 +115,7 @@ class Imds:
         same object then.
         """
         headers, cached = _HEADERS, self._cached
-        if cached is not None and self._clock() - cached.confirmed < _CONFIRM_EVERY:
+        if cached is not None and self._clock() - cached.confirmed < _MAX_CACHE_AGE:
             headers = cached.headers
         answer = self._events_exchange("GET", headers, None, within)
         if answer.status == 304:
@@ -128,12 +128,12 @@ class Imds:
                 document = self._parsed(answer.body)
             except ImdsUnreadable as error:
                 self._cached = None
-                self._doubt_endpoint()
+                self._discard_discovered_endpoint()
                 raise ImdsUnreadable(
                     f"{self._endpoint} answered 200 to GET scheduledevents, but {error}", self._endpoint, 200
                 ) from error
             self._cached = self._tagged(answer.headers.get("ETag"), document)
-        self._answered = self._clock()
+        self._last_answer_at = self._clock()
         return document._replace(server_time=parse_time(answer.headers.get("Date", "")))
 
     def _parsed(self, body: bytes) -> EventDocument:
@@ -145,12 +145,12 @@ class Imds:
                 self._read = body, document
         return document
 
-    def _tagged(self, etag: str | None, document: EventDocument) -> _Cached | None:
+    def _tagged(self, etag: str | None, document: EventDocument) -> _CachedDocument | None:
         if not etag:
             return None
         last = self._cached
         headers = last.headers if last is not None and last.etag == etag else {**_HEADERS, "If-None-Match": etag}
-        return _Cached(etag, headers, document, self._clock())
+        return _CachedDocument(etag, headers, document, self._clock())
 
     def approve(self, event_ids: str | Iterable[str], within: float | None = None) -> None:
         """Approve events, which releases every VM in their ``Resources``. Safe to repeat (reference 1.5).
@@ -166,7 +166,7 @@ class Imds:
         headers = dict(_HEADERS)
         headers["Content-Type"] = "application/json"
         self._events_exchange("POST", headers, body, within)
-        self._answered = self._clock()
+        self._last_answer_at = self._clock()
 
     def instance(self, within: float | None = None) -> dict[str, Any]:
         """The instance metadata document of this VM: an object with ``compute`` and ``network`` (reference 3.3)."""
@@ -191,8 +191,8 @@ class Imds:
 
     def _events_exchange(
         self, method: str, headers: dict[str, str], body: bytes | None, within: float | None
-    ) -> Answer:
-        silent = self._answered is None or self._clock() - self._answered >= _SLEEPS_AFTER
+    ) -> Response:
+        silent = self._last_answer_at is None or self._clock() - self._last_answer_at >= _SERVICE_IDLE_LIMIT
         total = self._first_timeout if silent else self._timeout
         version = self._versions[0]
         try:
@@ -211,42 +211,42 @@ class Imds:
         body: bytes | None,
         total: float,
         within: float | None,
-    ) -> Answer:
+    ) -> Response:
         if within is not None:
             total = max(0.001, min(total, within))
         transport = self._connected(total)
         try:
             answer = transport.exchange(method, path, headers, body, total, min(self._timeout, total))
         except ImdsUnreachable:
-            self._doubt_endpoint()
+            self._discard_discovered_endpoint()
             raise
         if answer.status == 200 or (answer.status == 304 and method == "GET"):
             coding = answer.headers.get("Content-Encoding", "identity")
             if coding.lower() != "identity":
                 raise ImdsUnreadable(f"{self._endpoint} answered in the coding {coding!r}, which was not asked for")
             return answer
-        self._doubt_endpoint()
+        self._discard_discovered_endpoint()
         raise self._refused(method, path, answer)
 
     def _connected(self, total: float) -> Transport:
         if self._transport is None:
             limit = min(_CONNECT_TIMEOUT, total)
-            if self._asked_endpoint == AUTO:
+            if self._configured_endpoint == AUTO:
                 from .discovery import discover_endpoint  # hardly any program asks for it
 
                 self._endpoint = discover_endpoint(limit)
             self._transport = Transport(self._endpoint, self._max_bytes, _CONNECT_TIMEOUT, self._clock)
         return self._transport
 
-    def _doubt_endpoint(self) -> None:
+    def _discard_discovered_endpoint(self) -> None:
         """Have the next call search again, until events have been read once: leases may come, and what answered may be
         something else."""
-        if self._asked_endpoint == AUTO and self._answered is None and self._transport is not None:
+        if self._configured_endpoint == AUTO and self._last_answer_at is None and self._transport is not None:
             self._sent_before += self._transport.requests_sent
             self._transport.close()
             self._transport = None
 
-    def _refused(self, method: str, path: str, answer: Answer) -> ImdsRefused:
+    def _refused(self, method: str, path: str, answer: Response) -> ImdsRefused:
         reason, versions = _error_body(answer.body)
         asked = "api-version " + path.partition("api-version=")[2] if versions else f"{method} {path}"
         text = f"IMDS at {self._endpoint} answered {answer.status} to {asked}"
@@ -256,7 +256,7 @@ class Imds:
             text += "; supported: " + ", ".join(versions)
         elif 300 <= answer.status < 400:
             text += ": a redirect, which IMDS never sends; something else answers on this address"
-        elif answer.status in _NOT_IMDS:
+        elif answer.status in _PROXY_STATUSES:
             text += "; this status comes from a proxy or another service, not from IMDS"
         elif answer.status == 410:
             text += "; IMDS is being updated, for up to 70 seconds"
@@ -280,10 +280,10 @@ def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
         return "", ()
     versions = raw.get("newest-versions")
     listed = tuple(item for item in versions if isinstance(item, str)) if isinstance(versions, list) else ()
-    return displayable(str(raw.get("error", ""))[:300]), tuple(map(displayable, listed[:20]))
+    return escape_surrogates(str(raw.get("error", ""))[:300]), tuple(map(escape_surrogates, listed[:20]))
 
 
-def _retry_after(answer: Answer) -> float | None:
+def _retry_after(answer: Response) -> float | None:
     """Seconds that ``Retry-After`` asks for, from either of its forms; a date counts from the server's own clock."""
     text = answer.headers.get("Retry-After", "").strip()
     if text.isdecimal():

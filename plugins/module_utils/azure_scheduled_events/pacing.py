@@ -97,7 +97,7 @@ class Pacer:
         limit cost. Raises what the question raises.
         """
         started = self.clock()
-        self._wait_for_turn()
+        self._wait_for_rate_limit()
         if within is not None:
             within -= self.clock() - started
         before = self.imds.requests_sent
@@ -151,7 +151,7 @@ class Pacer:
             return False
         return self.error.status != 410 or self.clock() - self.failing_since >= _UPDATE_WINDOW
 
-    def _wait_for_turn(self) -> None:
+    def _wait_for_rate_limit(self) -> None:
         free = REQUESTS_PER_SECOND - 1 - _REPEATS_PER_CALL
         if len(self._sent) > free:
             wait = self._sent[-1 - free] + 1.0 - self.clock()

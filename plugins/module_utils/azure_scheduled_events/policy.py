@@ -12,7 +12,7 @@ from typing import Any, Mapping, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, RESOURCE_TYPES, ScheduledEvent
 from .named_tuple import NamedTuple
-from .predicates import PREDICATES, Situation, Test, nearest, one_of, parse_seconds
+from .predicates import CONDITIONS, Condition, PolicyContext, did_you_mean, parse_choice, parse_seconds
 
 NOW = "now"
 AFTER_PREPARE = "after_prepare"
@@ -60,7 +60,7 @@ class Decision(NamedTuple):
     reason: str
 
 
-class _Approval(NamedTuple):
+class _ApprovalRule(NamedTuple):
     """When a rule lets an approval go out: all of these have to be met."""
 
     when: str = NEVER
@@ -68,7 +68,7 @@ class _Approval(NamedTuple):
     time_left: float | None = None
     after_failure: bool = False
 
-    def obstacle(self, event: ScheduledEvent, situation: Situation) -> str | None:
+    def blocked_by(self, event: ScheduledEvent, situation: PolicyContext) -> str | None:
         """What keeps the approval back at this moment, as half a sentence, or None."""
         if self.when == MANUAL:
             return "a person has to approve it"
@@ -87,22 +87,22 @@ class _Approval(NamedTuple):
 class _Rule(NamedTuple):
     name: str
     place: str
-    tests: tuple[tuple[str, Test], ...]
+    tests: tuple[tuple[str, Condition], ...]
     actions: tuple[str, ...]
-    approval: _Approval
+    approval: _ApprovalRule
 
     def approves(self) -> bool:
         return self.approval.when in (NOW, AFTER_PREPARE)
 
 
-class Places:
+class SourceLocations:
     """Where the parts of a policy stand, for error texts: a name, and line numbers where it came from a file."""
 
     def __init__(self, name: str = "policy", lines: Mapping[tuple[object, ...], int] | None = None) -> None:
         self._name = name
         self._lines = lines or {}
 
-    def of(self, path: tuple[object, ...]) -> str:
+    def describe(self, path: tuple[object, ...]) -> str:
         """``policy.yml:12: rules[0].when.type``; the nearest known line where the part itself has none."""
         known = next((path[:size] for size in range(len(path), -1, -1) if path[:size] in self._lines), None)
         line = f":{self._lines[known]}" if known is not None else ""
@@ -126,29 +126,29 @@ class Policy:
     def preset(cls, name: str) -> Policy:
         """ "observe" (approves nothing) or "documented" (User events and freezes under 9 s that concern this VM)."""
         if name not in PRESETS:
-            raise PolicyError(f"unknown policy {name!r}{nearest(name, tuple(PRESETS))}")
-        return cls(name, cls.from_rules(PRESETS[name], Places("preset " + name), name)._rules, is_preset=True)
+            raise PolicyError(f"unknown policy {name!r}{did_you_mean(name, tuple(PRESETS))}")
+        return cls(name, cls.from_rules(PRESETS[name], SourceLocations("preset " + name), name)._rules, is_preset=True)
 
     @classmethod
-    def from_rules(cls, rules: Any, places: Places | None = None, name: str = "rules") -> Policy:
+    def from_rules(cls, rules: Any, places: SourceLocations | None = None, name: str = "rules") -> Policy:
         """A policy of rules as plain data: a list of ``{name, when, do}``. Raises PolicyError."""
-        places = places or Places()
+        places = places or SourceLocations()
         if not isinstance(rules, list) or not rules:
-            raise PolicyError(f"{places.of(('rules',))}: expected a list of at least one rule")
+            raise PolicyError(f"{places.describe(('rules',))}: expected a list of at least one rule")
         return cls(name, [_rule(rule, ("rules", index), places) for index, rule in enumerate(rules)])
 
     @classmethod
-    def from_mapping(cls, data: Any, places: Places | None = None) -> Policy:
+    def from_mapping(cls, data: Any, places: SourceLocations | None = None) -> Policy:
         """A policy as plain data: ``{name, preset}`` or ``{name, rules}``. Raises PolicyError."""
-        places = places or Places()
+        places = places or SourceLocations()
         _check_keys(data, ("name", "preset", "rules"), (), places)
         if ("preset" in data) == ("rules" in data):
-            raise PolicyError(f"{places.of(())}: expected either preset or rules")
+            raise PolicyError(f"{places.describe(())}: expected either preset or rules")
         if "preset" in data:
             try:
                 return cls.preset(data["preset"])
             except (PolicyError, TypeError) as error:
-                raise PolicyError(f"{places.of(('preset',))}: {error}") from None
+                raise PolicyError(f"{places.describe(('preset',))}: {error}") from None
         return cls.from_rules(data["rules"], places, str(data.get("name", "rules")))
 
     def approving_after_preparation(self) -> Policy:
@@ -167,7 +167,7 @@ class Policy:
         """Which of APPROVALS its rules name."""
         return frozenset(rule.approval.when for rule in self._rules)
 
-    def decide(self, event: ScheduledEvent, situation: Situation) -> Decision:
+    def decide(self, event: ScheduledEvent, situation: PolicyContext) -> Decision:
         """What to do about the event now. Raises OwnNameUnknown where a rule depends on a name that is not known."""
         strange = _unknown_value(event)
         for rule in self._rules:
@@ -178,7 +178,7 @@ class Policy:
         because = f" ({strange}, so no rule that approves may match)" if strange else ""
         return Decision(NEVER, False, ("log",), None, f"no rule matched{because}, so nothing is approved")
 
-    def _decision(self, rule: _Rule, event: ScheduledEvent, situation: Situation) -> Decision:
+    def _decision(self, rule: _Rule, event: ScheduledEvent, situation: PolicyContext) -> Decision:
         words = ", ".join(name for name, _test in rule.tests) or "any event"
         matched = f"rule {rule.name!r} ({rule.place}) matched by {words}"
         if not rule.approves() and rule.approval.when != MANUAL:
@@ -188,7 +188,7 @@ class Policy:
         elif situation.approved_by_us:
             obstacle = "it has been approved already"
         else:
-            obstacle = rule.approval.obstacle(event, situation)
+            obstacle = rule.approval.blocked_by(event, situation)
         if obstacle is None:
             return Decision(rule.approval.when, True, rule.actions, rule.name, matched + "; it approves")
         text = f"{matched}; it approves, but not now: {obstacle}"
@@ -207,27 +207,27 @@ def _unknown_value(event: ScheduledEvent) -> str | None:
     return None
 
 
-def _rule(data: Any, path: tuple[object, ...], places: Places) -> _Rule:
+def _rule(data: Any, path: tuple[object, ...], places: SourceLocations) -> _Rule:
     _check_keys(data, ("name", "when", "do"), path, places)
     if "do" not in data:
-        raise PolicyError(f"{places.of(path)}: a rule needs do")
+        raise PolicyError(f"{places.describe(path)}: a rule needs do")
     when = data.get("when")
     when = {} if when is None else when
-    _check_keys(when, tuple(PREDICATES), (*path, "when"), places)
+    _check_keys(when, tuple(CONDITIONS), (*path, "when"), places)
     tests = []
     for word, value in when.items():
         try:
-            tests.append((word, PREDICATES[word](value)))
+            tests.append((word, CONDITIONS[word](value)))
         except ValueError as error:
-            raise PolicyError(f"{places.of((*path, 'when', word))}: {error}") from None
+            raise PolicyError(f"{places.describe((*path, 'when', word))}: {error}") from None
     actions, approval = _actions(data["do"], (*path, "do"), places)
     name = data.get("name")
-    return _Rule("" if name is None else str(name), places.of(path), tuple(tests), actions, approval)
+    return _Rule("" if name is None else str(name), places.describe(path), tuple(tests), actions, approval)
 
 
-def _actions(data: Any, path: tuple[object, ...], places: Places) -> tuple[tuple[str, ...], _Approval]:
+def _actions(data: Any, path: tuple[object, ...], places: SourceLocations) -> tuple[tuple[str, ...], _ApprovalRule]:
     actions: dict[str, None] = {}
-    approval = _Approval()
+    approval = _ApprovalRule()
     for index, item in enumerate(data if isinstance(data, list) else [data]):
         place = (*path, index) if isinstance(data, list) else path
         try:
@@ -237,7 +237,7 @@ def _actions(data: Any, path: tuple[object, ...], places: Places) -> tuple[tuple
                 ((word, setting),) = item.items()
             else:
                 word, setting = item, None
-            action = one_of(word, ACTIONS, "action")
+            action = parse_choice(word, ACTIONS, "action")
             if action in actions:
                 raise ValueError(f"{action} stands twice")
             if action == "approve":
@@ -245,34 +245,34 @@ def _actions(data: Any, path: tuple[object, ...], places: Places) -> tuple[tuple
             elif setting is not None:
                 raise ValueError(f"{action} takes no setting")
         except ValueError as error:
-            raise PolicyError(f"{places.of(place)}: {error}") from None
+            raise PolicyError(f"{places.describe(place)}: {error}") from None
         actions[action] = None
     if not actions:
-        raise PolicyError(f"{places.of(path)}: expected at least one action")
+        raise PolicyError(f"{places.describe(path)}: expected at least one action")
     if "hold" in actions and approval.when in (NOW, AFTER_PREPARE):
-        raise PolicyError(f"{places.of(path)}: hold and approve exclude each other")
+        raise PolicyError(f"{places.describe(path)}: hold and approve exclude each other")
     return tuple(actions), approval
 
 
-def _approval(setting: Any) -> _Approval:
+def _approval(setting: Any) -> _ApprovalRule:
     if setting is None:
-        return _Approval(NOW)
+        return _ApprovalRule(NOW)
     if not isinstance(setting, dict):
-        return _Approval(one_of(setting, APPROVALS, "time of approval"))
+        return _ApprovalRule(parse_choice(setting, APPROVALS, "time of approval"))
     for key in setting:
-        one_of(key, ("when", "delay", "time_left", "on_failure"), "key")
-    on_failure = one_of(setting.get("on_failure", "hold"), ("hold", "approve"), "on_failure")
-    return _Approval(
-        when=one_of(setting.get("when", NOW), APPROVALS, "time of approval"),
+        parse_choice(key, ("when", "delay", "time_left", "on_failure"), "key")
+    on_failure = parse_choice(setting.get("on_failure", "hold"), ("hold", "approve"), "on_failure")
+    return _ApprovalRule(
+        when=parse_choice(setting.get("when", NOW), APPROVALS, "time of approval"),
         delay=parse_seconds(setting.get("delay", 0)),
         time_left=parse_seconds(setting["time_left"]) if "time_left" in setting else None,
         after_failure=on_failure == "approve",
     )
 
 
-def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: Places) -> None:
+def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: SourceLocations) -> None:
     if not isinstance(data, dict):
-        raise PolicyError(f"{places.of(path)}: expected a mapping, not {data!r}")
+        raise PolicyError(f"{places.describe(path)}: expected a mapping, not {data!r}")
     for key in data:
         if key not in known:
-            raise PolicyError(f"{places.of((*path, key))}: unknown key {key!r}{nearest(key, known)}")
+            raise PolicyError(f"{places.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from .policy import Places, Policy, PolicyError
-from .yaml_lines import Reader, YamlError, locate, read_text
+from .policy import Policy, PolicyError, SourceLocations
+from .yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
 
 
-def load_policy(path: str, read: Reader = locate) -> Policy:
+def load_policy(path: str, read: YamlLoader = load_with_lines) -> Policy:
     """Read a policy file. Raises PolicyError for a file that cannot be read, is no YAML, or is no policy.
 
     read: takes (text, name, kind) and returns what the YAML says, as ``yaml_lines.locate`` does.
@@ -20,7 +20,7 @@ def load_policy(path: str, read: Reader = locate) -> Policy:
     return parse_policy(text, path, read)
 
 
-def parse_policy(text: str, name: str, read: Reader = locate) -> Policy:
+def parse_policy(text: str, name: str, read: YamlLoader = load_with_lines) -> Policy:
     """Read a policy from YAML text; ``name`` stands for the file in errors."""
     try:
         located = read(text, name, "policy file")
@@ -28,4 +28,4 @@ def parse_policy(text: str, name: str, read: Reader = locate) -> Policy:
         raise PolicyError(str(error)) from error
     if located is None:
         raise PolicyError(f"{name}:1: the policy is empty")
-    return Policy.from_mapping(located.data, Places(name, located.lines))
+    return Policy.from_mapping(located.data, SourceLocations(name, located.lines))

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Callable, Mapping, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent
-from .identity import concerns, concerns_only, leader_rank
+from .identity import affects, affects_only, leader_rank
 from .named_tuple import NamedTuple
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -26,7 +26,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 
 
-class Situation(NamedTuple):
+class PolicyContext(NamedTuple):
     """What is known beside the event itself when a policy is asked.
 
     Attributes:
@@ -56,7 +56,7 @@ class Situation(NamedTuple):
         return 0.0 if self.first_seen is None else max(0.0, (self.now - self.first_seen).total_seconds())
 
 
-Test = Callable[[ScheduledEvent, Situation], bool]
+Condition = Callable[[ScheduledEvent, PolicyContext], bool]
 
 
 def parse_seconds(value: Any) -> float:
@@ -69,15 +69,15 @@ def parse_seconds(value: Any) -> float:
     return float(match.group(1)) * _UNITS[match.group(2) or "s"]
 
 
-def one_of(word: Any, known: Sequence[str], kind: str) -> str:
+def parse_choice(word: Any, known: Sequence[str], kind: str) -> str:
     """The known word in its own spelling. Raises ValueError that names the nearest one."""
     for candidate in known:
         if isinstance(word, str) and candidate.casefold() == word.casefold():
             return candidate
-    raise ValueError(f"unknown {kind} {word!r}{nearest(word, known)}")
+    raise ValueError(f"unknown {kind} {word!r}{did_you_mean(word, known)}")
 
 
-def nearest(word: Any, known: Sequence[str]) -> str:
+def did_you_mean(word: Any, known: Sequence[str]) -> str:
     """A closing "; did you mean ...?" or the list of what there is."""
     found = suggestion(word, known)
     return f"; there are: {', '.join(known)}" if found is None else f"; did you mean {found}?"
@@ -91,33 +91,33 @@ def suggestion(word: Any, known: Sequence[str]) -> str | None:
     return next((item for item in known if close and item.casefold() == close[0]), None)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     listed = value if isinstance(value, list) else [value]
     if not listed:
         raise ValueError("an empty list matches nothing")
     return listed
 
 
-def _texts(value: Any) -> list[str]:
-    listed = _listed(value)
+def _as_texts(value: Any) -> list[str]:
+    listed = _as_list(value)
     for item in listed:
         if not isinstance(item, str):
             raise ValueError(f"expected texts, not {item!r}")
     return listed
 
 
-def _words(
-    known: Sequence[str], kind: str, read: Callable[[ScheduledEvent, Situation], str | None]
-) -> Callable[[Any], Test]:
-    def make(value: Any) -> Test:
-        allowed = {one_of(item, known, kind) for item in _listed(value)}
+def _choice_condition(
+    known: Sequence[str], kind: str, read: Callable[[ScheduledEvent, PolicyContext], str | None]
+) -> Callable[[Any], Condition]:
+    def make(value: Any) -> Condition:
+        allowed = {parse_choice(item, known, kind) for item in _as_list(value)}
         return lambda event, situation: read(event, situation) in allowed
 
     return make
 
 
-def _truth(read: Callable[[ScheduledEvent, Situation], bool]) -> Callable[[Any], Test]:
-    def make(value: Any) -> Test:
+def _boolean_condition(read: Callable[[ScheduledEvent, PolicyContext], bool]) -> Callable[[Any], Condition]:
+    def make(value: Any) -> Condition:
         if not isinstance(value, bool):
             raise ValueError(f"expected true or false, not {value!r}")
         return lambda event, situation: read(event, situation) is value
@@ -126,19 +126,22 @@ def _truth(read: Callable[[ScheduledEvent, Situation], bool]) -> Callable[[Any],
 
 
 def _range(
-    read: Callable[[ScheduledEvent, Situation], float | None], may_be_unknown: bool = False
-) -> Callable[[Any], Test]:
+    read: Callable[[ScheduledEvent, PolicyContext], float | None], may_be_unknown: bool = False
+) -> Callable[[Any], Condition]:
     """A number, ``unknown``, or bounds ``{min, max, gt, lt}``, with or without the end itself. Unknown meets no bound."""
 
-    def make(value: Any) -> Test:
+    def make(value: Any) -> Condition:
         if value == "unknown" and may_be_unknown:
             return lambda event, situation: read(event, situation) is None
         bounds = value if isinstance(value, dict) else {"min": value, "max": value}
         if not bounds:
             raise ValueError("expected at least one of min, max, gt, lt")
-        ends = [(one_of(name, ("min", "max", "gt", "lt"), "bound"), parse_seconds(end)) for name, end in bounds.items()]
+        ends = [
+            (parse_choice(name, ("min", "max", "gt", "lt"), "bound"), parse_seconds(end))
+            for name, end in bounds.items()
+        ]
 
-        def test(event: ScheduledEvent, situation: Situation) -> bool:
+        def test(event: ScheduledEvent, situation: PolicyContext) -> bool:
             number = read(event, situation)
             return number is not None and all(_within(number, name, end) for name, end in ends)
 
@@ -155,7 +158,7 @@ def _within(number: float, name: str, end: float) -> bool:
     return number > end if name == "gt" else number < end
 
 
-def _pattern(value: Any) -> Test:
+def _pattern(value: Any) -> Condition:
     if not isinstance(value, str):
         raise ValueError(f"expected a regular expression, not {value!r}")
     try:
@@ -165,16 +168,18 @@ def _pattern(value: Any) -> Test:
     return lambda event, _situation: pattern.search(event.description or "") is not None
 
 
-def _resources(value: Any) -> Test:
+def _resources(value: Any) -> Condition:
     """Shell patterns: a list of which one has to fit some resource, or ``{any: [...], all: [...]}``."""
     wanted = value if isinstance(value, dict) else {"any": value}
     if not wanted:
         raise ValueError("expected any or all")
-    parts = [(one_of(name, ("any", "all"), "key"), _shell_patterns(patterns)) for name, patterns in wanted.items()]
+    parts = [
+        (parse_choice(name, ("any", "all"), "key"), _shell_patterns(patterns)) for name, patterns in wanted.items()
+    ]
 
-    def test(event: ScheduledEvent, _situation: Situation) -> bool:
+    def test(event: ScheduledEvent, _situation: PolicyContext) -> bool:
         return bool(event.resources) and all(
-            (any if name == "any" else all)(_fits(resource, patterns) for resource in event.resources)
+            (any if name == "any" else all)(_matches_any(resource, patterns) for resource in event.resources)
             for name, patterns in parts
         )
 
@@ -183,24 +188,24 @@ def _resources(value: Any) -> Test:
 
 def _shell_patterns(value: Any) -> list[re.Pattern[str]]:
     try:
-        return [re.compile(fnmatch.translate(text.casefold())) for text in _texts(value)]
+        return [re.compile(fnmatch.translate(text.casefold())) for text in _as_texts(value)]
     except re.error as error:
         raise ValueError(f"not a pattern: {error}") from None
 
 
-def _fits(resource: str, patterns: list[re.Pattern[str]]) -> bool:
+def _matches_any(resource: str, patterns: list[re.Pattern[str]]) -> bool:
     return any(pattern.match(resource.casefold()) for pattern in patterns)
 
 
-def _leader(value: Any) -> Test:
+def _leader(value: Any) -> Condition:
     """``first``, or ``{strategy: first, takeover_after: TIME}``: the next in Resources leads when that time has passed."""
     options = value if isinstance(value, dict) else {"strategy": value}
     for name in options:
-        one_of(name, ("strategy", "takeover_after"), "key")
-    one_of(options.get("strategy", "first"), ("first",), "strategy")
+        parse_choice(name, ("strategy", "takeover_after"), "key")
+    parse_choice(options.get("strategy", "first"), ("first",), "strategy")
     takeover = parse_seconds(options["takeover_after"]) if "takeover_after" in options else None
 
-    def test(event: ScheduledEvent, situation: Situation) -> bool:
+    def test(event: ScheduledEvent, situation: PolicyContext) -> bool:
         rank = leader_rank(event, situation.own_name)
         if rank is None or rank == 0:
             return rank == 0
@@ -209,7 +214,7 @@ def _leader(value: Any) -> Test:
     return test
 
 
-def _utc_hours(value: Any) -> Test:
+def _utc_hours(value: Any) -> Condition:
     """``22-6``: from 22:00 until before 06:00 UTC, over midnight where the first number is the larger."""
     match = re.fullmatch(r"(\d{1,2})-(\d{1,2})", value) if isinstance(value, str) else None
     if match is None or int(match.group(1)) > 23 or int(match.group(2)) > 24:
@@ -220,39 +225,39 @@ def _utc_hours(value: Any) -> Test:
     return lambda _event, situation: situation.now.hour >= start or situation.now.hour < end
 
 
-def _gate(value: Any) -> Test:
-    names = _texts(value)
+def _gate(value: Any) -> Condition:
+    names = _as_texts(value)
     return lambda _event, situation: all(situation.gates.get(name, False) for name in names)
 
 
-def _api_version(value: Any) -> Test:
+def _api_version(value: Any) -> Condition:
     text = str(value)
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
         raise ValueError(f"expected an api-version like 2020-07-01, not {value!r}")
     return lambda _event, situation: situation.api_version >= text
 
 
-PREDICATES: dict[str, Callable[[Any], Test]] = {
-    "type": _words(EVENT_TYPES, "event type", lambda event, _situation: event.event_type),
-    "status": _words(EVENT_STATUSES, "status", lambda event, _situation: event.status),
-    "source": _words(EVENT_SOURCES, "source", lambda event, _situation: event.source),
+CONDITIONS: dict[str, Callable[[Any], Condition]] = {
+    "type": _choice_condition(EVENT_TYPES, "event type", lambda event, _situation: event.event_type),
+    "status": _choice_condition(EVENT_STATUSES, "status", lambda event, _situation: event.status),
+    "source": _choice_condition(EVENT_SOURCES, "source", lambda event, _situation: event.source),
     "duration": _range(
         lambda event, _situation: None if event.duration is None else event.duration.total_seconds(),
         may_be_unknown=True,
     ),
     "time_left": _range(lambda event, situation: event.seconds_left(situation.now)),
     "description": _pattern,
-    "concerns_me": _truth(lambda event, situation: concerns(event, situation.own_name)),
-    "only_me": _truth(lambda event, situation: concerns_only(event, situation.own_name)),
+    "concerns_me": _boolean_condition(lambda event, situation: affects(event, situation.own_name)),
+    "only_me": _boolean_condition(lambda event, situation: affects_only(event, situation.own_name)),
     "resource_count": _range(lambda event, _situation: len(event.resources)),
     "resources": _resources,
     "is_leader": _leader,
     "first_seen_age": _range(lambda _event, situation: situation.age()),
-    "seen_started": _truth(lambda _event, situation: situation.seen_started),
-    "approved_by_us": _truth(lambda _event, situation: situation.approved_by_us),
-    "previous_type": _words(EVENT_TYPES, "event type", lambda _event, situation: situation.previous_type),
-    "prepared": _words(PREPARED, "state of preparation", lambda _event, situation: situation.prepared),
-    "weekday": _words(WEEKDAYS, "weekday", lambda _event, situation: WEEKDAYS[situation.now.weekday()]),
+    "seen_started": _boolean_condition(lambda _event, situation: situation.seen_started),
+    "approved_by_us": _boolean_condition(lambda _event, situation: situation.approved_by_us),
+    "previous_type": _choice_condition(EVENT_TYPES, "event type", lambda _event, situation: situation.previous_type),
+    "prepared": _choice_condition(PREPARED, "state of preparation", lambda _event, situation: situation.prepared),
+    "weekday": _choice_condition(WEEKDAYS, "weekday", lambda _event, situation: WEEKDAYS[situation.now.weekday()]),
     "utc_hours": _utc_hours,
     "gate": _gate,
     "api_version_min": _api_version,

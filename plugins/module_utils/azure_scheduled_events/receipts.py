@@ -86,7 +86,7 @@ class Receipts:
                 _remove(draft, folder)
                 raise
 
-    def forget_all_but(self, event_ids: Iterable[str]) -> None:
+    def prune(self, event_ids: Iterable[str]) -> None:
         """Remove the receipts of events that are over; only a complete document says which those are."""
         kept = {self._name(event_id) for event_id in event_ids}
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Iterable, Sequence
 
 from .document import EventDocument, ScheduledEvent
-from .identity import concerns, same_vm
+from .identity import affects, is_same_vm
 from .named_tuple import NamedTuple
 
 SELF = "self"
@@ -78,9 +78,9 @@ class Selection(NamedTuple):
             return True
         names = (SELF,) if isinstance(self.affects, str) else self.affects
         return any(
-            concerns(event, own_name)
+            affects(event, own_name)
             if name.casefold() == SELF
-            else any(same_vm(entry, name) for entry in event.resources)
+            else any(is_same_vm(entry, name) for entry in event.resources)
             for name in names
         )
 

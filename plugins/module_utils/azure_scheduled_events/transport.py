@@ -31,10 +31,10 @@ except ImportError:
 
 # an idle keep-alive connection ended by the server shows itself as one of these on the next request
 _CLOSED_BY_SERVER = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
-_PIECE = 65536
+_CHUNK_SIZE = 65536
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """A complete HTTP answer: status, headers (names in any letter case), body as it came."""
 
     status: int
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class _Limit:
+class _Deadline:
     """How long the present exchange may still take; every read of its socket asks here.
 
     Until the first byte arrives the whole ``total`` may pass; then no more than ``rest`` is left.
@@ -51,13 +51,13 @@ class _Limit:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._deadline = 0.0
-        self._rest = 0.0
+        self._body_timeout = 0.0
         self.answering = False
         self.connections = 0
 
     def start(self, total: float, rest: float) -> None:
         self._deadline = self._clock() + total
-        self._rest = rest
+        self._body_timeout = rest
         self.answering = False
 
     def remaining(self) -> float:
@@ -69,13 +69,13 @@ class _Limit:
     def received(self) -> None:
         if not self.answering:
             self.answering = True
-            self._deadline = min(self._deadline, self._clock() + self._rest)
+            self._deadline = min(self._deadline, self._clock() + self._body_timeout)
 
 
 class _LimitedSocket(socket.socket):
     """A connected socket whose reads end with the exchange's limit, however slowly single bytes may trickle in."""
 
-    limit: _Limit
+    limit: _Deadline
 
     def recv_into(self, *args: Any) -> int:
         self.settimeout(self.limit.remaining())
@@ -85,16 +85,16 @@ class _LimitedSocket(socket.socket):
         return count
 
 
-def _limited_adapter(limit: _Limit) -> HTTPAdapter:
+def _limited_adapter(limit: _Deadline) -> HTTPAdapter:
     """An adapter of requests whose connections obey the limit."""
 
     class Connection(HTTPConnection):
         def connect(self) -> None:
             super().connect()
             plain = self.sock
-            patience = plain.gettimeout()
+            connect_timeout = plain.gettimeout()
             limited = _LimitedSocket(plain.family, plain.type, plain.proto, fileno=plain.detach())
-            limited.settimeout(patience)
+            limited.settimeout(connect_timeout)
             limited.limit = limit
             self.sock = limited
             limit.connections += 1
@@ -160,7 +160,7 @@ class Transport:
         self._endpoint = endpoint
         self._max_bytes = max_bytes
         self._connect_timeout = connect_timeout
-        self._limit = _Limit(clock)
+        self._limit = _Deadline(clock)
         self._adapter = _limited_adapter(self._limit)
         self._session = requests.Session()
         self._session.trust_env = False
@@ -176,7 +176,7 @@ class Transport:
         body: bytes | None,
         total: float,
         rest: float,
-    ) -> Answer:
+    ) -> Response:
         """Send one request and read its whole answer.
 
         headers: not changed by the caller afterwards, so that the same object means the same
@@ -204,7 +204,7 @@ class Transport:
             return self._attempt(request, total)
         except (requests.exceptions.RequestException, HTTPError) as error:
             kept = opened > 0 and opened == self._limit.connections
-            if not (kept and not self._limit.answering and isinstance(_origin(error), _CLOSED_BY_SERVER)):
+            if not (kept and not self._limit.answering and isinstance(_root_cause(error), _CLOSED_BY_SERVER)):
                 raise self._unreachable(error, method, path, total) from error
         try:
             return self._attempt(request, total)
@@ -225,7 +225,7 @@ class Transport:
                 self._gets[path] = request
         return request
 
-    def _attempt(self, request: Any, total: float) -> Answer:
+    def _attempt(self, request: Any, total: float) -> Response:
         self.requests_sent += 1
         limits = (min(self._connect_timeout, total), total)
         # the adapter hands out urllib3's own answer
@@ -238,19 +238,19 @@ class Transport:
             if not whole:
                 # the rest of an unfinished answer must not be taken for the next one
                 response.close()
-        return Answer(response.status, response.headers, body)
+        return Response(response.status, response.headers, body)
 
     def _body(self, response: Any) -> bytes:
         pieces = []
         length = 0
         while True:
             try:
-                piece = response.read(_PIECE, decode_content=False)
+                piece = response.read(_CHUNK_SIZE, decode_content=False)
             except ReadTimeoutError as error:
                 raise requests.exceptions.ReadTimeout(error) from error
             except (HTTPError, OSError, ValueError) as error:
                 raise ImdsUnreadable(
-                    f"the answer of {self._endpoint} was cut short after {length} bytes: {_origin(error)}",
+                    f"the answer of {self._endpoint} was cut short after {length} bytes: {_root_cause(error)}",
                     self._endpoint,
                     response.status,
                 ) from error
@@ -282,9 +282,11 @@ class Transport:
         if isinstance(error, requests.exceptions.ConnectTimeout):
             state = f"no connection within {min(self._connect_timeout, total):g} s"
         elif _is_connect_failure(error):
-            state = f"no connection ({_origin(error)})"
+            state = f"no connection ({_root_cause(error)})"
         else:
-            return ImdsUnreachable(f"{asked}: the connection broke ({_origin(error)})", self._endpoint, connected=True)
+            return ImdsUnreachable(
+                f"{asked}: the connection broke ({_root_cause(error)})", self._endpoint, connected=True
+            )
         return ImdsUnreachable(f"{asked}: {state}; is this an Azure VM, and is the endpoint right?", self._endpoint)
 
 
@@ -293,7 +295,7 @@ def _is_connect_failure(error: BaseException) -> bool:
     return isinstance(reason, NewConnectionError)
 
 
-def _origin(error: BaseException) -> BaseException:
+def _root_cause(error: BaseException) -> BaseException:
     """The exception at the bottom of what requests and urllib3 have wrapped around it."""
     seen = set()
     while id(error) not in seen:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from .changes import ABSENCES_NEEDED
-from .conversation import ONE_ANSWER, Conversation
+from .conversation import ANSWER_TIMEOUT, ImdsSession
 from .document import EventDocument
 from .errors import ImdsError, ImdsRefused
 from .named_tuple import NamedTuple
@@ -22,7 +22,7 @@ _CONFIRMING_PAUSE = 1.0
 _CONFIRMING_ANSWER = 1.0
 
 
-class Waited(NamedTuple):
+class WaitResult(NamedTuple):
     """How a wait ended.
 
     Attributes:
@@ -46,7 +46,7 @@ def wait_for(
     holds: Callable[[EventDocument], bool],
     timeout: float,
     confirms: Callable[[], bool] = lambda: False,
-) -> Waited:
+) -> WaitResult:
     """Poll at the pacer's interval until ``holds`` says so, at most ``timeout`` seconds. At least one poll is made.
 
     poll: gets a good document through the pacer, within so many seconds, or raises ImdsError.
@@ -73,7 +73,7 @@ def wait_for(
             errors += 1
         else:
             if holds(document):
-                return Waited(True, document, pacer.clock() - started, errors, last_error)
+                return WaitResult(True, document, pacer.clock() - started, errors, last_error)
         now = pacer.clock()
         left = started + timeout - now
         pause = polled + pacer.delay(document is not None and bool(document.events)) - now
@@ -82,13 +82,13 @@ def wait_for(
             pause = min(pause, _CONFIRMING_PAUSE)
         if left <= 0:
             if not confirming or shortest == _CONFIRMING_ANSWER:
-                return Waited(False, document, now - started, errors, last_error)
+                return WaitResult(False, document, now - started, errors, last_error)
             shortest = _CONFIRMING_ANSWER
         # the last poll comes right at the end, so that an event of the last second is not missed
         pacer.sleep(max(0.0, min(pause, left)))
 
 
-class Watch:
+class EventWait:
     """A wait for a state of the selected events.
 
     Args:
@@ -98,35 +98,35 @@ class Watch:
         conversation: with the IMDS that is asked.
     """
 
-    def __init__(self, state: str, selection: Selection, conversation: Conversation) -> None:
+    def __init__(self, state: str, selection: Selection, conversation: ImdsSession) -> None:
         self._state = state
         self._selection = selection
         self._conversation = conversation
         self._absences = 0
 
-    def wait(self, timeout: float) -> Waited:
+    def wait(self, timeout: float) -> WaitResult:
         """Wait until the state is seen, or can no more be reached. Raises ImdsError for what no wait can mend."""
-        return wait_for(self._conversation.pacer, self._poll(), self._ended, timeout, self._confirms)
+        return wait_for(self._conversation.pacer, self._poll(), self._is_finished, timeout, self._confirms)
 
-    def look(self) -> Waited:
+    def poll_once(self) -> WaitResult:
         """What one poll sees, in place of a wait."""
         clock = self._conversation.pacer.clock
         started = clock()
         try:
-            return Waited(True, self._poll()(ONE_ANSWER), clock() - started, 0, None)
+            return WaitResult(True, self._poll()(ANSWER_TIMEOUT), clock() - started, 0, None)
         except ImdsError as error:
-            return Waited(False, None, clock() - started, 1, error)
+            return WaitResult(False, None, clock() - started, 1, error)
 
-    def outcome(self, waited: Waited) -> str:
+    def outcome(self, waited: WaitResult) -> str:
         """How a wait ended: "reached", "timeout", or "gone", where every event that was asked for by id has left."""
         if waited.document is None or not waited.reached:
             return "timeout"
         return "reached" if self._reached(waited.document) else "gone"
 
-    def result(self, waited: Waited) -> dict[str, Any]:
+    def result(self, waited: WaitResult) -> dict[str, Any]:
         """What was seen, as plain JSON values."""
         document = waited.document
-        name = self._conversation.known_name
+        name = self._conversation.resource_name
         picked = self._selection.pick(document, name) if document is not None else []
         result = {
             "events": [event.as_dict() for event in picked],
@@ -139,7 +139,7 @@ class Watch:
             result["imds_error"] = waited.last_error.as_dict()
         return result
 
-    def failure(self, waited: Waited) -> str:
+    def failure(self, waited: WaitResult) -> str:
         """Why a wait did not reach the state: one sentence for people."""
         if waited.reached:
             return f"the events are gone and were not seen {self._state}: they were cancelled, or were over between two polls"
@@ -150,9 +150,9 @@ class Watch:
         return f"no event is {self._state} after {waited.elapsed:.0f} seconds"
 
     def _poll(self) -> Callable[[float], EventDocument]:
-        return self._conversation.poll(name_required=self._selection.needs_own_name)
+        return self._conversation.event_poll(name_required=self._selection.needs_own_name)
 
-    def _ended(self, document: EventDocument) -> bool:
+    def _is_finished(self, document: EventDocument) -> bool:
         """Return True if the wait is over. Called once for each good document, since it counts absences."""
         self._absences = self._absences + 1 if self._is_absent(document) else 0
         return self._reached(document) or self._gone()
@@ -164,7 +164,7 @@ class Watch:
     def _reached(self, document: EventDocument) -> bool:
         if self._state == "absent":
             return self._absences >= ABSENCES_NEEDED
-        events = self._selection.pick(document, self._conversation.known_name)
+        events = self._selection.pick(document, self._conversation.resource_name)
         statuses = {event.status.lower() for event in events}
         return bool(events) if self._state == "present" else self._state in statuses
 
@@ -177,11 +177,11 @@ class Watch:
 
     def _is_absent(self, document: EventDocument) -> bool:
         """Return True if the document is known to list none of the events: for "absent" those selected, else those ids."""
-        if not document.complete or self._listed(document):
+        if not document.complete or self._has_selected_events(document):
             return False
         if self._state != "absent":
             return True
-        return not self._selection.pick(document, self._conversation.known_name) and not self._unknown(document)
+        return not self._selection.pick(document, self._conversation.resource_name) and not self._unknown(document)
 
     def _unknown(self, document: EventDocument) -> bool:
         """Return True if a selected event may affect the VM although it does not say so: its VMs cannot be read."""
@@ -189,6 +189,6 @@ class Watch:
         unread = [event for event in document.events if not event.resources or event.key in document.doubtful]
         return any(of_any_vm.matches(event, None) for event in unread)
 
-    def _listed(self, document: EventDocument) -> bool:
+    def _has_selected_events(self, document: EventDocument) -> bool:
         """Return True if an event that was asked for by id is listed, whatever else the document says of it."""
         return any(document.find(event_id) is not None for event_id in self._selection.event_ids or ())

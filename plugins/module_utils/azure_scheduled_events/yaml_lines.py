@@ -13,7 +13,7 @@ class YamlError(ValueError):
     """A file that cannot be read, or is no YAML of plain data; the text names the file, and the line where there is one."""
 
 
-class Located(NamedTuple):
+class YamlSource(NamedTuple):
     """What a file says.
 
     Attributes:
@@ -25,7 +25,7 @@ class Located(NamedTuple):
     lines: dict[tuple[object, ...], int]
 
 
-Reader = Callable[[str, str, str], Optional[Located]]
+YamlLoader = Callable[[str, str, str], Optional[YamlSource]]
 
 
 def read_text(path: str, kind: str) -> str:
@@ -37,7 +37,7 @@ def read_text(path: str, kind: str) -> str:
         raise YamlError(f"{kind} {path} cannot be read: {error}") from error
 
 
-def locate(text: str, name: str, kind: str) -> Located | None:
+def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
     """The data of YAML text, None where it is empty; ``name`` and ``kind`` say in errors what file it is. Raises YamlError."""
     try:
         import yaml  # only who reads a file needs PyYAML
@@ -46,7 +46,7 @@ def locate(text: str, name: str, kind: str) -> Located | None:
     lines: dict[tuple[object, ...], int] = {}
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        return None if node is None else Located(_plain(node, (), lines, yaml.SafeLoader(""), name), lines)
+        return None if node is None else YamlSource(_to_data(node, (), lines, yaml.SafeLoader(""), name), lines)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
@@ -56,11 +56,11 @@ def locate(text: str, name: str, kind: str) -> Located | None:
         raise YamlError(f"{name}: nested too deeply, or an anchor that refers to itself") from None
 
 
-def _plain(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], int], loader: Any, name: str) -> Any:
+def _to_data(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], int], loader: Any, name: str) -> Any:
     """The node as plain data; the line of every part goes into ``lines``. A key that stands twice is an error."""
     lines.setdefault(path, node.start_mark.line + 1)
     if node.id == "sequence":
-        return [_plain(child, (*path, index), lines, loader, name) for index, child in enumerate(node.value)]
+        return [_to_data(child, (*path, index), lines, loader, name) for index, child in enumerate(node.value)]
     if node.id != "mapping":
         return _scalar(node, loader, name)
     data: dict[object, Any] = {}
@@ -72,7 +72,7 @@ def _plain(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], 
         if key in data:
             raise YamlError(f"{name}:{line}: the key {key!r} stands twice")
         lines[(*path, key)] = line
-        data[key] = _plain(child, (*path, key), lines, loader, name)
+        data[key] = _to_data(child, (*path, key), lines, loader, name)
     return data
 
 

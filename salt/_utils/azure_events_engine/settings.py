@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, NamedTuple
 
-from azure_scheduled_events.predicates import nearest, one_of, parse_seconds
+from azure_scheduled_events.predicates import did_you_mean, parse_choice, parse_seconds
 
 HOLD = "hold"
 APPROVE = "approve"
@@ -65,7 +65,7 @@ def read_settings(given: Any) -> Settings:
         raise ValueError(f"azure_events: expected keys with values, not {given!r}")
     for key in given:
         if key not in Settings._fields:
-            raise ValueError(f"azure_events: unknown key {key!r}{nearest(key, Settings._fields)}")
+            raise ValueError(f"azure_events: unknown key {key!r}{did_you_mean(key, Settings._fields)}")
     try:
         return Settings(**{key: _READERS[key](key, value) for key, value in given.items()})
     except ValueError as error:
@@ -80,7 +80,7 @@ def _target(key: str, value: Any) -> Any:
 
 
 def _target_type(key: str, value: Any) -> str:
-    return one_of(value, _TARGETS, key)
+    return parse_choice(value, _TARGETS, key)
 
 
 def _table(key: str, value: Any) -> Mapping[str, str]:
@@ -103,7 +103,7 @@ def _text(key: str, value: Any) -> str:
 
 
 def _rule(key: str, value: Any) -> str:
-    return one_of(value, (HOLD, APPROVE), key)
+    return parse_choice(value, (HOLD, APPROVE), key)
 
 
 def _count(key: str, value: Any) -> int:

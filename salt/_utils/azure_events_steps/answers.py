@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from azure_scheduled_events.document import ScheduledEvent, displayable
+from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 
 from .looking import Seen
 from .record import BY_HAND, Reason
@@ -82,10 +82,10 @@ class Job:
         """The answer: a short one about an approval."""
         short = {
             "version": VERSION,
-            "event_id": displayable(self.event_id),
+            "event_id": escape_surrogates(self.event_id),
             "outcome": outcome,
-            "reason": displayable(reason),
-            "resource_name": displayable(self.name),
+            "reason": escape_surrogates(reason),
+            "resource_name": escape_surrogates(self.name),
         }
         if self.stage == APPROVE:
             return short

@@ -8,7 +8,7 @@ import logging
 from typing import Any, Sequence
 
 from azure_scheduled_events import approving
-from azure_scheduled_events.document import displayable
+from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.receipts import Receipts
 from azure_scheduled_events.selection import ANY, Selection
@@ -45,13 +45,15 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     if outcome is not None:
         return job.answer(outcome, reason)
     notes = Receipts(receipts, conversation.imds.endpoint)
-    grounds = approving.Grounds(Selection.of(event_ids=[job.event_id], affects=ANY), seen.name, release_others=True)
+    grounds = approving.ApprovalCriteria(
+        Selection.of(event_ids=[job.event_id], affects=ANY), seen.name, release_others=True
+    )
     plan = approving.plan_approvals(seen.document, grounds, notes, conversation.imds.api_version)
-    items, warnings = approving.send_approvals(conversation.pacer, plan, notes, conversation.left())
+    items, warnings = approving.send_approvals(conversation.pacer, plan, notes, conversation.time_left())
     for text in warnings:
         log.warning("azure_events: %s", text)
     if seen.document.complete:
-        notes.forget_all_but(event.event_id for event in seen.document.events)
+        notes.prune(event.event_id for event in seen.document.events)
     (item,) = items
     return job.answer(answers.NOT_LISTED if item.outcome == approving.NOT_FOUND else item.outcome, item.reason)
 
@@ -78,6 +80,6 @@ def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) ->
         return answers.NOT_PREPARED, "this minion's record has no preparation for it in this boot"
     others = not_released(event, resources)
     if others or event.key in seen.document.doubtful:
-        names = displayable(", ".join(others)) or "VMs whose names cannot be read"
+        names = escape_surrogates(", ".join(others)) or "VMs whose names cannot be read"
         return answers.OTHERS_AFFECTED, f"an approval would release VMs that are not ready: {names}"
     return None, ""

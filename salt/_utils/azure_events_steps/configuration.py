@@ -9,7 +9,7 @@ import json
 from typing import Any, Mapping, NamedTuple
 
 from azure_events_watch import settings
-from azure_scheduled_events.predicates import nearest
+from azure_scheduled_events.predicates import did_you_mean
 from azure_scheduled_events.selection import SELF, Selection
 
 SECTION = "azure_events"
@@ -83,7 +83,7 @@ def read_configuration(section: Any, beacon: Any = None) -> Configuration:
     given = dict(section or {})
     for key in given:
         if key not in _KNOWN:
-            raise ValueError(f"{SECTION}: unknown key {key!r}{nearest(key, _KNOWN)}")
+            raise ValueError(f"{SECTION}: unknown key {key!r}{did_you_mean(key, _KNOWN)}")
     try:
         selections = (_selection(given), *_of_beacon(beacon))
         connection = settings.read_connection(given, {})
@@ -127,7 +127,7 @@ def _step(item: Any) -> Step:
     every = (*KINDS, "name", "timeout", *(option for options in _OF_KIND.values() for option in options))
     for key in item:
         if key not in every:
-            raise ValueError(f"unknown key {key!r}{nearest(key, every)}")
+            raise ValueError(f"unknown key {key!r}{did_you_mean(key, every)}")
     kinds = [kind for kind in KINDS if kind in item]
     if len(kinds) != 1:
         raise ValueError(f"expected exactly one of {', '.join(KINDS)}, not {', '.join(kinds) or 'none'}")

@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from typing import Callable, Iterable, NamedTuple
 
 from azure_scheduled_events.changes import ABSENCES_NEEDED
-from azure_scheduled_events.conversation import Conversation, Where
+from azure_scheduled_events.conversation import ConnectionOptions, ImdsSession
 from azure_scheduled_events.document import EventDocument
-from azure_scheduled_events.identity import concerns
+from azure_scheduled_events.identity import affects
 
 from .configuration import Configuration
 
@@ -37,24 +37,24 @@ class Seen(NamedTuple):
         event = self.document.find(event_id)
         if event is None:
             return not self.document.complete
-        return concerns(event, self.name) or not event.resources or event.key in self.document.doubtful
+        return affects(event, self.name) or not event.resources or event.key in self.document.doubtful
 
 
 def conversation_with(
     configuration: Configuration, patience: float, sleep: Callable[[float], None] = time.sleep
-) -> Conversation:
+) -> ImdsSession:
     """A conversation with the IMDS of the configuration, of so many seconds."""
-    where = Where(configuration.endpoint, configuration.api_versions, configuration.resource_name, patience)
-    return Conversation(where, _POLL_INTERVAL, sleep=sleep)
+    where = ConnectionOptions(configuration.endpoint, configuration.api_versions, configuration.resource_name, patience)
+    return ImdsSession(where, _POLL_INTERVAL, sleep=sleep)
 
 
-def look(conversation: Conversation) -> Seen:
+def look(conversation: ImdsSession) -> Seen:
     """Ask once. Raises ImdsError."""
-    document = conversation.read(name_required=True)
-    return Seen(document, str(conversation.known_name))
+    document = conversation.read_events(name_required=True)
+    return Seen(document, str(conversation.resource_name))
 
 
-def over_among(conversation: Conversation, event_ids: Iterable[str], saw: Callable[[Seen], object]) -> frozenset[str]:
+def over_among(conversation: ImdsSession, event_ids: Iterable[str], saw: Callable[[Seen], object]) -> frozenset[str]:
     """Those of the events that are over for this VM by ABSENCES_NEEDED good documents in a row. Raises ImdsError.
 
     saw: is called with each document.

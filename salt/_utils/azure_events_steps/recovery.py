@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from azure_scheduled_events.document import displayable
+from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 
 from . import answers, lock, record, running
@@ -109,7 +109,7 @@ def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], lasting: Sequenc
     """The answer while something lasts that the minion is prepared for."""
     if not job.by_hand and found.find(job.key) is None:
         return job.answer(answers.NOT_PREPARED, _UNKNOWN)
-    names = ", ".join(displayable(reason.event_id) for reason in lasting)
+    names = ", ".join(escape_surrogates(reason.event_id) for reason in lasting)
     changed = found.find(job.key) != next((reason for reason in reasons if reason.key == job.key), None)
     return job.answer(
         answers.STILL_LISTED, f"Azure still lists what this minion is prepared for: {names}", changed=changed

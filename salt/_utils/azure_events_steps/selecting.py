@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Iterable, NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.identity import concerns, same_vm
+from azure_scheduled_events.identity import affects, is_same_vm
 
 from .configuration import Configuration
 
@@ -36,7 +36,7 @@ def verdict(
     now: aware, best by the server's clock.
     notice: whether minimum_notice counts; it does when a preparation begins.
     """
-    if not concerns(event, own_name):
+    if not affects(event, own_name):
         return Verdict(AFFECTS, f"the event does not affect this VM ({own_name})")
     for selection in configuration.selections:
         for code, words, value in (
@@ -58,4 +58,4 @@ def verdict(
 def not_released(event: ScheduledEvent, names: Iterable[str]) -> list[str]:
     """The VMs that an approval of the event would release although they are none of these names."""
     listed = list(names)
-    return [resource for resource in event.resources if not any(same_vm(resource, name) for name in listed)]
+    return [resource for resource in event.resources if not any(is_same_vm(resource, name) for name in listed)]

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from azure_scheduled_events.document import ScheduledEvent, displayable
+from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.identity import concerns
+from azure_scheduled_events.identity import affects
 
 from . import lock
 from .answers import VERSION
@@ -46,10 +46,10 @@ def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> di
         asked = [
             event
             for event in document.events
-            if (concerns(event, name) if event_id is None else event.key == event_id.casefold())
+            if (affects(event, name) if event_id is None else event.key == event_id.casefold())
         ]
         answer.update(
-            resource_name=displayable(name),
+            resource_name=escape_surrogates(name),
             available=True,
             complete=document.complete,
             incarnation=document.incarnation,
@@ -74,14 +74,14 @@ def _record(minion: Minion, found: Record, reason: Reason, seen: Seen | None) ->
         known = seen is not None and (seen.document.complete or seen.document.find(reason.event_id) is not None)
         over = not seen.lasts(reason.event_id) if seen is not None and known else None
     return {
-        "event_id": displayable(reason.event_id),
+        "event_id": escape_surrogates(reason.event_id),
         "state": found.phase,
         "boot": found.boot,
         "this_boot": found.boot != "" and found.boot == minion.boot,
         "prepared_at": found.prepared_at,
         "steps_done": found.steps_done,
         "why_not": found.why_not,
-        "resources": [displayable(name) for name in reason.resources],
-        "event_type": displayable(reason.event_type),
+        "resources": [escape_surrogates(name) for name in reason.resources],
+        "event_type": escape_surrogates(reason.event_type),
         "over": over,
     }

@@ -8,10 +8,10 @@ import os
 import stat
 from typing import Any
 
-from azure_scheduled_events.approving import Grounds
+from azure_scheduled_events.approving import ApprovalCriteria
 from azure_scheduled_events.policy import Policy, PolicyError
 from azure_scheduled_events.policy_file import parse_policy
-from azure_scheduled_events.predicates import PREPARED, one_of
+from azure_scheduled_events.predicates import PREPARED, parse_choice
 from azure_scheduled_events.selection import Selection
 
 _LONGEST_FILE = 1024 * 1024
@@ -25,7 +25,7 @@ def read_grounds(
     gates: Any,
     release_others: Any,
     show_content: bool,
-) -> Grounds:
+) -> ApprovalCriteria:
     """What a caller's arguments describe; this VM's name is not among it. Raises ValueError, PolicyError among them.
 
     show_content: whether errors may quote the policy file.
@@ -48,7 +48,9 @@ def read_grounds(
         rules = _policy_of(str(policy_file), show_content)
     elif policy is not None:
         rules = Policy.preset(policy) if isinstance(policy, str) else Policy.from_mapping(policy)
-    return Grounds(selection, None, release_others, rules, one_of(prepared, PREPARED, "word for prepared"), checked)
+    return ApprovalCriteria(
+        selection, None, release_others, rules, parse_choice(prepared, PREPARED, "word for prepared"), checked
+    )
 
 
 def _policy_of(path: str, show_content: bool) -> Policy:

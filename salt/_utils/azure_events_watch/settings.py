@@ -10,10 +10,10 @@ import re
 from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES
-from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, checked_endpoint
+from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.imds import API_VERSION
-from azure_scheduled_events.predicates import nearest, one_of, parse_seconds, suggestion
+from azure_scheduled_events.predicates import did_you_mean, parse_choice, parse_seconds, suggestion
 from azure_scheduled_events.selection import Selection
 
 BEACON = "azure_events"
@@ -81,7 +81,7 @@ def read_settings(config: Any, section: Mapping[str, Any]) -> Settings:
     given = _merged(config)
     for key in given:
         if key not in _KNOWN and key not in _SALTS_OWN:
-            raise ValueError(f"unknown key {key!r}{nearest(key, (*_KNOWN, 'interval'))}")
+            raise ValueError(f"unknown key {key!r}{did_you_mean(key, (*_KNOWN, 'interval'))}")
     _check_what_salt_reads(given)
     for key in ("types", "statuses", "sources"):
         if given.get(key) in ([], ()):
@@ -147,7 +147,7 @@ def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[UnknownTyp
     for key, known in (("types", EVENT_TYPES), ("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES)):
         for word in given.get(key, ()):
             try:
-                one_of(word, known, "word")
+                parse_choice(word, known, "word")
             except ValueError as error:
                 if key != "types":
                     raise ValueError(f"{key}: {error}") from None
@@ -178,7 +178,7 @@ def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tu
     if not isinstance(endpoint, str):
         raise ValueError(f"endpoint: expected a text, not {endpoint!r}")
     try:
-        endpoint = endpoint if endpoint == AUTO else checked_endpoint(endpoint)
+        endpoint = endpoint if endpoint == AUTO else validate_endpoint(endpoint)
     except ImdsError as error:
         raise ValueError(str(error)) from None
     # YAML makes a date of an unquoted version

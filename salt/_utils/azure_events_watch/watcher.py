@@ -12,10 +12,10 @@ import time
 from datetime import datetime, timezone
 from typing import Any, Mapping
 
-from azure_scheduled_events.conversation import UNNEEDED_ANSWER
+from azure_scheduled_events.conversation import OPTIONAL_ANSWER_TIMEOUT
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
-from azure_scheduled_events.identity import own_name
+from azure_scheduled_events.identity import resource_name_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.pacing import WATCHING, Pacer
 from azure_scheduled_events.timestamps import as_utc_text
@@ -204,7 +204,7 @@ class Watcher:
         """Ask once, and let everybody see the answer. Raises ImdsError."""
         name = self.view.resource_name
         if name is None and self.settings.selection.needs_own_name:
-            name = own_name(self._pacer.call(self._imds.instance))
+            name = resource_name_of(self._pacer.call(self._imds.instance))
             if name is None:
                 self._pacer.failed(OwnNameUnknown())
                 raise OwnNameUnknown()
@@ -307,7 +307,7 @@ class Watcher:
             return None
         self._asked_name = now
         try:
-            return own_name(self._pacer.call(self._imds.instance, within=UNNEEDED_ANSWER))
+            return resource_name_of(self._pacer.call(self._imds.instance, within=OPTIONAL_ANSWER_TIMEOUT))
         except ImdsError:
             self._pacer.succeeded()  # the events were read, and that is what counts
             return None

@@ -20,7 +20,7 @@ from typing import Any
 
 from azure_scheduled_events import Imds, ImdsError
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.identity import own_name, own_vm_id
+from azure_scheduled_events.identity import resource_name_of, vm_id_of
 from azure_scheduled_events.pacing import WATCHING, Pacer
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import load_settings
@@ -254,13 +254,13 @@ class Rig(Told):
     def _ask_name(self, engine: Engine) -> None:
         try:
             instance = self.imds.instance()
-            name = own_name(instance)
+            name = resource_name_of(instance)
         except ImdsError as error:
             engine.unidentified()
             self.health.nameless(str(error))
         else:
             if name is not None:
-                engine.identified(name, own_vm_id(instance))
+                engine.identified(name, vm_id_of(instance))
             else:
                 engine.unidentified()
 

@@ -12,7 +12,7 @@ import struct
 import sys
 from typing import TextIO
 
-from azure_scheduled_events.document import displayable
+from azure_scheduled_events.document import escape_surrogates
 
 PRIORITIES = {"debug": 7, "info": 6, "notice": 5, "warning": 4, "error": 3}
 JOURNAL = "/run/systemd/journal/socket"
@@ -20,7 +20,7 @@ JOURNAL = "/run/systemd/journal/socket"
 
 def harmless(text: str) -> str:
     """The text on one line, without anything that could steer a terminal: no control and format characters, no half ones."""
-    return "".join(character if character.isprintable() else "?" for character in displayable(text))
+    return "".join(character if character.isprintable() else "?" for character in escape_surrogates(text))
 
 
 class Log:

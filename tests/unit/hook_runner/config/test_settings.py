@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.predicates import Situation
+from azure_scheduled_events.predicates import PolicyContext
 from hook_runner.config.settings import (
     _HOOK_READERS,
     _KEYS,
@@ -107,7 +107,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         gates={"quiet": "/run/quiet"},
         log_level="debug",
     )
-    decision = settings.policy.decide(FREEZE, Situation(NOW))
+    decision = settings.policy.decide(FREEZE, PolicyContext(NOW))
     assert decision.due
     assert "config.yml:11: policy.rules[0]" in decision.reason
 

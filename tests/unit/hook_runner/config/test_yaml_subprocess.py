@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from azure_scheduled_events.yaml_lines import locate
+from azure_scheduled_events.yaml_lines import load_with_lines
 from hook_runner.config import yaml_subprocess
 
 TEXT = "interval: 2\nhooks:\n  10-a: {timeout: 5}\n" + "".join(f"x{number}: y\n" for number in range(20000))
@@ -19,7 +19,7 @@ TEXT = "interval: 2\nhooks:\n  10-a: {timeout: 5}\n" + "".join(f"x{number}: y\n"
 
 @pytest.mark.parametrize("text", ["", TEXT])
 def test_it_is_the_same(text: str) -> None:
-    assert yaml_subprocess.locate_apart(text, "config.yml", "configuration") == locate(
+    assert yaml_subprocess.locate_apart(text, "config.yml", "configuration") == load_with_lines(
         text, "config.yml", "configuration"
     )
 
@@ -44,7 +44,7 @@ def test_a_child_that_gets_stuck_is_ended_and_the_file_is_read_here(
     monkeypatch.setattr(yaml_subprocess, "_read_in_child", stuck)
     monkeypatch.setattr(yaml_subprocess, "CHILD_MAY_TAKE", 0.3)
     before = os.listdir("/proc/self/fd")
-    assert yaml_subprocess.locate_apart("interval: 2\n", "config.yml", "configuration") == locate(
+    assert yaml_subprocess.locate_apart("interval: 2\n", "config.yml", "configuration") == load_with_lines(
         "interval: 2\n", "config.yml", "configuration"
     )
     assert os.listdir("/proc/self/fd") == before

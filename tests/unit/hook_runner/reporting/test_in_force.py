@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from azure_scheduled_events.yaml_lines import locate
+from azure_scheduled_events.yaml_lines import load_with_lines
 from hook_runner.config.settings import ConfigError, load_settings
 from hook_runner.hooks.discovery import find_hooks
 from hook_runner.permissions import trusted_owners
@@ -35,7 +35,9 @@ class Disk:
         self.config.write_bytes(b"hooks_directory: %s\r\npolicy_file: policy.yml\n" % bytes(self.hooks))
         self.policy.write_text("name: mine\nrules: [{when: {}, do: [prepare]}]\n")
         write_hook(self.hooks, "prepare/10-a", "exit 0\n")
-        self.in_force = InForce(str(self.config), lambda read: load_settings(str(self.config), OWNERS, read), locate)
+        self.in_force = InForce(
+            str(self.config), lambda read: load_settings(str(self.config), OWNERS, read), load_with_lines
+        )
 
     def reload(self, *restart_needed: str) -> None:
         settings = self.in_force.load()
@@ -118,7 +120,7 @@ def test_keys_that_need_a_restart_differ_until_then(disk: Disk) -> None:
 
 def test_a_file_that_is_not_there_has_no_hash_until_it_comes(tmp_path: Path) -> None:
     path = tmp_path / "config.yml"
-    in_force = InForce(str(path), lambda read: load_settings(str(path), OWNERS, read), locate)
+    in_force = InForce(str(path), lambda read: load_settings(str(path), OWNERS, read), load_with_lines)
     in_force.use(in_force.load(), OWNERS, {}, ())
     assert (in_force.as_data()["sha256"], in_force.as_data()["policy_file"]) == (None, None)
     assert "no such file" in as_lines(in_force.as_data())[0]

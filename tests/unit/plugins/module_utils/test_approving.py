@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approving import (
-    Grounds,
+    ApprovalCriteria,
     plan_approvals,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
@@ -46,7 +46,7 @@ def plan(tmp_path):
         grounds = {name: words.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in words}
         found = plan_approvals(
             EventDocument(1, events, server_time=NOW),
-            Grounds(Selection.of(**words), own_name, **grounds),
+            ApprovalCriteria(Selection.of(**words), own_name, **grounds),
             receipts,
             "2020-07-01",
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
-    carried_over,
+    carry_over_hidden,
     changes,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
@@ -62,10 +62,10 @@ def test_nothing_is_gone_from_an_incomplete_document():
 
 def test_what_an_incomplete_document_may_hide_stays_known():
     first, second = document(event("A"), event("B")), document(event("B"), complete=False)
-    kept = carried_over(first, second)
+    kept = carry_over_hidden(first, second)
     assert {found.event_id for found in kept.events} == {"A", "B"}
     assert kinds(kept, document(event("B"))) == [("gone", "A")]
-    assert carried_over(first, document()) == document()
+    assert carry_over_hidden(first, document()) == document()
 
 
 def test_letter_case_of_the_id_makes_no_other_event():

@@ -12,11 +12,11 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     OwnNameUnknown,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
-    concerns,
-    concerns_only,
+    affects,
+    affects_only,
+    is_same_vm,
     leader_rank,
-    own_name,
-    same_vm,
+    resource_name_of,
 )
 
 
@@ -26,7 +26,7 @@ def event(*resources):
 
 def test_own_name_is_compute_name_and_not_the_computer_name():
     instance = {"compute": {"name": "web_13", "osProfile": {"computerName": "web00000d"}}}
-    assert own_name(instance) == "web_13"
+    assert resource_name_of(instance) == "web_13"
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_own_name_is_compute_name_and_not_the_computer_name():
     [{}, {"compute": None}, {"compute": {}}, {"compute": {"name": ""}}, {"compute": {"name": 3}}, {"compute": []}],
 )
 def test_a_missing_name_is_none(instance):
-    assert own_name(instance) is None
+    assert resource_name_of(instance) is None
 
 
 @pytest.mark.parametrize(
@@ -54,26 +54,26 @@ def test_a_missing_name_is_none(instance):
     ],
 )
 def test_names_are_compared_whole_and_without_letter_case(resource, name, same):
-    assert same_vm(resource, name) is same
+    assert is_same_vm(resource, name) is same
 
 
 def test_an_event_concerns_a_vm_that_it_names():
-    assert concerns(event("vm1", "vm2"), "VM2")
-    assert not concerns(event("vm1", "vm22"), "vm2")
-    assert not concerns(event(), "vm2")
+    assert affects(event("vm1", "vm2"), "VM2")
+    assert not affects(event("vm1", "vm22"), "vm2")
+    assert not affects(event(), "vm2")
 
 
 def test_an_event_concerns_only_a_vm_when_it_names_no_other():
-    assert concerns_only(event("vm1", "VM1"), "vm1")
-    assert not concerns_only(event("vm1", "vm2"), "vm1")
-    assert not concerns_only(event(), "vm1")
+    assert affects_only(event("vm1", "VM1"), "vm1")
+    assert not affects_only(event("vm1", "vm2"), "vm1")
+    assert not affects_only(event(), "vm1")
 
 
 def test_the_rank_is_the_place_in_resources():
     assert [leader_rank(event("vm1", "vm2"), name) for name in ("vm1", "VM2", "vm3")] == [0, 1, None]
 
 
-@pytest.mark.parametrize("question", [concerns, concerns_only, leader_rank])
+@pytest.mark.parametrize("question", [affects, affects_only, leader_rank])
 @pytest.mark.parametrize("name", [None, ""])
 def test_an_unknown_own_name_is_an_error_and_never_a_guess(question, name):
     with pytest.raises(OwnNameUnknown, match="resource_name"):

@@ -18,7 +18,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     PolicyError,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (
-    Situation,
+    PolicyContext,
     parse_seconds,
 )
 
@@ -42,7 +42,7 @@ def event(**values):
 
 
 def situation(**values):
-    return Situation(now=NOON, own_name="vm1")._replace(**values)
+    return PolicyContext(now=NOON, own_name="vm1")._replace(**values)
 
 
 def holds(when, found=None, **values):

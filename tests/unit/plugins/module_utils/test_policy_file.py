@@ -18,7 +18,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     parse_policy,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (
-    Situation,
+    PolicyContext,
 )
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -43,7 +43,7 @@ def test_a_file_is_read(tmp_path):
     path = tmp_path / "policy.yml"
     path.write_text(SAMPLE, encoding="utf-8")
     policy = load_policy(str(path))
-    decision = policy.decide(FREEZE, Situation(NOW))
+    decision = policy.decide(FREEZE, PolicyContext(NOW))
     assert (policy.name, decision.rule, decision.due) == ("as documented", "short freeze", True)
     assert "policy.yml:6" in decision.reason
 
@@ -94,5 +94,5 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 def test_a_version_may_stand_without_quotes():
     policy = parse_policy("rules:\n- when: {api_version_min: 2019-08-01}\n  do: approve\n", "p.yml")
-    assert policy.decide(FREEZE, Situation(NOW)).due
-    assert not policy.decide(FREEZE, Situation(NOW, api_version="2019-04-01")).due
+    assert policy.decide(FREEZE, PolicyContext(NOW)).due
+    assert not policy.decide(FREEZE, PolicyContext(NOW, api_version="2019-04-01")).due

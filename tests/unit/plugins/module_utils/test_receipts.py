@@ -72,13 +72,13 @@ def test_receipts_of_events_that_are_over_are_removed(tmp_path):
     for receipts in (here, there):
         receipts.write("A", "1")
         receipts.write("B", "1")
-    here.forget_all_but(["a"])
+    here.prune(["a"])
     assert (here.find("A"), here.find("B")) == ("1", None)
     assert (there.find("A"), there.find("B")) == ("1", "1")
 
 
 def test_a_missing_folder_is_nothing_to_forget(tmp_path):
-    Receipts(str(tmp_path / "absent"), HERE).forget_all_but([])
+    Receipts(str(tmp_path / "absent"), HERE).prune([])
 
 
 def test_where_nothing_can_be_written_the_error_says_so_and_nothing_is_left(tmp_path):
@@ -107,7 +107,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, mode):
     with pytest.raises(OSError) as refused:
         receipts.write("B", "1")
     assert refused.value.errno == errno.EPERM
-    receipts.forget_all_but([])
+    receipts.prune([])
     folder.chmod(0o755)
     assert receipts.find("A") == "1" and len(list(folder.iterdir())) == 1
 

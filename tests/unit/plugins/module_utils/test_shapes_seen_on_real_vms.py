@@ -11,8 +11,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     parse_document,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
-    concerns,
-    own_name,
+    affects,
+    resource_name_of,
 )
 
 SHARED = {"ResourceType": "VirtualMachine", "EventSource": "Platform"}
@@ -141,10 +141,10 @@ def test_incarnation_zero_is_a_number():
 
 
 def test_the_name_in_resources_is_that_of_the_instance_metadata():
-    assert own_name(SCALE_SET_VM) == "batch-spot-77120045-vmss_46"
-    assert own_name(STANDALONE_VM) == "build-vm7"
+    assert resource_name_of(SCALE_SET_VM) == "batch-spot-77120045-vmss_46"
+    assert resource_name_of(STANDALONE_VM) == "build-vm7"
     (restart,) = read(APPROVED_RESTART[1]).events
     (eviction,) = read(EVICTION).events
-    assert concerns(restart, own_name(STANDALONE_VM))
+    assert affects(restart, resource_name_of(STANDALONE_VM))
     # vmss_4 is not vmss_46
-    assert not concerns(eviction, own_name(SCALE_SET_VM))
+    assert not affects(eviction, resource_name_of(SCALE_SET_VM))

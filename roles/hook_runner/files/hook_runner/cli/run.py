@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from azure_scheduled_events.named_tuple import NamedTuple
-from azure_scheduled_events.yaml_lines import Reader, locate
+from azure_scheduled_events.yaml_lines import YamlLoader, load_with_lines
 from hook_runner.cli.output import GOOD
 from hook_runner.config.settings import DEFAULT_PATH, ConfigError, Settings, load_settings
 
@@ -24,7 +24,7 @@ class RunOptions(NamedTuple):
     dry_run: bool = False
 
 
-def settings_of(path: str, owners: frozenset[int] | None = None, read: Reader = locate) -> Settings:
+def settings_of(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
     """The settings of a file; the defaults where the usual one is not there. owners, read: as `load_settings` takes them."""
     if path != DEFAULT_PATH and not os.path.lexists(path):
         raise ConfigError(f"there is no configuration {path}")

@@ -12,10 +12,10 @@ from typing import Any
 from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
 from azure_scheduled_events.imds import API_VERSION
 from azure_scheduled_events.named_tuple import NamedTuple
-from azure_scheduled_events.policy import Places, Policy, PolicyError
+from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
 from azure_scheduled_events.policy_file import load_policy
-from azure_scheduled_events.predicates import nearest
-from azure_scheduled_events.yaml_lines import Reader, YamlError, locate, read_text
+from azure_scheduled_events.predicates import did_you_mean
+from azure_scheduled_events.yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.permissions import untrusted
 from hook_runner.records import PREPARE
@@ -150,7 +150,7 @@ _HOOK_READERS: dict[str, values.Reader] = {
 _KEYS = (*Settings._fields, "policy_file")
 
 
-def load_settings(path: str, owners: frozenset[int] | None = None, read: Reader = locate) -> Settings:
+def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
     """Read the configuration; a file that does not exist stands for the defaults. Raises ConfigError.
 
     owners: refuse a file that others than these users could write.
@@ -165,19 +165,19 @@ def load_settings(path: str, owners: frozenset[int] | None = None, read: Reader 
         raise ConfigError(str(error)) from None
     if located is None:
         return DEFAULTS
-    places = Places(path, located.lines)
+    places = SourceLocations(path, located.lines)
     _check_keys(located.data, _KEYS, (), places)
     return _settings(located.data, places, os.path.dirname(os.path.abspath(path)), owners, read)
 
 
 def _settings(
-    data: dict[str, Any], places: Places, folder: str, owners: frozenset[int] | None, reader: Reader
+    data: dict[str, Any], places: SourceLocations, folder: str, owners: frozenset[int] | None, reader: YamlLoader
 ) -> Settings:
     read = {key: _read(_READERS[key], value, (key,), places) for key, value in data.items() if key in _READERS}
     if "hooks" in data:
         read["hooks"] = _hooks(data["hooks"], ("hooks",), places)
     if "policy" in data and "policy_file" in data:
-        raise ConfigError(f"{places.of(('policy_file',))}: policy and policy_file exclude each other")
+        raise ConfigError(f"{places.describe(('policy_file',))}: policy and policy_file exclude each other")
     if "policy" in data:
         read["policy"] = _policy(data["policy"], ("policy",), places)
     if "policy_file" in data:
@@ -186,11 +186,11 @@ def _settings(
         try:
             read["policy"] = prepared_first(load_policy(file, reader))
         except PolicyError as error:
-            raise ConfigError(f"{places.of(('policy_file',))}: {error}") from None
+            raise ConfigError(f"{places.describe(('policy_file',))}: {error}") from None
     return Settings(**read)
 
 
-def _policy(data: Any, path: tuple[object, ...], places: Places) -> Policy:
+def _policy(data: Any, path: tuple[object, ...], places: SourceLocations) -> Policy:
     """A policy that stands in the configuration itself: the name of a preset, rules, or a mapping as in a policy file."""
     below = _Below(places, path)
     try:
@@ -208,9 +208,9 @@ def prepared_first(policy: Policy) -> Policy:
     return policy.approving_after_preparation() if policy.is_preset else policy
 
 
-def _hooks(data: Any, path: tuple[object, ...], places: Places) -> dict[str, dict[str, Any]]:
+def _hooks(data: Any, path: tuple[object, ...], places: SourceLocations) -> dict[str, dict[str, Any]]:
     if not isinstance(data, dict):
-        raise ConfigError(f"{places.of(path)}: expected a mapping of hooks' names, not {data!r}")
+        raise ConfigError(f"{places.describe(path)}: expected a mapping of hooks' names, not {data!r}")
     found: dict[str, dict[str, Any]] = {}
     for key, settings in data.items():
         here = (*path, key)
@@ -219,7 +219,7 @@ def _hooks(data: Any, path: tuple[object, ...], places: Places) -> dict[str, dic
         if "needs" in settings and "/" in name and not name.startswith(PREPARE + "/"):
             raise ConfigError(
                 "{}: only hooks of stage prepare have a deadline that they could need time before".format(
-                    places.of((*here, "needs"))
+                    places.describe((*here, "needs"))
                 )
             )
         found[name] = {
@@ -228,19 +228,19 @@ def _hooks(data: Any, path: tuple[object, ...], places: Places) -> dict[str, dic
     return found
 
 
-def _read(reader: values.Reader, value: Any, path: tuple[object, ...], places: Places) -> Any:
+def _read(reader: values.Reader, value: Any, path: tuple[object, ...], places: SourceLocations) -> Any:
     try:
         return reader(value)
     except ValueError as error:
-        raise ConfigError(f"{places.of(path)}: {error}") from None
+        raise ConfigError(f"{places.describe(path)}: {error}") from None
 
 
-def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: Places) -> None:
+def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: SourceLocations) -> None:
     if not isinstance(data, dict):
-        raise ConfigError(f"{places.of(path)}: expected a mapping of keys, not {data!r}")
+        raise ConfigError(f"{places.describe(path)}: expected a mapping of keys, not {data!r}")
     for key in data:
         if key not in known:
-            raise ConfigError(f"{places.of((*path, key))}: unknown key {key!r}{nearest(key, known)}")
+            raise ConfigError(f"{places.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")
 
 
 def _check_trust(path: str, kind: str, owners: frozenset[int] | None) -> None:
@@ -253,14 +253,14 @@ def _check_trust(path: str, kind: str, owners: frozenset[int] | None) -> None:
         raise ConfigError(f"{kind} {path} is refused: {reason}")
 
 
-class _Below(Places):
+class _Below(SourceLocations):
     """Places of a part of a file, which is read as if it were a file of its own."""
 
-    def __init__(self, places: Places, root: tuple[object, ...], leaf: bool = False) -> None:
+    def __init__(self, places: SourceLocations, root: tuple[object, ...], leaf: bool = False) -> None:
         super().__init__()
         self._whole = places
         self._root = root
         self._leaf = leaf
 
     def of(self, path: tuple[object, ...]) -> str:
-        return self._whole.of(self._root if self._leaf else self._root + path)
+        return self._whole.describe(self._root if self._leaf else self._root + path)

@@ -11,9 +11,9 @@ import re
 from typing import Any, Callable
 
 from azure_scheduled_events.document import EVENT_TYPES
-from azure_scheduled_events.endpoint import AUTO, checked_endpoint
+from azure_scheduled_events.endpoint import AUTO, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.predicates import one_of, parse_seconds
+from azure_scheduled_events.predicates import parse_choice, parse_seconds
 from hook_runner.records import STAGES
 
 Reader = Callable[[Any], Any]
@@ -62,7 +62,7 @@ def integer(least: int, most: int) -> Reader:
 
 def word(kind: str, *known: str) -> Reader:
     """One of a few words."""
-    return lambda value: one_of(value, known, kind)
+    return lambda value: parse_choice(value, known, kind)
 
 
 def path(value: Any) -> str:
@@ -81,7 +81,7 @@ def path_or_nothing(value: Any) -> str:
 def endpoint(value: Any) -> str:
     """The address of IMDS, or auto."""
     try:
-        return AUTO if value == AUTO else checked_endpoint(text(value))
+        return AUTO if value == AUTO else validate_endpoint(text(value))
     except ImdsError as error:
         raise ValueError(str(error)) from None
 
@@ -102,7 +102,7 @@ def api_versions(value: Any) -> tuple[str, ...]:
 def event_types(value: Any) -> tuple[str, ...]:
     """One event type, or a list of some."""
     listed = value if isinstance(value, list) else [value]
-    return tuple(dict.fromkeys(one_of(item, EVENT_TYPES, "event type") for item in listed))
+    return tuple(dict.fromkeys(parse_choice(item, EVENT_TYPES, "event type") for item in listed))
 
 
 def environment(value: Any) -> dict[str, str]:
@@ -119,7 +119,7 @@ def hook_key(value: Any) -> str:
     """``NAME`` or ``STAGE/NAME`` of a hook."""
     stage, slash, name = text(value).rpartition("/")
     if slash and stage not in STAGES:
-        one_of(stage, STAGES, "stage")
+        parse_choice(stage, STAGES, "stage")
         raise ValueError(f"stages are written in small letters, not {stage!r}")
     if not HOOK_NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot be the name of a hook")

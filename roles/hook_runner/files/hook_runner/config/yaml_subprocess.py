@@ -11,13 +11,13 @@ import select
 import signal
 import time
 
-from azure_scheduled_events.yaml_lines import Located, locate
+from azure_scheduled_events.yaml_lines import YamlSource, load_with_lines
 
 # seconds; a child that got stuck must hold up neither a start nor a reload for good
 CHILD_MAY_TAKE = 10.0
 
 
-def locate_apart(text: str, name: str, kind: str) -> Located | None:
+def locate_apart(text: str, name: str, kind: str) -> YamlSource | None:
     """What `yaml_lines.locate` returns or raises."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -29,9 +29,9 @@ def locate_apart(text: str, name: str, kind: str) -> Located | None:
         os.kill(child, signal.SIGKILL)
     _child, status = os.waitpid(child, 0)
     if data is None or status != 0:
-        return locate(text, name, kind)  # an error to be raised, or a value that marshal does not know
+        return load_with_lines(text, name, kind)  # an error to be raised, or a value that marshal does not know
     found = marshal.loads(data)
-    return None if found is None else Located(*found)
+    return None if found is None else YamlSource(*found)
 
 
 def _until_closed(reader: int) -> bytes | None:
@@ -54,7 +54,7 @@ def _until_closed(reader: int) -> bytes | None:
 def _read_in_child(writer: int, text: str, name: str, kind: str) -> None:
     status = 1
     try:
-        located = locate(text, name, kind)
+        located = load_with_lines(text, name, kind)
         data = marshal.dumps(None if located is None else tuple(located))
         with open(writer, "wb") as pipe:
             pipe.write(data)

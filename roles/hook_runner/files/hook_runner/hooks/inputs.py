@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from azure_scheduled_events.document import displayable
+from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.log import harmless
 from hook_runner.records import ACCEPTED, Record
@@ -32,7 +32,7 @@ def hook_input(record: Record, stage: str, own_name: str, now: datetime, budget:
         **record.event.as_dict(),
         "stage": stage,
         "outcome": record.outcome,
-        "resource_name": displayable(own_name),
+        "resource_name": escape_surrogates(own_name),
         "seconds_left": int(record.event.seconds_left(now)),
         "first_seen": as_utc_text(record.first_seen),
         "life": record.life,

@@ -9,10 +9,10 @@ from typing import Callable
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
-from azure_scheduled_events.identity import concerns_only
+from azure_scheduled_events.identity import affects_only
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
-from azure_scheduled_events.predicates import Situation
+from azure_scheduled_events.predicates import PolicyContext
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.gates import gates_open
@@ -100,7 +100,7 @@ class Approvals:
 
     def decide(self, record: Record, own_name: str | None, prepared: str) -> Decision:
         """What the policy says about the event at this moment."""
-        situation = Situation(
+        situation = PolicyContext(
             now=self._clock.now(),
             own_name=own_name,
             api_version=self.settings.api_version[0],
@@ -199,7 +199,7 @@ class Approvals:
         if self.settings.dry_run:
             return Asked(False, "this is a dry run, in which nothing is approved")
         try:
-            if not release_others and not concerns_only(event, own_name):
+            if not release_others and not affects_only(event, own_name):
                 return Asked(
                     False,
                     "an approval would release other VMs too ({}), which needs --release-others".format(

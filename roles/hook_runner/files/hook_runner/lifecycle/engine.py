@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from typing import Callable
 
 from azure_scheduled_events.changes import ABSENCES_NEEDED, GONE, Change, changes
-from azure_scheduled_events.document import EventDocument, ScheduledEvent, displayable
+from azure_scheduled_events.document import EventDocument, ScheduledEvent, escape_surrogates
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.identity import concerns
+from azure_scheduled_events.identity import affects
 from azure_scheduled_events.policy import NEVER, Decision
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
@@ -158,7 +158,8 @@ class Engine:
         self.records.clear()
         self._by_key.clear()
         self._journal.set_aside(
-            "other-vm", f"it is the journal of the VM {displayable(other)}, and this VM is {displayable(name)}"
+            "other-vm",
+            f"it is the journal of the VM {escape_surrogates(other)}, and this VM is {escape_surrogates(name)}",
         )
         self._runs.clean(set())
         self.identification.confirm(name, vm_id)  # for the new journal
@@ -311,11 +312,11 @@ class Engine:
         failed = not_recovered(self.work.hooks, record)
         if give_up:
             self._keep(record, GIVEN_UP, f"{who} gives the recovery up", "error")
-            self.work.give_up(record, displayable(who))
+            self.work.give_up(record, escape_surrogates(who))
             self.tick()
             return Asked(True, "the recovery is given up; what the prepare hooks did may still hold")
         for step in failed:
-            step.void = f"{displayable(who)} asked for another attempt"
+            step.void = f"{escape_surrogates(who)} asked for another attempt"
         self._keep(record, "recovery-asked", f"by {who}", "notice")
         self.tick()
         return Asked(
@@ -357,7 +358,7 @@ class Engine:
             return
         life = 1 if earlier is None else earlier.life + 1
         record = Record(self._journal.next_id(), life, event, now)
-        record.concerned = concerns(event, self.own_name)
+        record.concerned = affects(event, self.own_name)
         self._add(record)
         self._keep(record, "appeared", self._described(record), "notice" if record.concerned else "info")
         if life > 1 and record.concerned:
@@ -405,14 +406,14 @@ class Engine:
             "resources" in change.fields
             and not record.concerned
             and self.own_name is not None
-            and concerns(record.event, self.own_name)
+            and affects(record.event, self.own_name)
         ):
             record.concerned = True
             self._keep(record, "concerns-us", "this VM has come to the event", "notice")
 
     def _affects(self, record: Record) -> None:
         """An event that affects this VM is listed: it may have left this VM out."""
-        if self.own_name is not None and not concerns(record.event, self.own_name):
+        if self.own_name is not None and not affects(record.event, self.own_name):
             self._absent(record, NOT_AFFECTED)
         else:
             record.absences = 0
@@ -565,7 +566,7 @@ class Engine:
     def _keep(self, record: Record, what: str, detail: str, level: str) -> bool:
         """Note something in an event's timeline, say it, and save the record; False where the journal could not take it."""
         if len(record.timeline) < LONGEST_TIMELINE or record.closed_at is not None:
-            record.timeline.append(Entry(self._clock.now(), what, displayable(detail)))
+            record.timeline.append(Entry(self._clock.now(), what, escape_surrogates(detail)))
         self._log.say(level, f"{what}: {detail}", **self._fields(record))
         return self._journal.save(record) if self._is_kept(record) else True
 

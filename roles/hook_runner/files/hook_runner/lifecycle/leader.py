@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from azure_scheduled_events.document import ScheduledEvent, displayable
-from azure_scheduled_events.identity import concerns_only, leader_rank
+from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
+from azure_scheduled_events.identity import affects_only, leader_rank
 
 SELF_ONLY = "self-only"
 FIRST = "first"
@@ -24,9 +24,9 @@ def obstacle(
     age: seconds since the event was first seen.
     Raises OwnNameUnknown where the name is not known.
     """
-    if concerns_only(event, own_name):
+    if affects_only(event, own_name):
         return None
-    others = displayable(", ".join(event.resources))
+    others = escape_surrogates(", ".join(event.resources))
     if strategy == SELF_ONLY:
         return f"it would release other VMs too ({others}), and leader is self-only"
     if strategy == EXTERNAL:
@@ -36,5 +36,5 @@ def obstacle(
         return f"this VM is not one of its VMs ({others}), so it cannot lead them"
     wait = rank * takeover_after - age
     if wait > 0:
-        return f"{displayable(event.resources[0])} leads; this VM takes over in {wait:.0f} s"
+        return f"{escape_surrogates(event.resources[0])} leads; this VM takes over in {wait:.0f} s"
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from azure_scheduled_events.errors import ImdsError, ImdsUnreachable
-from azure_scheduled_events.identity import own_name
+from azure_scheduled_events.identity import resource_name_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.policy import AFTER_PREPARE, NOW
 from hook_runner.config.settings import DEFAULT_PATH, WAITING_RESTARTS, ConfigError, Settings, load_settings
@@ -95,7 +95,7 @@ def _check_policy(settings: Settings, hooks: dict[str, tuple[Hook, ...]], report
 def _check_imds(settings: Settings, report: Report) -> None:
     imds = Imds(settings.endpoint, settings.api_version, settings.timeout, min(settings.first_timeout, IMDS_MAY_TAKE))
     try:
-        name = own_name(imds.instance())
+        name = resource_name_of(imds.instance())
         if name is None and not settings.resource_name:
             report.add(
                 ERROR,

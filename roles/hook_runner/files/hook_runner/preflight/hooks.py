@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from azure_scheduled_events.predicates import nearest, suggestion
+from azure_scheduled_events.predicates import did_you_mean, suggestion
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook, SkipReason, find_hooks
 from hook_runner.hooks.runs import PATH
@@ -58,7 +58,9 @@ def _check_stages(directory: str, report: Report) -> None:
     for name in names:
         path = os.path.join(directory, name)
         if name not in STAGES and not name.startswith(".") and os.path.isdir(path):
-            report.add(WARNING, "hooks", path, f"it is no stage, so that nothing in it is run{nearest(name, STAGES)}")
+            report.add(
+                WARNING, "hooks", path, f"it is no stage, so that nothing in it is run{did_you_mean(name, STAGES)}"
+            )
 
 
 def _check_keys(hooks: list[Hook], settings: Settings, report: Report) -> None:

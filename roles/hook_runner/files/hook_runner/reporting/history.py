@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any, Sequence
 
-from azure_scheduled_events.document import ScheduledEvent, displayable
+from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 from hook_runner.log import harmless
 from hook_runner.records import ACCEPTED, REFUSED, SENT, STAGES, Record, Step
 
@@ -58,8 +58,8 @@ def _record_data(record: Record) -> dict[str, Any]:
         "event": record.event.as_dict(),
         "life": record.life,
         "first_seen": _iso(record.first_seen),
-        "first_type": displayable(record.first_type),
-        "first_status": displayable(record.first_status),
+        "first_type": escape_surrogates(record.first_type),
+        "first_status": escape_surrogates(record.first_status),
         "concerned": record.concerned,
         "seen_started": record.seen_started,
         "gone_at": _iso(record.gone_at),
@@ -67,14 +67,14 @@ def _record_data(record: Record) -> dict[str, Any]:
         "closed_at": _iso(record.closed_at),
         "approval": {
             "state": record.approval or None,
-            "reason": displayable(record.approval_reason) or None,
+            "reason": escape_surrogates(record.approval_reason) or None,
             "attempts": record.approval_attempts,
-            "asked_by": displayable(record.approval_asked_by) or None,
-            "error": displayable(record.approval_error) or None,
+            "asked_by": escape_surrogates(record.approval_asked_by) or None,
+            "error": escape_surrogates(record.approval_error) or None,
         },
         "stages": {stage: [_step_data(step) for step in record.steps if step.stage == stage] for stage in STAGES},
         "timeline": [
-            {"at": _iso(at), "what": displayable(what), "detail": displayable(detail)}
+            {"at": _iso(at), "what": escape_surrogates(what), "detail": escape_surrogates(detail)}
             for at, what, detail in record.timeline
         ],
     }
@@ -83,16 +83,16 @@ def _record_data(record: Record) -> dict[str, Any]:
 def _step_data(step: Step) -> dict[str, Any]:
     return {
         "id": step.id,
-        "hook": displayable(step.hook),
+        "hook": escape_surrogates(step.hook),
         "attempt": step.attempt,
         "state": step.state,
-        "reason": displayable(step.reason) or None,
+        "reason": escape_surrogates(step.reason) or None,
         "started_at": _iso(step.started_at),
         "ended_at": _iso(step.ended_at),
         "seconds": _seconds(step),
         "exit_status": step.exit_status,
-        "output": displayable(step.output),
-        "void": displayable(step.void) or None,
+        "output": escape_surrogates(step.output),
+        "void": escape_surrogates(step.void) or None,
     }
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import Any, Callable, Sequence
 
 from azure_scheduled_events.timestamps import as_utc_text
-from azure_scheduled_events.yaml_lines import Located, Reader
+from azure_scheduled_events.yaml_lines import YamlLoader, YamlSource
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import find_hooks
 from hook_runner.lifecycle.stage_plan import Hooks
@@ -31,7 +31,7 @@ class InForce:
         read: the reader, as ``yaml_lines.locate``.
     """
 
-    def __init__(self, path: str, load: Callable[[Reader], Settings], read: Reader) -> None:
+    def __init__(self, path: str, load: Callable[[YamlLoader], Settings], read: YamlLoader) -> None:
         self._path, self._load, self._read = path, load, read
         self._files: dict[str, str | None] = {}
         self._loaded_at: datetime | None = None
@@ -49,7 +49,7 @@ class InForce:
         """
         texts: dict[str, str] = {}
 
-        def read(text: str, name: str, kind: str) -> Located | None:
+        def read(text: str, name: str, kind: str) -> YamlSource | None:
             texts[name] = text
             return self._read(text, name, kind)
 

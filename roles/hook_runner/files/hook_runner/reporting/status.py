@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from azure_scheduled_events.document import displayable
+from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
@@ -89,19 +89,19 @@ def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]
         "stage": stage_of(engine, record),
         "prepared": engine.prepared(record),
         "approval": record.approval or None,
-        "approval_error": displayable(record.approval_error) or None,
+        "approval_error": escape_surrogates(record.approval_error) or None,
         "not_recovered": [step.hook for step in failed],
         "next_attempt": _next_attempt(engine, record, failed, clock),
-        "reason": displayable(engine.approvals.explained.get(record.id, "")) or None,
+        "reason": escape_surrogates(engine.approvals.explained.get(record.id, "")) or None,
         "outcome": record.outcome or None,
-        "waiting": displayable(engine.work.waiting.get(record.id, "")) or None,
+        "waiting": escape_surrogates(engine.work.waiting.get(record.id, "")) or None,
         "hooks": [
             {
                 "stage": stage,
                 "name": name,
                 "state": step.state,
                 "attempt": step.attempt,
-                "reason": displayable(step.reason) or None,
+                "reason": escape_surrogates(step.reason) or None,
             }
             for (stage, name), step in sorted(latest.items(), key=lambda item: (STAGES.index(item[0][0]), item[0][1]))
         ],

@@ -13,7 +13,7 @@ from typing import Callable, Optional, Union
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.identity import own_name, own_vm_id
+from azure_scheduled_events.identity import resource_name_of, vm_id_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.pacing import WATCHING, Pacer
@@ -241,7 +241,7 @@ class Poller(threading.Thread):
         vm_id = ""
         try:
             instance = self._pacer.call(self._imds.instance, within=within)
-            name, vm_id = own_name(instance), own_vm_id(instance)
+            name, vm_id = resource_name_of(instance), vm_id_of(instance)
             reason = "IMDS has no compute.name for this VM"
         except ImdsError as error:
             name, reason = None, str(error)
