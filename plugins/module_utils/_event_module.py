@@ -7,10 +7,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conversation import (
-    ConnectionOptions,
-    ImdsSession,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     EVENT_SOURCES,
     EVENT_STATUSES,
@@ -24,6 +20,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import API_VERSION
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
+    ConnectionOptions,
+    ImdsSession,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
     REQUESTS_IMPORT_ERROR,
@@ -39,7 +39,7 @@ def event_module(
     """An AnsibleModule with the shared options and ``options``.
 
     timeout: default of the option of that name, in seconds.
-    needs_requests: whether to fail where the library is missing; else the conversation raises
+    needs_requests: whether to fail where the library is missing; else the session raises
         ImdsError.
     """
     spec: dict[str, t.Any] = dict(
@@ -72,7 +72,7 @@ def parse_selection(module: AnsibleModule) -> Selection:
     if checked:
         # imported where it is needed: Ansible compiles each file that a module imports anew in each
         # run
-        from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (
+        from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
             parse_choice,
         )
     for option, known in checked:
@@ -88,7 +88,7 @@ def parse_selection(module: AnsibleModule) -> Selection:
 
 
 def open_session(module: AnsibleModule, interval: float = 1.0) -> ImdsSession:
-    """The conversation with the IMDS that the module's options name, polled at the interval. Raises ImdsError."""
+    """The session with the IMDS that the module's options name, polled at the interval. Raises ImdsError."""
     params = module.params
     where = ConnectionOptions(
         params["endpoint"], tuple(params["api_version"]), params["resource_name"] or None, params["timeout"]

@@ -215,15 +215,17 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event
     parse_selection,
     warn_about,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approving import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval import (
+    ApprovalResult,
+    approve,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
     ALREADY_APPROVED,
     APPROVE,
     APPROVED,
     OTHERS_AFFECTED,
     ApprovalCriteria,
     ApprovalOutcome,
-    ApprovalResult,
-    approve,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     escape_surrogates,
@@ -297,10 +299,10 @@ def main() -> None:
     )
     chosen = parse_selection(module)
     policy, gates = policy_option(module), gates_option(module)
-    grounds = ApprovalCriteria(chosen, None, module.params["release_others"], policy, module.params["prepared"], gates)
+    criteria = ApprovalCriteria(chosen, None, module.params["release_others"], policy, module.params["prepared"], gates)
     try:
         done = approve(
-            open_session(module), grounds, module.params["receipts"] or default_folder(), send=not module.check_mode
+            open_session(module), criteria, module.params["receipts"] or default_folder(), send=not module.check_mode
         )
     except ImdsError as error:
         fail(module, error)

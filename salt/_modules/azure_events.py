@@ -72,12 +72,12 @@ try:
     from azure_events_steps.configuration import SLS, read_configuration
     from azure_events_steps.minion import Minion
     from azure_events_watch import approval, memory, registry, settings
-    from azure_scheduled_events import approving
-    from azure_scheduled_events.conversation import ConnectionOptions, ImdsSession
+    from azure_scheduled_events.approval import approve as approve_events
     from azure_scheduled_events.errors import ImdsError
-    from azure_scheduled_events.predicates import parse_choice
     from azure_scheduled_events.selection import ANY
+    from azure_scheduled_events.session import ConnectionOptions, ImdsSession
     from azure_scheduled_events.transport import REQUESTS_IMPORT_ERROR
+    from azure_scheduled_events.values import parse_choice
     from azure_scheduled_events.waiting import STATES, EventWait
 
     MISSING = (
@@ -130,9 +130,9 @@ def list_(
     chosen = _selection(event_ids, types, statuses, sources, affects)
     where = _where(endpoint, api_version, resource_name, timeout)
     try:
-        conversation = ImdsSession(where)
-        document = conversation.read_events(name_required=chosen.needs_own_name)
-        events = chosen.pick(document, conversation.resource_name)
+        session = ImdsSession(where)
+        document = session.read_events(name_required=chosen.needs_own_name)
+        events = chosen.pick(document, session.resource_name)
         # whom an event hits that names no VM is unknown, which is not "somebody else"
         nameless = [
             event
@@ -145,7 +145,7 @@ def list_(
         "events": [event.as_dict() for event in events],
         "complete": document.complete and not nameless,
         "incarnation": document.incarnation,
-        "resource_name": conversation.resource_name,
+        "resource_name": session.resource_name,
         "warnings": list(document.warnings),
     }
 
@@ -179,8 +179,8 @@ def instance(endpoint=None, timeout=10):
         salt '*' azure_events.instance
     """
     try:
-        conversation = ImdsSession(_where(endpoint, None, None, timeout))
-        return conversation.call_with_retries(conversation.imds.instance)
+        session = ImdsSession(_where(endpoint, None, None, timeout))
+        return session.call_with_retries(session.imds.instance)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
 
@@ -476,7 +476,7 @@ def approve(
     where = _where(endpoint, api_version, resource_name, timeout)
     _check_paths(policy_file=policy_file, receipts=receipts)
     try:
-        grounds = approval.read_grounds(chosen, policy, policy_file, prepared, gates, release_others, _is_local_call())
+        criteria = approval.read_grounds(chosen, policy, policy_file, prepared, gates, release_others, _is_local_call())
     except (ValueError, TypeError) as error:
         raise SaltInvocationError(str(error)) from error
     folder = _receipts(receipts)
@@ -485,7 +485,7 @@ def approve(
         with contextlib.suppress(OSError):
             memory.made_folder(__opts__["cachedir"])
     try:
-        done = approving.approve(ImdsSession(where), grounds, folder, send=not test)
+        done = approve_events(ImdsSession(where), criteria, folder, send=not test)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
     result = dict(done.as_dict(), warnings=[*done.document.warnings, *done.warnings])

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from azure_scheduled_events.conditions import CONDITIONS
 from azure_scheduled_events.document import parse_document
 from azure_scheduled_events.policy import ACTIONS, PRESETS
 from azure_scheduled_events.policy_file import parse_policy
-from azure_scheduled_events.predicates import CONDITIONS
 from support import simulator_process
 from tools.markdown import anchors, links
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from azure_scheduled_events import Imds, Selection
-from azure_scheduled_events.approving import ApprovalCriteria, ApprovalOutcome, plan_approvals, send_approvals
+from azure_scheduled_events.approval_plan import ApprovalCriteria, ApprovalOutcome, plan_approvals
+from azure_scheduled_events.approval_sending import send_approvals
 from azure_scheduled_events.pacing import Pacer
 from azure_scheduled_events.receipts import Receipts
 from support.simulator_process import Simulator
@@ -28,8 +29,8 @@ class Approver:
         self.pacer = Pacer(self.imds, clock=lambda: sum(self.slept), sleep=self.slept.append, jitter=lambda: 0.0)
 
     def plan(self, *ids: str) -> list[ApprovalOutcome]:
-        grounds = ApprovalCriteria(Selection.of(event_ids=ids, affects="any"), "vm1", release_others=True)
-        return plan_approvals(self.imds.events(), grounds, self.receipts, "2020-07-01")
+        criteria = ApprovalCriteria(Selection.of(event_ids=ids, affects="any"), "vm1", release_others=True)
+        return plan_approvals(self.imds.events(), criteria, self.receipts, "2020-07-01")
 
     def send(self, plan: list[ApprovalOutcome], within: float = 60) -> dict[str, str]:
         outcomes, warnings = send_approvals(self.pacer, plan, self.receipts, within)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from azure_scheduled_events import Selection
-from azure_scheduled_events.conversation import ConnectionOptions, ImdsSession
+from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 from azure_scheduled_events.waiting import EventWait, WaitResult
 from support.transport.scripted import Step, scripted
 

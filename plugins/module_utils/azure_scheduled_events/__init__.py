@@ -17,8 +17,8 @@ from .imds import Imds
 from .selection import Selection
 
 if TYPE_CHECKING:
+    from .conditions import PolicyContext
     from .policy import Decision, Policy, PolicyError
-    from .predicates import PolicyContext
 
 __all__ = [
     "Change",
@@ -42,7 +42,7 @@ __all__ = [
 
 # Imported when first used. A module of Ansible's compiles in each run every file that it imports,
 # and most need no policy.
-_IMPORTED_LATER = {"Decision": "policy", "Policy": "policy", "PolicyError": "policy", "PolicyContext": "predicates"}
+_IMPORTED_LATER = {"Decision": "policy", "Policy": "policy", "PolicyError": "policy", "PolicyContext": "conditions"}
 
 
 def __getattr__(name: str) -> Any:

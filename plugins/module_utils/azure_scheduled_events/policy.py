@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
+from .conditions import CONDITIONS, Condition, PolicyContext
 from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, RESOURCE_TYPES, ScheduledEvent
 from .named_tuple import NamedTuple
-from .predicates import CONDITIONS, Condition, PolicyContext, did_you_mean, parse_choice, parse_seconds
+from .values import did_you_mean, parse_choice, parse_seconds
 
 NOW = "now"
 AFTER_PREPARE = "after_prepare"
@@ -68,17 +69,17 @@ class _ApprovalRule(NamedTuple):
     time_left: float | None = None
     after_failure: bool = False
 
-    def blocked_by(self, event: ScheduledEvent, situation: PolicyContext) -> str | None:
+    def blocked_by(self, event: ScheduledEvent, context: PolicyContext) -> str | None:
         """What keeps the approval back at this moment, as half a sentence, or None."""
         if self.when == MANUAL:
             return "a person has to approve it"
-        if situation.prepared == "failed" and not self.after_failure:
+        if context.prepared == "failed" and not self.after_failure:
             return "its preparation failed"
-        if self.when == AFTER_PREPARE and situation.prepared not in ("ok", "failed"):
+        if self.when == AFTER_PREPARE and context.prepared not in ("ok", "failed"):
             return "its preparation is not done"
-        if situation.age() < self.delay:
+        if context.age() < self.delay:
             return f"it was first seen less than {self.delay:g} s ago"
-        left, wanted = event.seconds_left(situation.now), self.time_left
+        left, wanted = event.seconds_left(context.now), self.time_left
         if wanted is not None and left > wanted:
             return f"{left:.0f} s are left, which is more than {float(wanted):g} s"
         return None
@@ -167,28 +168,28 @@ class Policy:
         """Which of APPROVALS its rules name."""
         return frozenset(rule.approval.when for rule in self._rules)
 
-    def decide(self, event: ScheduledEvent, situation: PolicyContext) -> Decision:
+    def decide(self, event: ScheduledEvent, context: PolicyContext) -> Decision:
         """What to do about the event now. Raises OwnNameUnknown where a rule depends on a name that is not known."""
         strange = _unknown_value(event)
         for rule in self._rules:
             if strange and rule.approves():
                 continue
-            if all(test(event, situation) for _name, test in rule.tests):
-                return self._decision(rule, event, situation)
+            if all(test(event, context) for _name, test in rule.tests):
+                return self._decision(rule, event, context)
         because = f" ({strange}, so no rule that approves may match)" if strange else ""
         return Decision(NEVER, False, ("log",), None, f"no rule matched{because}, so nothing is approved")
 
-    def _decision(self, rule: _Rule, event: ScheduledEvent, situation: PolicyContext) -> Decision:
+    def _decision(self, rule: _Rule, event: ScheduledEvent, context: PolicyContext) -> Decision:
         words = ", ".join(name for name, _test in rule.tests) or "any event"
         matched = f"rule {rule.name!r} ({rule.place}) matched by {words}"
         if not rule.approves() and rule.approval.when != MANUAL:
             return Decision(NEVER, False, rule.actions, rule.name, matched + "; it does not approve")
         if event.status == "Started":
             obstacle: str | None = "it has started already"
-        elif situation.approved_by_us:
+        elif context.approved_by_us:
             obstacle = "it has been approved already"
         else:
-            obstacle = rule.approval.blocked_by(event, situation)
+            obstacle = rule.approval.blocked_by(event, context)
         if obstacle is None:
             return Decision(rule.approval.when, True, rule.actions, rule.name, matched + "; it approves")
         text = f"{matched}; it approves, but not now: {obstacle}"

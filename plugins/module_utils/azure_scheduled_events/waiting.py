@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from .changes import ABSENCES_NEEDED
-from .conversation import ANSWER_TIMEOUT, ImdsSession
 from .document import EventDocument
 from .errors import ImdsError, ImdsRefused
 from .named_tuple import NamedTuple
 from .pacing import Pacer
 from .selection import ANY, Selection
+from .session import ANSWER_TIMEOUT, ImdsSession
 
 STATES = ("present", "scheduled", "started", "absent")
 # seconds after which a poll comes that only confirms what the one before showed, however long the
@@ -95,22 +95,22 @@ class EventWait:
         state: one of STATES; "scheduled" and "started" ask for an event with that status, "absent"
             for none at all in ABSENCES_NEEDED good documents in a row.
         selection: which events are meant.
-        conversation: with the IMDS that is asked.
+        session: with the IMDS that is asked.
     """
 
-    def __init__(self, state: str, selection: Selection, conversation: ImdsSession) -> None:
+    def __init__(self, state: str, selection: Selection, session: ImdsSession) -> None:
         self._state = state
         self._selection = selection
-        self._conversation = conversation
+        self._session = session
         self._absences = 0
 
     def wait(self, timeout: float) -> WaitResult:
         """Wait until the state is seen, or can no more be reached. Raises ImdsError for what no wait can mend."""
-        return wait_for(self._conversation.pacer, self._poll(), self._is_finished, timeout, self._confirms)
+        return wait_for(self._session.pacer, self._poll(), self._is_finished, timeout, self._confirms)
 
     def poll_once(self) -> WaitResult:
         """What one poll sees, in place of a wait."""
-        clock = self._conversation.pacer.clock
+        clock = self._session.pacer.clock
         started = clock()
         try:
             return WaitResult(True, self._poll()(ANSWER_TIMEOUT), clock() - started, 0, None)
@@ -126,7 +126,7 @@ class EventWait:
     def result(self, waited: WaitResult) -> dict[str, Any]:
         """What was seen, as plain JSON values."""
         document = waited.document
-        name = self._conversation.resource_name
+        name = self._session.resource_name
         picked = self._selection.pick(document, name) if document is not None else []
         result = {
             "events": [event.as_dict() for event in picked],
@@ -150,7 +150,7 @@ class EventWait:
         return f"no event is {self._state} after {waited.elapsed:.0f} seconds"
 
     def _poll(self) -> Callable[[float], EventDocument]:
-        return self._conversation.event_poll(name_required=self._selection.needs_own_name)
+        return self._session.event_poll(name_required=self._selection.needs_own_name)
 
     def _is_finished(self, document: EventDocument) -> bool:
         """Return True if the wait is over. Called once for each good document, since it counts absences."""
@@ -164,7 +164,7 @@ class EventWait:
     def _reached(self, document: EventDocument) -> bool:
         if self._state == "absent":
             return self._absences >= ABSENCES_NEEDED
-        events = self._selection.pick(document, self._conversation.resource_name)
+        events = self._selection.pick(document, self._session.resource_name)
         statuses = {event.status.lower() for event in events}
         return bool(events) if self._state == "present" else self._state in statuses
 
@@ -181,7 +181,7 @@ class EventWait:
             return False
         if self._state != "absent":
             return True
-        return not self._selection.pick(document, self._conversation.resource_name) and not self._unknown(document)
+        return not self._selection.pick(document, self._session.resource_name) and not self._unknown(document)
 
     def _unknown(self, document: EventDocument) -> bool:
         """Return True if a selected event may affect the VM although it does not say so: its VMs cannot be read."""

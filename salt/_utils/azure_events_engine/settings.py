@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, NamedTuple
 
-from azure_scheduled_events.predicates import did_you_mean, parse_choice, parse_seconds
+from azure_scheduled_events.values import did_you_mean, parse_choice, parse_seconds
 
 HOLD = "hold"
 APPROVE = "approve"

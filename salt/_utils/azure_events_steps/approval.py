@@ -7,7 +7,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Sequence
 
-from azure_scheduled_events import approving
+from azure_scheduled_events import approval_plan
+from azure_scheduled_events.approval_sending import send_approvals
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.receipts import Receipts
@@ -39,23 +40,23 @@ def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipt
 
 
 def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
-    conversation = minion.conversation()
-    seen = job.saw(look(conversation))
+    session = minion.session()
+    seen = job.saw(look(session))
     outcome, reason = _obstacle(minion, job, seen, resources)
     if outcome is not None:
         return job.answer(outcome, reason)
-    notes = Receipts(receipts, conversation.imds.endpoint)
-    grounds = approving.ApprovalCriteria(
+    notes = Receipts(receipts, session.imds.endpoint)
+    criteria = approval_plan.ApprovalCriteria(
         Selection.of(event_ids=[job.event_id], affects=ANY), seen.name, release_others=True
     )
-    plan = approving.plan_approvals(seen.document, grounds, notes, conversation.imds.api_version)
-    items, warnings = approving.send_approvals(conversation.pacer, plan, notes, conversation.time_left())
+    plan = approval_plan.plan_approvals(seen.document, criteria, notes, session.imds.api_version)
+    items, warnings = send_approvals(session.pacer, plan, notes, session.time_left())
     for text in warnings:
         log.warning("azure_events: %s", text)
     if seen.document.complete:
         notes.prune(event.event_id for event in seen.document.events)
     (item,) = items
-    return job.answer(answers.NOT_LISTED if item.outcome == approving.NOT_FOUND else item.outcome, item.reason)
+    return job.answer(answers.NOT_LISTED if item.outcome == approval_plan.NOT_FOUND else item.outcome, item.reason)
 
 
 def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) -> tuple[str | None, str]:

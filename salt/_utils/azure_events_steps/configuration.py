@@ -9,8 +9,8 @@ import json
 from typing import Any, Mapping, NamedTuple
 
 from azure_events_watch import settings
-from azure_scheduled_events.predicates import did_you_mean
 from azure_scheduled_events.selection import SELF, Selection
+from azure_scheduled_events.values import did_you_mean
 
 SECTION = "azure_events"
 COMMAND = "command"

@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from typing import Callable, Iterable, NamedTuple
 
 from azure_scheduled_events.changes import ABSENCES_NEEDED
-from azure_scheduled_events.conversation import ConnectionOptions, ImdsSession
 from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.identity import affects
+from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 
 from .configuration import Configuration
 
@@ -43,18 +43,18 @@ class Seen(NamedTuple):
 def conversation_with(
     configuration: Configuration, patience: float, sleep: Callable[[float], None] = time.sleep
 ) -> ImdsSession:
-    """A conversation with the IMDS of the configuration, of so many seconds."""
+    """A session with the IMDS of the configuration, of so many seconds."""
     where = ConnectionOptions(configuration.endpoint, configuration.api_versions, configuration.resource_name, patience)
     return ImdsSession(where, _POLL_INTERVAL, sleep=sleep)
 
 
-def look(conversation: ImdsSession) -> Seen:
+def look(session: ImdsSession) -> Seen:
     """Ask once. Raises ImdsError."""
-    document = conversation.read_events(name_required=True)
-    return Seen(document, str(conversation.resource_name))
+    document = session.read_events(name_required=True)
+    return Seen(document, str(session.resource_name))
 
 
-def over_among(conversation: ImdsSession, event_ids: Iterable[str], saw: Callable[[Seen], object]) -> frozenset[str]:
+def over_among(session: ImdsSession, event_ids: Iterable[str], saw: Callable[[Seen], object]) -> frozenset[str]:
     """Those of the events that are over for this VM by ABSENCES_NEEDED good documents in a row. Raises ImdsError.
 
     saw: is called with each document.
@@ -62,8 +62,8 @@ def over_among(conversation: ImdsSession, event_ids: Iterable[str], saw: Callabl
     over = set(event_ids)
     for number in range(ABSENCES_NEEDED):
         if number:
-            conversation.pacer.sleep(_POLL_INTERVAL)
-        seen = look(conversation)
+            session.pacer.sleep(_POLL_INTERVAL)
+        seen = look(session)
         saw(seen)
         over = {event_id for event_id in over if not seen.lasts(event_id)}
         if not over:

@@ -10,7 +10,7 @@ import time
 from typing import Any, Callable, Iterator
 
 from azure_events_watch import memory
-from azure_scheduled_events.conversation import ImdsSession
+from azure_scheduled_events.session import ImdsSession
 
 from . import lock, record, running
 from .answers import BUSY, NO_STEPS, Job
@@ -56,8 +56,8 @@ class Minion:
         self._turn = turn
         self._sleep = sleep
 
-    def conversation(self, patience: float = PATIENCE) -> ImdsSession:
-        """A conversation with IMDS of so many seconds. Raises ImdsError."""
+    def session(self, patience: float = PATIENCE) -> ImdsSession:
+        """A session with IMDS of so many seconds. Raises ImdsError."""
         return conversation_with(self.configuration, patience, self._sleep)
 
     @contextlib.contextmanager

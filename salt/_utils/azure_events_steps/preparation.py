@@ -44,7 +44,7 @@ def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
     if job.by_hand:
         return None
     try:
-        seen = job.saw(look(minion.conversation()))
+        seen = job.saw(look(minion.session()))
     except ImdsError as error:
         return job.answer(answers.UNAVAILABLE, str(error))
     event = job.event

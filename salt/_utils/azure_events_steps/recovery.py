@@ -65,9 +65,7 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
 def _over(minion: Minion, found: Record, jobs: Sequence[Job]) -> frozenset[str]:
     """The keys of the record's events that are over. Raises ImdsError; without an event in the record IMDS is not asked."""
     keys = {reason.key for reason in found.reasons if reason.key != BY_HAND}
-    return (
-        over_among(minion.conversation(), keys, lambda seen: [job.saw(seen) for job in jobs]) if keys else frozenset()
-    )
+    return over_among(minion.session(), keys, lambda seen: [job.saw(seen) for job in jobs]) if keys else frozenset()
 
 
 def _concluded(

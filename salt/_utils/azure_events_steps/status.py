@@ -38,7 +38,7 @@ def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> di
     seen: Seen | None = None
     if not trouble:
         try:
-            seen = look(minion.conversation(PATIENCE_OF_STATUS))
+            seen = look(minion.session(PATIENCE_OF_STATUS))
         except ImdsError as error:
             answer["reason"] = str(error)
     if seen is not None:

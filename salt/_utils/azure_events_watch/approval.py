@@ -8,11 +8,12 @@ import os
 import stat
 from typing import Any
 
-from azure_scheduled_events.approving import ApprovalCriteria
+from azure_scheduled_events.approval_plan import ApprovalCriteria
+from azure_scheduled_events.conditions import PREPARED
 from azure_scheduled_events.policy import Policy, PolicyError
 from azure_scheduled_events.policy_file import parse_policy
-from azure_scheduled_events.predicates import PREPARED, parse_choice
 from azure_scheduled_events.selection import Selection
+from azure_scheduled_events.values import parse_choice
 
 _LONGEST_FILE = 1024 * 1024
 

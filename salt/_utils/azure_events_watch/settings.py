@@ -13,8 +13,8 @@ from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT
 from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.imds import API_VERSION
-from azure_scheduled_events.predicates import did_you_mean, parse_choice, parse_seconds, suggestion
 from azure_scheduled_events.selection import Selection
+from azure_scheduled_events.values import did_you_mean, parse_choice, parse_seconds, suggestion
 
 BEACON = "azure_events"
 # Salt reads these itself

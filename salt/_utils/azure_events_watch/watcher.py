@@ -12,12 +12,12 @@ import time
 from datetime import datetime, timezone
 from typing import Any, Mapping
 
-from azure_scheduled_events.conversation import OPTIONAL_ANSWER_TIMEOUT
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.identity import resource_name_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.pacing import WATCHING, Pacer
+from azure_scheduled_events.session import OPTIONAL_ANSWER_TIMEOUT
 from azure_scheduled_events.timestamps import as_utc_text
 
 from . import memory

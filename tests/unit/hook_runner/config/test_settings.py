@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.predicates import PolicyContext
 from hook_runner.config.settings import (
     _HOOK_READERS,
     _KEYS,

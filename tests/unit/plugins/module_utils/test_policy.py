@@ -7,6 +7,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conditions import (
+    PolicyContext,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     ScheduledEvent,
 )
@@ -17,8 +20,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     Policy,
     PolicyError,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.predicates import (
-    PolicyContext,
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
     parse_seconds,
 )
 
@@ -41,19 +43,19 @@ def event(**values):
     return usual._replace(**values)
 
 
-def situation(**values):
+def context(**values):
     return PolicyContext(now=NOON, own_name="vm1")._replace(**values)
 
 
 def holds(when, found=None, **values):
     """Whether a rule with this condition matches."""
     policy = Policy.from_rules([{"name": "it", "when": when, "do": "log"}])
-    return policy.decide(found or event(), situation(**values)).rule == "it"
+    return policy.decide(found or event(), context(**values)).rule == "it"
 
 
 def approving(setting="now", found=None, **values):
     policy = Policy.from_rules([{"name": "it", "when": {}, "do": [{"approve": setting}]}])
-    return policy.decide(found or event(), situation(**values))
+    return policy.decide(found or event(), context(**values))
 
 
 SECONDS = timedelta(seconds=1)
@@ -76,13 +78,13 @@ SECONDS = timedelta(seconds=1)
     ],
 )
 def test_the_documented_preset_approves_what_the_sample_does_for_this_vm(found, rule, due):
-    decision = Policy.preset("documented").decide(found, situation())
+    decision = Policy.preset("documented").decide(found, context())
     assert (decision.rule, decision.due) == (rule, due)
     assert decision.approval == ("now" if due else "never")
 
 
 def test_the_observe_preset_approves_nothing():
-    decision = Policy.preset("observe").decide(event(source="User"), situation())
+    decision = Policy.preset("observe").decide(event(source="User"), context())
     assert (decision.approval, decision.due, decision.actions) == ("never", False, ("log",))
 
 
@@ -106,7 +108,7 @@ def test_an_unknown_word_still_reaches_a_rule_that_does_not_approve():
     policy = Policy.from_rules(
         [{"name": "all", "when": {}, "do": "approve"}, {"name": "rest", "when": {}, "do": ["notify", "prepare"]}]
     )
-    decision = policy.decide(event(event_type="Hibernate"), situation())
+    decision = policy.decide(event(event_type="Hibernate"), context())
     assert (decision.rule, decision.actions, decision.due) == ("rest", ("notify", "prepare"), False)
 
 
@@ -124,7 +126,7 @@ def test_a_policy_knows_when_its_rules_approve():
 
 def test_where_no_rule_matches_nothing_is_approved():
     policy = Policy.from_rules([{"when": {"type": "Reboot"}, "do": "approve"}])
-    decision = policy.decide(event(), situation())
+    decision = policy.decide(event(), context())
     assert (decision.approval, decision.due, decision.rule) == ("never", False, None)
 
 
@@ -132,8 +134,8 @@ def test_the_first_rule_that_matches_decides():
     policy = Policy.from_rules(
         [{"name": "1", "when": {"type": "Freeze"}, "do": "hold"}, {"name": "2", "when": {}, "do": "approve"}]
     )
-    assert policy.decide(event(), situation()).rule == "1"
-    assert policy.decide(event(event_type="Reboot"), situation()).rule == "2"
+    assert policy.decide(event(), context()).rule == "1"
+    assert policy.decide(event(event_type="Reboot"), context()).rule == "2"
 
 
 def test_all_conditions_of_a_rule_have_to_hold():

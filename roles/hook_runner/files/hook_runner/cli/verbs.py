@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from azure_scheduled_events.document import EVENT_TYPES
-from azure_scheduled_events.predicates import parse_seconds
+from azure_scheduled_events.values import parse_seconds
 from hook_runner import __version__
 from hook_runner.cli.output import GOOD, NO_SUCH_EVENT, NOT_RUNNING, WRONG, complain, fail, show
 from hook_runner.cli.run import run_service, settings_of

@@ -14,7 +14,7 @@ from azure_scheduled_events.imds import API_VERSION
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
 from azure_scheduled_events.policy_file import load_policy
-from azure_scheduled_events.predicates import did_you_mean
+from azure_scheduled_events.values import did_you_mean
 from azure_scheduled_events.yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.permissions import untrusted

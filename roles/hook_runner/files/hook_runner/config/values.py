@@ -13,7 +13,7 @@ from typing import Any, Callable
 from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.endpoint import AUTO, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.predicates import parse_choice, parse_seconds
+from azure_scheduled_events.values import parse_choice, parse_seconds
 from hook_runner.records import STAGES
 
 Reader = Callable[[Any], Any]

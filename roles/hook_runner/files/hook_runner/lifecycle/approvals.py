@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Callable
 
+from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.identity import affects_only
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
-from azure_scheduled_events.predicates import PolicyContext
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.gates import gates_open
@@ -100,7 +100,7 @@ class Approvals:
 
     def decide(self, record: Record, own_name: str | None, prepared: str) -> Decision:
         """What the policy says about the event at this moment."""
-        situation = PolicyContext(
+        context = PolicyContext(
             now=self._clock.now(),
             own_name=own_name,
             api_version=self.settings.api_version[0],
@@ -112,7 +112,7 @@ class Approvals:
             gates=gates_open(self.settings.gates, trusted_owners()),
         )
         try:
-            return self.settings.policy.decide(record.event, situation)
+            return self.settings.policy.decide(record.event, context)
         except OwnNameUnknown as error:
             return Decision(NEVER, False, ("hold",), None, str(error))
 

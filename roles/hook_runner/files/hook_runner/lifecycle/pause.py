@@ -12,8 +12,8 @@ from typing import Any, Mapping
 
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.named_tuple import NamedTuple
-from azure_scheduled_events.predicates import parse_seconds
 from azure_scheduled_events.timestamps import as_utc_text, parse_time
+from azure_scheduled_events.values import parse_seconds
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
 from hook_runner.log import Log

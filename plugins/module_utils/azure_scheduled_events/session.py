@@ -37,7 +37,7 @@ class ImdsSession:
     """What one call asks. ``resource_name`` is this VM's resource name as far as it is known.
 
     Args:
-        where: the timeout limits the conversation as a whole.
+        where: the timeout limits the session as a whole.
         interval: seconds between polls.
         clock: monotonic seconds.
         sleep: waits some seconds.
@@ -58,7 +58,7 @@ class ImdsSession:
         self.resource_name = where.resource_name
 
     def time_left(self) -> float:
-        """Seconds that remain of the time for the conversation."""
+        """Seconds that remain of the time for the session."""
         return max(0.1, self._deadline - self.pacer.clock())
 
     def call_with_retries(self, question: Callable[..., T], *args: object) -> T:

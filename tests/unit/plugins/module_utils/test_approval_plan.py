@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approving import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
     ApprovalCriteria,
     plan_approvals,
 )
@@ -43,10 +43,12 @@ def plan(tmp_path):
     def planned(*events, own_name="vm1", noted=(), **words):
         for event_id in noted:
             receipts.write(event_id, "2026-11-21T11:59:00Z")
-        grounds = {name: words.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in words}
+        criteria = {
+            name: words.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in words
+        }
         found = plan_approvals(
             EventDocument(1, events, server_time=NOW),
-            ApprovalCriteria(Selection.of(**words), own_name, **grounds),
+            ApprovalCriteria(Selection.of(**words), own_name, **criteria),
             receipts,
             "2020-07-01",
         )

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The words that a policy's ``when`` understands (docs/reference/scheduled-events.md 7.4): each makes a test out of its value.
 
-A maker takes the value as written and returns a function of (event, situation). It raises
+A maker takes the value as written and returns a function of (event, context). It raises
 ValueError for a value that it cannot use; the policy adds the place where that stands.
 """
 
@@ -16,14 +16,10 @@ from typing import Any, Callable, Mapping, Sequence
 from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent
 from .identity import affects, affects_only, leader_rank
 from .named_tuple import NamedTuple
+from .values import parse_choice, parse_seconds
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PREPARED = ("none", "running", "ok", "failed")
-
-# a hundred years, which NaN and infinity are not below either
-_LONGEST = 3.2e9
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 
 
 class PolicyContext(NamedTuple):
@@ -59,38 +55,6 @@ class PolicyContext(NamedTuple):
 Condition = Callable[[ScheduledEvent, PolicyContext], bool]
 
 
-def parse_seconds(value: Any) -> float:
-    """Seconds from a number or a text such as ``30s``, ``15m``, ``2h`` or ``5d``. Raises ValueError."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LONGEST:
-        return float(value)
-    match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None:
-        raise ValueError(f"expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not {value!r}")
-    return float(match.group(1)) * _UNITS[match.group(2) or "s"]
-
-
-def parse_choice(word: Any, known: Sequence[str], kind: str) -> str:
-    """The known word in its own spelling. Raises ValueError that names the nearest one."""
-    for candidate in known:
-        if isinstance(word, str) and candidate.casefold() == word.casefold():
-            return candidate
-    raise ValueError(f"unknown {kind} {word!r}{did_you_mean(word, known)}")
-
-
-def did_you_mean(word: Any, known: Sequence[str]) -> str:
-    """A closing "; did you mean ...?" or the list of what there is."""
-    found = suggestion(word, known)
-    return f"; there are: {', '.join(known)}" if found is None else f"; did you mean {found}?"
-
-
-def suggestion(word: Any, known: Sequence[str]) -> str | None:
-    """The known word that this one is most probably meant to be, or None."""
-    import difflib  # only needed to word an error
-
-    close = difflib.get_close_matches(str(word).casefold(), [item.casefold() for item in known], 1)
-    return next((item for item in known if close and item.casefold() == close[0]), None)
-
-
 def _as_list(value: Any) -> list[Any]:
     listed = value if isinstance(value, list) else [value]
     if not listed:
@@ -111,7 +75,7 @@ def _choice_condition(
 ) -> Callable[[Any], Condition]:
     def make(value: Any) -> Condition:
         allowed = {parse_choice(item, known, kind) for item in _as_list(value)}
-        return lambda event, situation: read(event, situation) in allowed
+        return lambda event, context: read(event, context) in allowed
 
     return make
 
@@ -120,7 +84,7 @@ def _boolean_condition(read: Callable[[ScheduledEvent, PolicyContext], bool]) ->
     def make(value: Any) -> Condition:
         if not isinstance(value, bool):
             raise ValueError(f"expected true or false, not {value!r}")
-        return lambda event, situation: read(event, situation) is value
+        return lambda event, context: read(event, context) is value
 
     return make
 
@@ -132,7 +96,7 @@ def _range(
 
     def make(value: Any) -> Condition:
         if value == "unknown" and may_be_unknown:
-            return lambda event, situation: read(event, situation) is None
+            return lambda event, context: read(event, context) is None
         bounds = value if isinstance(value, dict) else {"min": value, "max": value}
         if not bounds:
             raise ValueError("expected at least one of min, max, gt, lt")
@@ -141,8 +105,8 @@ def _range(
             for name, end in bounds.items()
         ]
 
-        def test(event: ScheduledEvent, situation: PolicyContext) -> bool:
-            number = read(event, situation)
+        def test(event: ScheduledEvent, context: PolicyContext) -> bool:
+            number = read(event, context)
             return number is not None and all(_within(number, name, end) for name, end in ends)
 
         return test
@@ -165,7 +129,7 @@ def _pattern(value: Any) -> Condition:
         pattern = re.compile(value)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"not a regular expression: {error}") from None
-    return lambda event, _situation: pattern.search(event.description or "") is not None
+    return lambda event, _context: pattern.search(event.description or "") is not None
 
 
 def _resources(value: Any) -> Condition:
@@ -177,7 +141,7 @@ def _resources(value: Any) -> Condition:
         (parse_choice(name, ("any", "all"), "key"), _shell_patterns(patterns)) for name, patterns in wanted.items()
     ]
 
-    def test(event: ScheduledEvent, _situation: PolicyContext) -> bool:
+    def test(event: ScheduledEvent, _context: PolicyContext) -> bool:
         return bool(event.resources) and all(
             (any if name == "any" else all)(_matches_any(resource, patterns) for resource in event.resources)
             for name, patterns in parts
@@ -205,11 +169,11 @@ def _leader(value: Any) -> Condition:
     parse_choice(options.get("strategy", "first"), ("first",), "strategy")
     takeover = parse_seconds(options["takeover_after"]) if "takeover_after" in options else None
 
-    def test(event: ScheduledEvent, situation: PolicyContext) -> bool:
-        rank = leader_rank(event, situation.own_name)
+    def test(event: ScheduledEvent, context: PolicyContext) -> bool:
+        rank = leader_rank(event, context.own_name)
         if rank is None or rank == 0:
             return rank == 0
-        return takeover is not None and situation.age() >= rank * takeover
+        return takeover is not None and context.age() >= rank * takeover
 
     return test
 
@@ -221,43 +185,43 @@ def _utc_hours(value: Any) -> Condition:
         raise ValueError(f"expected hours like 22-6, not {value!r}")
     start, end = int(match.group(1)), int(match.group(2))
     if start < end:
-        return lambda _event, situation: start <= situation.now.hour < end
-    return lambda _event, situation: situation.now.hour >= start or situation.now.hour < end
+        return lambda _event, context: start <= context.now.hour < end
+    return lambda _event, context: context.now.hour >= start or context.now.hour < end
 
 
 def _gate(value: Any) -> Condition:
     names = _as_texts(value)
-    return lambda _event, situation: all(situation.gates.get(name, False) for name in names)
+    return lambda _event, context: all(context.gates.get(name, False) for name in names)
 
 
 def _api_version(value: Any) -> Condition:
     text = str(value)
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
         raise ValueError(f"expected an api-version like 2020-07-01, not {value!r}")
-    return lambda _event, situation: situation.api_version >= text
+    return lambda _event, context: context.api_version >= text
 
 
 CONDITIONS: dict[str, Callable[[Any], Condition]] = {
-    "type": _choice_condition(EVENT_TYPES, "event type", lambda event, _situation: event.event_type),
-    "status": _choice_condition(EVENT_STATUSES, "status", lambda event, _situation: event.status),
-    "source": _choice_condition(EVENT_SOURCES, "source", lambda event, _situation: event.source),
+    "type": _choice_condition(EVENT_TYPES, "event type", lambda event, _context: event.event_type),
+    "status": _choice_condition(EVENT_STATUSES, "status", lambda event, _context: event.status),
+    "source": _choice_condition(EVENT_SOURCES, "source", lambda event, _context: event.source),
     "duration": _range(
-        lambda event, _situation: None if event.duration is None else event.duration.total_seconds(),
+        lambda event, _context: None if event.duration is None else event.duration.total_seconds(),
         may_be_unknown=True,
     ),
-    "time_left": _range(lambda event, situation: event.seconds_left(situation.now)),
+    "time_left": _range(lambda event, context: event.seconds_left(context.now)),
     "description": _pattern,
-    "concerns_me": _boolean_condition(lambda event, situation: affects(event, situation.own_name)),
-    "only_me": _boolean_condition(lambda event, situation: affects_only(event, situation.own_name)),
-    "resource_count": _range(lambda event, _situation: len(event.resources)),
+    "concerns_me": _boolean_condition(lambda event, context: affects(event, context.own_name)),
+    "only_me": _boolean_condition(lambda event, context: affects_only(event, context.own_name)),
+    "resource_count": _range(lambda event, _context: len(event.resources)),
     "resources": _resources,
     "is_leader": _leader,
-    "first_seen_age": _range(lambda _event, situation: situation.age()),
-    "seen_started": _boolean_condition(lambda _event, situation: situation.seen_started),
-    "approved_by_us": _boolean_condition(lambda _event, situation: situation.approved_by_us),
-    "previous_type": _choice_condition(EVENT_TYPES, "event type", lambda _event, situation: situation.previous_type),
-    "prepared": _choice_condition(PREPARED, "state of preparation", lambda _event, situation: situation.prepared),
-    "weekday": _choice_condition(WEEKDAYS, "weekday", lambda _event, situation: WEEKDAYS[situation.now.weekday()]),
+    "first_seen_age": _range(lambda _event, context: context.age()),
+    "seen_started": _boolean_condition(lambda _event, context: context.seen_started),
+    "approved_by_us": _boolean_condition(lambda _event, context: context.approved_by_us),
+    "previous_type": _choice_condition(EVENT_TYPES, "event type", lambda _event, context: context.previous_type),
+    "prepared": _choice_condition(PREPARED, "state of preparation", lambda _event, context: context.prepared),
+    "weekday": _choice_condition(WEEKDAYS, "weekday", lambda _event, context: WEEKDAYS[context.now.weekday()]),
     "utc_hours": _utc_hours,
     "gate": _gate,
     "api_version_min": _api_version,

@@ -1,0 +1,78 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Approve events in one call: read them, decide, send."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from .approval_plan import APPROVE, APPROVED, FAILED, OTHERS_AFFECTED, ApprovalCriteria, ApprovalOutcome, plan_approvals
+from .approval_sending import send_approvals
+from .document import EventDocument, escape_surrogates
+from .named_tuple import NamedTuple
+from .receipts import Receipts
+from .session import ImdsSession
+
+
+class ApprovalResult(NamedTuple):
+    """What came of one call that approves.
+
+    Attributes:
+        document: on which the decisions rest.
+        own_name: this VM's resource name, or None where unknown.
+        plan: what was to be done about every event that is meant.
+        items: what was done; the plan where nothing was sent.
+        warnings: what went wrong without being a failure.
+    """
+
+    document: EventDocument
+    own_name: str | None
+    plan: list[ApprovalOutcome]
+    items: list[ApprovalOutcome]
+    warnings: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain JSON values. A plan looks as if it had been carried out."""
+        approved = [escape_surrogates(item.event_id) for item in self.items if item.outcome in (APPROVE, APPROVED)]
+        return {
+            "changed": bool(approved),
+            "approvals": [item.as_dict() for item in self.items],
+            "approved": approved,
+            "incarnation": self.document.incarnation,
+            "resource_name": self.own_name,
+        }
+
+    def failure(self, event_ids: Sequence[str]) -> str | None:
+        """Why the call has failed, or None.
+
+        event_ids: asked for by name. Only one of these fails for the sake of the other VMs that it
+            hits.
+        """
+        named = {event_id.casefold() for event_id in event_ids}
+        bad = [
+            f"{escape_surrogates(item.event_id)}: {item.reason}"
+            for item in self.items
+            if item.outcome == FAILED or (item.outcome == OTHERS_AFFECTED and item.event_id.casefold() in named)
+        ]
+        if not bad:
+            return None
+        return f"{len(bad)} of {len(self.items)} events could not be approved. {'; '.join(bad)}"
+
+
+def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: str, send: bool) -> ApprovalResult:
+    """Read the events, decide, and send what is to be approved, if ``send`` says so.
+
+    criteria: its name is the session's, once that is known.
+    Raises ImdsError where the events cannot be read.
+    """
+    document = session.read_events(name_required=criteria.selection.needs_own_name or not criteria.release_others)
+    receipts = Receipts(receipts_folder, session.imds.endpoint)
+    criteria = criteria._replace(own_name=session.resource_name)
+    plan = plan_approvals(document, criteria, receipts, session.imds.api_version)
+    items = plan
+    warnings: list[str] = []
+    if send:
+        items, warnings = send_approvals(session.pacer, plan, receipts, session.time_left())
+        if document.complete:
+            receipts.prune(event.event_id for event in document.events)
+    return ApprovalResult(document, session.resource_name, plan, items, warnings)

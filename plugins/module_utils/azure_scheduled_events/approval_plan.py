@@ -1,0 +1,146 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which events may be approved, and why the others may not.
+
+An approval releases every VM in ``Resources``. So one that would release others than this VM needs
+an explicit word, and an event that has started, or whose words are not known, is left alone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from types import MappingProxyType
+from typing import Any, Mapping
+
+from .conditions import PolicyContext
+from .document import EVENT_TYPES, EventDocument, ScheduledEvent, escape_surrogates
+from .identity import affects_only
+from .named_tuple import NamedTuple
+from .policy import Policy
+from .receipts import Receipts
+from .selection import Selection
+
+APPROVE = "approve"
+APPROVED = "approved"
+ALREADY_APPROVED = "already_approved"
+NOT_FOUND = "not_found"
+NOT_SELECTED = "not_selected"
+NOT_DUE = "not_due"
+STARTED = "started"
+OTHERS_AFFECTED = "others_affected"
+FAILED = "failed"
+
+
+class ApprovalOutcome(NamedTuple):
+    """What is to be done, or was done, about one event.
+
+    Attributes:
+        event_id: as IMDS wrote it, or as the caller did where IMDS has no such event.
+        outcome: one of the words above; "approve" only in a plan.
+        reason: one sentence for people.
+        event: the event, or None where IMDS has none.
+    """
+
+    event_id: str
+    outcome: str
+    reason: str
+    event: ScheduledEvent | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain JSON values. A plan looks as if it had been carried out."""
+        return {
+            "event_id": escape_surrogates(self.event_id),
+            "outcome": APPROVED if self.outcome == APPROVE else self.outcome,
+            "reason": self.reason,
+            "event": self.event.as_dict() if self.event is not None else None,
+        }
+
+
+class ApprovalCriteria(NamedTuple):
+    """On what an approval is decided.
+
+    Attributes:
+        selection: which events are meant.
+        own_name: this VM's resource name, or None where unknown.
+        release_others: whether an event may be approved that also hits other VMs than this one.
+        policy: rules that decide further, or None for the selection alone.
+        prepared: for the policy: "none", "running", "ok" or "failed".
+        gates: for the policy: results of external checks.
+    """
+
+    selection: Selection
+    own_name: str | None
+    release_others: bool = False
+    policy: Policy | None = None
+    prepared: str = "none"
+    gates: Mapping[str, bool] = MappingProxyType({})
+
+
+def plan_approvals(
+    document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts, api_version: str
+) -> list[ApprovalOutcome]:
+    """What to do about every event that is meant: those with outcome "approve" are to be sent.
+
+    Raises OwnNameUnknown where a decision depends on a name that is not known.
+    """
+    asked = tuple(dict.fromkeys(criteria.selection.event_ids or ()))
+    missing = "IMDS lists no such event: it is over, was cancelled, or never was"
+    if not document.complete:
+        missing = "IMDS lists no such event among those that can be read"
+    plan = [ApprovalOutcome(event_id, NOT_FOUND, missing) for event_id in asked if document.find(event_id) is None]
+    named = {event_id.casefold() for event_id in asked}
+    for event in document.events:
+        if not criteria.selection.matches(event, criteria.own_name):
+            if event.key in named:
+                plan.append(
+                    ApprovalOutcome(event.event_id, NOT_SELECTED, "the other selection words leave it out", event)
+                )
+            continue
+        plan.append(_plan_event(event, document, criteria, receipts, api_version))
+    return plan
+
+
+def _plan_event(
+    event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts, api_version: str
+) -> ApprovalOutcome:
+    if event.status == "Started":
+        return ApprovalOutcome(event.event_id, STARTED, "it has started, so there is nothing left to approve", event)
+    if event.status != "Scheduled":
+        return ApprovalOutcome(
+            event.event_id, NOT_DUE, f"its status {event.status!r} is not one that can be approved", event
+        )
+    approved_at = receipts.find(event.event_id, event.not_before)
+    if approved_at is not None:
+        reason = f"this host approved it at {approved_at}; it waits for Azure to start it"
+        return ApprovalOutcome(event.event_id, ALREADY_APPROVED, reason, event)
+    obstacle, reason = _selection_or_policy(event, document, criteria, api_version)
+    if obstacle is not None:
+        return ApprovalOutcome(event.event_id, NOT_DUE, obstacle, event)
+    if not criteria.release_others and not affects_only(event, criteria.own_name):
+        names = escape_surrogates(", ".join(event.resources))
+        return ApprovalOutcome(
+            event.event_id,
+            OTHERS_AFFECTED,
+            f"an approval would release other VMs too ({names}), which needs release_others",
+            event,
+        )
+    return ApprovalOutcome(event.event_id, APPROVE, reason, event)
+
+
+def _selection_or_policy(
+    event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria, api_version: str
+) -> tuple[str | None, str]:
+    """Whether the caller wants the event approved: (what keeps it back or None, the reason)."""
+    if criteria.policy is None:
+        if event.event_type not in EVENT_TYPES and not (criteria.selection.event_ids or criteria.selection.types):
+            return f"its type {event.event_type!r} is unknown, and neither its type nor its id was asked for", ""
+        return None, "selected"
+    context = PolicyContext(
+        now=document.server_time or datetime.now(timezone.utc),
+        own_name=criteria.own_name,
+        api_version=api_version,
+        prepared=criteria.prepared,
+        gates=criteria.gates,
+    )
+    decision = criteria.policy.decide(event, context)
+    return None if decision.due else decision.reason, decision.reason
