@@ -262,5 +262,5 @@ class _Below(SourceLocations):
         self._root = root
         self._leaf = leaf
 
-    def of(self, path: tuple[object, ...]) -> str:
+    def describe(self, path: tuple[object, ...]) -> str:
         return self._whole.describe(self._root if self._leaf else self._root + path)
