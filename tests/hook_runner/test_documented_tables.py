@@ -16,11 +16,11 @@ import yaml
 from hook_runner.cli import main, output
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import ConfigError, HookSettings, Settings, load_settings
-from hook_runner.hooks.inputs import hook_input, hook_variables
+from hook_runner.hooks.inputs import event_environment, event_json
 from hook_runner.lifecycle import leader
 from hook_runner.log import PRIORITIES
 from hook_runner.records import STAGES, STEP_STATES
-from hook_runner.service.daemon import FIXED
+from hook_runner.service.daemon import RESTART_ONLY_SETTINGS
 from support.daemon.documents import GUIDE, REFERENCE, quoted, rows
 from support.daemon.record_factory import NOON, make_record
 from support.repository import REPOSITORY
@@ -80,7 +80,7 @@ def test_the_bounds_are_those_that_are_told(key: str, least: str, most: str, tmp
 
 def test_the_keys_that_need_a_restart_are_those_that_are_told() -> None:
     (sentence,) = re.findall(r"These keys need a restart: (.*?)\.\n", REFERENCE, re.DOTALL)
-    assert quoted(sentence) == list(FIXED)
+    assert quoted(sentence) == list(RESTART_ONLY_SETTINGS)
 
 
 def test_the_words_of_the_configuration_are_documented() -> None:
@@ -97,9 +97,9 @@ def test_stages_and_states_are_documented() -> None:
 def test_what_a_hook_is_told_is_documented() -> None:
     words = first_words(GUIDE, "What a hook is told")
     told = (make_record(1), "prepare", "web-0", NOON, 9.0)
-    assert {word for word in words if word.isupper()} == set(hook_variables(*told))
+    assert {word for word in words if word.isupper()} == set(event_environment(*told))
     members = [word for word in words if word.islower()]
-    assert sorted(members) == sorted(json.loads(hook_input(*told)))
+    assert sorted(members) == sorted(json.loads(event_json(*told)))
 
 
 def test_exit_codes_are_documented() -> None:

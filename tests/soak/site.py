@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hook_runner.config.settings import HookSettings, Settings
-from hook_runner.service.control_socket import ask
+from hook_runner.service.control_socket import send_request
 from soak.hooks import Mark, read_marks, write_hook
 from soak.journal_faults import JournalFaults
 from soak.other_host import OtherHost
@@ -106,7 +106,7 @@ class Site:
     def status(self) -> dict[str, Any] | None:
         """What the daemon says of itself; None where it does not answer (yet)."""
         try:
-            return ask(self.rig.settings.run_directory, {"ask": "status"})
+            return send_request(self.rig.settings.run_directory, {"ask": "status"})
         except OSError:
             return None
 

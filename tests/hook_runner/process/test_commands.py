@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from hook_runner.cli import main, verbs
-from hook_runner.service.control_socket import ask
+from hook_runner.service.control_socket import send_request
 from support.daemon.child_processes import in_child
 from support.daemon.daemon_process import Daemon
 from support.daemon.hook_scripts import FAILS, TALKS
@@ -229,7 +229,7 @@ def test_who_may_ask_what(azure: Azure, make_daemon: MakeDaemon, key: str, permi
             os.setgid(NOBODYS_GROUP)
             os.setuid(NOBODY)
             try:
-                os._exit(2 if "error" in ask("run", question) else 0)
+                os._exit(2 if "error" in send_request("run", question) else 0)
             except PermissionError:
                 os._exit(77)
 

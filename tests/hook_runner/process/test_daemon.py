@@ -43,7 +43,7 @@ def test_ready_while_imds_is_sick_and_status_and_metrics_say_that_it_is(azure: A
     me = make_daemon()
     file = me.rig.folder / "our.prom"
     me.rig.configure(metrics_file=str(file))
-    me.start(until="READY=1", first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.2")
+    me.start(until="READY=1", first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.2")
     me.wait(lambda: gets(azure, 503) >= 2)
     code, data = me.data("status")
     assert (code, data["imds"]["ok"]) == (1, False) and "503" in data["imds"]["error"]

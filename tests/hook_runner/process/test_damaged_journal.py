@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hook_runner.journal.journal import PAUSE
+from hook_runner.journal.journal import REOPEN_INTERVAL
 from support.daemon.engine_harness import Rig
 from support.daemon.hook_scripts import HANGS
 from support.daemon.journal_damage import DAMAGE
@@ -31,10 +31,10 @@ def begun(rig: Rig) -> dict[str, int]:
 
 def damage_and_kill(rig: Rig, damage: str) -> None:
     """Damage the journal, let the daemon come round once, kill it, and start it again."""
-    rig.pass_time(PAUSE)
+    rig.pass_time(REOPEN_INTERVAL)
     DAMAGE[damage](str(rig.folder / "state" / "journal.db"))
     rig.journal.maintain()
-    assert rig.journal.degraded is None
+    assert rig.journal.write_error is None
     rig.restart("kill")
 
 
@@ -89,7 +89,7 @@ def test_history_of_a_removed_journal_goes_on_with_the_latest_events(
     rig.hook("prepare/10-a")
     for _event in range(3):
         azure.schedule("Reboot", notice=120, started_for=60)
-        for after in (*LOOKS, PAUSE):
+        for after in (*LOOKS, REOPEN_INTERVAL):
             rig.look(after=after)
     removed = Path(rig.folder, path)
     shutil.rmtree(removed) if removed.is_dir() else removed.unlink()

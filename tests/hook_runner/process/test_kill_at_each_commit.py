@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hook_runner.journal.journal import Journal
-from hook_runner.records import Record
+from hook_runner.records import EventRecord
 from support.daemon.child_processes import die, in_child
 from support.daemon.engine_harness import Rig
 from support.daemon.hook_scripts import FAILS
@@ -42,7 +42,7 @@ class Life:
         assert status in (0, SIGKILL)
         return status == SIGKILL
 
-    def go_on(self, how: str) -> Record:
+    def go_on(self, how: str) -> EventRecord:
         """The next process, until all is done."""
         if how == "reboot":
             self.rig.end_processes()
@@ -77,7 +77,7 @@ class Life:
         self._live()
 
 
-def lives(folder: Path, azure: Azure, how: str, when: str, fails: bool = False) -> Iterator[tuple[Life, Record]]:
+def lives(folder: Path, azure: Azure, how: str, when: str, fails: bool = False) -> Iterator[tuple[Life, EventRecord]]:
     """A life for each commit at which it can be cut, and what the journal says of it in the end."""
     for number in range(1, MOST):
         life = Life(folder / str(number), azure, fails)
@@ -124,14 +124,14 @@ def test_a_failed_preparation_is_not_approved_whatever_dies(azure: Azure, tmp_pa
         assert [step.state for step in record.steps if step.hook == "20-b"] in (["failed"], ["interrupted", "failed"])
 
 
-def check_approval(azure: Azure, life: Life, record: Record) -> None:
+def check_approval(azure: Azure, life: Life, record: EventRecord) -> None:
     sent = [event_id for _vm, event_id in azure.approvals() if event_id == life.event]
     # a second one only where nobody was left to note the answer to the first
     assert 1 <= len(sent) <= 2 and azure.starts(life.event) == 1
     assert record.approval in ("accepted", "sent") and record.approval_attempts in (1, 2)
 
 
-def check_timeline(record: Record) -> None:
+def check_timeline(record: EventRecord) -> None:
     words: Any = [entry.what for entry in record.timeline]
     assert words.count("appeared") == words.count("gone") == words.count("closed") == 1, words
-    assert record.life == 1 and record.closed_at is not None
+    assert record.occurrence == 1 and record.closed_at is not None

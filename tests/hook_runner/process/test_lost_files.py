@@ -21,7 +21,7 @@ from support.daemon.simulated_azure import Azure
 MakeDaemon = Callable[..., Daemon]
 
 # the service comes round sooner than it does while nothing happens
-SOON = "from hook_runner.journal import journal\nfrom hook_runner.service import daemon\ndaemon.METRICS_EVERY = journal.PAUSE = journal.LOOK_EVERY = daemon.WHILE_IDLE = 0.3"
+SOON = "from hook_runner.journal import journal\nfrom hook_runner.service import daemon\ndaemon.METRICS_INTERVAL = journal.REOPEN_INTERVAL = journal.CHECK_INTERVAL = daemon.IDLE_INTERVAL = 0.3"
 
 
 def lock(me: Daemon) -> sqlite3.Connection:

@@ -17,7 +17,7 @@ from azure_scheduled_events.document import EventDocument
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.reporting.metrics import Metrics
-from hook_runner.reporting.status import as_data, as_text, one_line
+from hook_runner.reporting.status import summary, to_dict, to_text
 from support.daemon.effort import Effort, effort
 from support.daemon.engine_harness import Rig
 from support.daemon.record_factory import add_step, close_record, end_step, everything, make_event, make_record
@@ -75,7 +75,7 @@ def efforts(rig: Rig, count: int) -> dict[str, Effort]:
         "appear": lambda: engine.observe(document),
         "stay": lambda: engine.observe(document),
         "tick": engine.tick,
-        "status": lambda: (as_text(as_data(engine, rig.health, rig.clock, None)), one_line(engine, rig.health)),
+        "status": lambda: (to_text(to_dict(engine, rig.health, rig.clock, None)), summary(engine, rig.health)),
         "metrics": lambda: metrics.write(engine, rig.health, False),
         # two documents without them, since one may be that of another backend
         "missing": lambda: engine.observe(EventDocument(2, ())),
@@ -118,7 +118,7 @@ def fill(path: str, count: int) -> Journal:
             record = make_record(journal.next_id(), f"closed-{number}")
             close_record(record)
             journal.save(record)
-    assert journal.degraded is None
+    assert journal.write_error is None
     return journal
 
 
@@ -132,8 +132,8 @@ def full(path: str) -> Iterator[Journal]:
 def questions_about_some(journal: Journal) -> Effort:
     def ask() -> None:
         for number in range(FEW):
-            assert journal.last_life(f"open-{number}") == journal.last_life(f"closed-{number}") == 1
-            assert journal.last_life(f"none-{number}") == 0
+            assert journal.last_occurrence(f"open-{number}") == journal.last_occurrence(f"closed-{number}") == 1
+            assert journal.last_occurrence(f"none-{number}") == 0
             assert journal.last_of(f"none-{number}") is None
 
     return effort(ask, connection_of(journal))
@@ -179,7 +179,7 @@ def test_one_impossible_record_of_a_batch_does_not_hold_up_the_others(path: str)
     with journal.batch():
         for record in records:
             journal.save(record)
-    assert journal.degraded is not None
+    assert journal.write_error is not None
     reader = Journal.read_only(path)
     assert {each.id for each in reader.records(10)} == {each.id for each in records} - {records[2].id}
     reader.close()
@@ -212,7 +212,7 @@ def test_many_open_records_are_written_into_a_new_file_in_one_transaction(full: 
     for suffix in ("", "-wal", "-shm"):
         Path(path + suffix).unlink()
     full.maintain()
-    assert full.degraded is None and len(full.open_records()) == MANY
+    assert full.write_error is None and len(full.open_records()) == MANY
     assert len(commits) <= 4  # the tables, room for a full disk, the records
     reader = Journal.read_only(path)
     assert len(reader.records(MANY * 2)) == MANY + 10

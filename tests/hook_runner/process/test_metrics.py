@@ -46,7 +46,7 @@ def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemo
     file = me.rig.folder / "metrics.prom"
     me.rig.configure(metrics_file=str(file))
     # written every 15 seconds otherwise
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.0")
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0")
     azure.fault("unavailable")
     me.wait(lambda: read(file).get(("imds_errors_total", (("kind", "status-503"),)), 0) >= 2)
 
@@ -63,7 +63,7 @@ def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: Mak
 def test_a_folder_that_is_not_there_is_told_once(azure: Azure, make_daemon: MakeDaemon) -> None:
     me = make_daemon()
     me.rig.configure(metrics_file=str(me.rig.folder / "none" / "metrics.prom"))
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.0")
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0")
     azure.schedule("Reboot", hold=True)
     me.wait(azure.approvals)
     assert me.said("metrics cannot be written") == 1
@@ -74,7 +74,7 @@ def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon:
     file = me.rig.folder / "metrics.prom"
     me.rig.configure(metrics_file=str(file))
     azure.show(azure.entry(EventType="\ud800"))
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.0")
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0")
     me.wait(lambda: read(file).get(("events", (("stage", "prepare"), ("type", "\\ud800")))) == 1)
 
 
@@ -82,7 +82,7 @@ def test_an_error_of_the_library_ends_nothing_and_is_told_once(azure: Azure, mak
     me = make_daemon()
     me.rig.configure(metrics_file=str(me.rig.folder / "metrics.prom"))
     broken = "import prometheus_client; prometheus_client.generate_latest = lambda registry: 1 / 0"
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.0\n" + broken)
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0\n" + broken)
     azure.schedule("Reboot", hold=True)
     me.wait(azure.approvals)
     assert me.said("metrics cannot be written: ZeroDivisionError") == 1

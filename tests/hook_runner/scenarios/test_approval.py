@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from hook_runner.reporting import history
-from hook_runner.reporting.status import as_text, is_good
+from hook_runner.reporting.status import is_healthy, to_text
 from support.daemon.engine_harness import AFTER_PREPARE, Rig
 from support.daemon.hook_scripts import FAILS, HANGS
 from support.daemon.simulated_azure import Azure
@@ -111,14 +111,14 @@ def test_refused_approval_is_shown_in_status_and_history(azure: Azure, me: Rig) 
     event = azure.schedule("Reboot", hold=True)
     me.look()
     (shown,) = me.status()["events"]
-    assert shown["approval"] == "refused" and "403" in shown["approval_error"] and not is_good(me.status())
-    assert "the approval failed" in as_text(me.status())
-    (record,) = history.as_data([me.record(event)])
+    assert shown["approval"] == "refused" and "403" in shown["approval_error"] and not is_healthy(me.status())
+    assert "the approval failed" in to_text(me.status())
+    (record,) = history.to_dict([me.record(event)])
     assert record["approval"]["state"] == "refused" and "403" in record["approval"]["error"]
     azure.heal()
     me.look(after=1)
     (shown,) = me.status()["events"]
-    assert shown["approval"] == "accepted" and shown["approval_error"] is None and is_good(me.status())
+    assert shown["approval"] == "accepted" and shown["approval_error"] is None and is_healthy(me.status())
 
 
 def test_t64_nothing_is_repeated_when_its_time_has_come(azure: Azure, me: Rig) -> None:

@@ -192,4 +192,4 @@ def test_recovery_that_has_begun_is_finished_before_anything_else(azure: Azure, 
     assert me.ran() == ["prepare/10-a", "recover/10-a"]
     me.release("recover/10-a")
     me.settle()
-    assert me.engine.prepared(me.record(azure.entry()["EventId"])) == "running"
+    assert me.engine.preparation_state(me.record(azure.entry()["EventId"])) == "running"

@@ -159,7 +159,7 @@ def test_an_id_that_comes_back_is_another_event(azure: Azure, me: Rig) -> None:
     me.look(after=61)
     me.look(after=1)
     assert me.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
-    assert [record.life for record in me.journal.records(5, entry["EventId"])] == [2, 1]
+    assert [record.occurrence for record in me.journal.records(5, entry["EventId"])] == [2, 1]
     assert "anomaly" in me.words(entry["EventId"])
 
 
@@ -172,4 +172,4 @@ def test_an_id_that_comes_back_after_a_restart_is_another_event_too(azure: Azure
     me.restart("reboot")
     azure.show(azure.entry(EventId=entry["EventId"].lower()))
     me.look(after=61)
-    assert me.record(entry["EventId"]).life == 2 and me.ran("prepare") == ["prepare/10-a"] * 2
+    assert me.record(entry["EventId"]).occurrence == 2 and me.ran("prepare") == ["prepare/10-a"] * 2

@@ -65,7 +65,7 @@ def test_journal_of_another_vm_is_set_aside_and_none_of_its_hooks_runs(azure: Az
     two.engine.tick()
     assert two.ran() == []
     two.look(after=1)
-    assert two.ran() == [] and [record.concerned for record in two.engine.records] == [False]
+    assert two.ran() == [] and [record.affects_this_vm for record in two.engine.records] == [False]
     assert [name for name in os.listdir(Path(two.settings.journal).parent) if "other-vm" in name]
     mine = azure.schedule("Reboot", "vm2", hold=True)
     two.look(after=1)

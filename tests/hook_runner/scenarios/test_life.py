@@ -171,7 +171,7 @@ def test_t18_somebody_else_approves_during_prepare(azure: Azure, make_rig: MakeR
     azure.approve(event, "vm2")
     me.look(after=2)
     assert me.steps(event)[0] == ("prepare/10-a", "stopped") and azure.approvals() == []
-    assert me.ran() == ["prepare/10-a", "started/10-a"] and me.engine.prepared(me.record(event)) == "failed"
+    assert me.ran() == ["prepare/10-a", "started/10-a"] and me.engine.preparation_state(me.record(event)) == "failed"
     me.look(after=60)
     assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
 

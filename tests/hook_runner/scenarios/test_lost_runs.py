@@ -53,7 +53,7 @@ def test_folders_go_once_the_journal_is_written_again(azure: Azure, me: Rig, dis
     disk.heal()
     me.release("prepare/20-b")
     me.settle()
-    assert me.journal.degraded is None and folders(me) == []
+    assert me.journal.write_error is None and folders(me) == []
 
 
 @pytest.mark.parametrize("ends_before", [True, False], ids=["ended", "runs"])

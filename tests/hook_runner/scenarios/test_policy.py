@@ -21,7 +21,7 @@ MANUAL = {"rules": [{"when": {}, "do": ["prepare", {"approve": "manual"}]}]}
 
 
 def by_hand(rig: Rig, event: str, force: bool = False, release_others: bool = False) -> tuple[bool, str]:
-    asked = rig.engine.approve_by_hand(event, "root", force, release_others)
+    asked = rig.engine.approve_manually(event, "root", force, release_others)
     assert asked is not None
     rig.settle()
     return asked.accepted, asked.text
@@ -198,7 +198,7 @@ def test_nobody_approves_what_is_not_there_or_has_started(azure: Azure, make_rig
     me = make_rig(policy=MANUAL)
     event = azure.schedule("Reboot")
     me.look()
-    assert me.engine.approve_by_hand("nobody's", "root", True, True) is None
+    assert me.engine.approve_manually("nobody's", "root", True, True) is None
     azure.approve(event)
     me.look(after=2)
     accepted, text = by_hand(me, event, force=True)

@@ -11,7 +11,7 @@ import pytest
 
 from azure_scheduled_events import ImdsRefused
 from hook_runner.reporting.metrics import Metrics
-from hook_runner.reporting.status import as_text, is_good
+from hook_runner.reporting.status import is_healthy, to_text
 from support.daemon.engine_harness import Rig
 from support.daemon.hook_scripts import FAILS, HANGS
 from support.daemon.simulated_azure import Azure
@@ -107,7 +107,7 @@ def test_recovery_that_fails_for_long_keeps_few_outputs(azure: Azure, me: Rig) -
     for _attempt in range(11):
         me.look(after=601)
     me.restart("kill")
-    runs = me.record(event).of_stage("recover")
+    runs = me.record(event).runs_in_stage("recover")
     assert [bool(run.output) for run in runs] == [True] + [False] * 6 + [True] * 5
     assert {run.state for run in runs} == {"failed"}
 
@@ -121,14 +121,14 @@ def test_failed_recovery_is_repeated_with_growing_pauses_until_it_succeeds(azure
         me.look(after=seconds)
         assert len(me.ran("recover")) == runs
     (shown,) = me.status()["events"]
-    assert shown["not_recovered"] == ["10-a"] and 0 < shown["next_attempt"] <= 40 and not is_good(me.status())
-    assert "NOT RECOVERED" in as_text(me.status())
+    assert shown["not_recovered"] == ["10-a"] and 0 < shown["next_attempt"] <= 40 and not is_healthy(me.status())
+    assert "NOT RECOVERED" in to_text(me.status())
     me.restart("kill")
     me.look(after=1)
     assert len(me.ran("recover")) == 3 and me.status()["events"][0]["not_recovered"] == ["10-a"]
     me.hook("recover/10-a")
     me.look(after=40)
-    assert len(me.ran("recover")) == 4 and me.record(event).closed_at is not None and is_good(me.status())
+    assert len(me.ran("recover")) == 4 and me.record(event).closed_at is not None and is_healthy(me.status())
     assert me.said("closed: recovered; outcome") == 1
 
 
@@ -148,19 +148,19 @@ def test_recovery_is_repeated_at_once_when_an_operator_asks_for_it(azure: Azure,
     me.look()
     me.look(after=61)
     me.hook("recover/10-a")
-    asked = me.engine.recover_by_hand(event.lower(), "root", give_up=False)
+    asked = me.engine.recover_manually(event.lower(), "root", give_up=False)
     me.settle()
     assert asked is not None and asked.accepted and me.ran("recover") == ["recover/10-a"] * 2
-    assert me.record(event).closed_at is not None and me.engine.recover_by_hand(event, "root", give_up=False) is None
+    assert me.record(event).closed_at is not None and me.engine.recover_manually(event, "root", give_up=False) is None
 
 
 def test_recovery_that_an_operator_gives_up_is_closed_with_its_failure(azure: Azure, me: Rig) -> None:
     me.hook("recover/10-a", FAILS)
     event = azure.schedule("Reboot", cancel_after=60)
     me.look()
-    early = me.engine.recover_by_hand(event, "root", give_up=True)
+    early = me.engine.recover_manually(event, "root", give_up=True)
     me.look(after=61)
-    late = me.engine.recover_by_hand(event, "root", give_up=True)
+    late = me.engine.recover_manually(event, "root", give_up=True)
     assert early is not None and not early.accepted and late is not None and late.accepted
     me.restart("kill")
     me.look(after=3600)
@@ -213,10 +213,12 @@ def test_an_id_that_comes_back_during_its_recovery_waits_for_that(azure: Azure, 
     assert me.ran() == ["prepare/10-a", "recover/10-a"]
     me.release("recover/10-a")
     me.settle()
-    assert me.ran() == ["prepare/10-a", "recover/10-a"] and me.engine.prepared(me.engine.records[0]) == "running"
+    assert (
+        me.ran() == ["prepare/10-a", "recover/10-a"] and me.engine.preparation_state(me.engine.records[0]) == "running"
+    )
     me.look(after=60)
     assert me.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
-    assert [record.life for record in me.engine.records] == [1]
+    assert [record.occurrence for record in me.engine.records] == [1]
 
 
 def test_recovery_by_a_refused_hook_stays_open(azure: Azure, me: Rig) -> None:
@@ -236,7 +238,7 @@ def test_a_run_whose_keeper_is_killed_is_run_again_but_not_for_ever(azure: Azure
         me.end_processes()
         me.look(after=1)
     assert [state for _hook, state in me.steps(event)] == ["interrupted"] * 3
-    assert me.engine.prepared(me.record(event)) == "failed" and azure.requests("POST") == []
+    assert me.engine.preparation_state(me.record(event)) == "failed" and azure.requests("POST") == []
 
 
 def test_metrics_count_refused_approvals_and_events_that_are_not_recovered_from(azure: Azure, me: Rig) -> None:

@@ -45,7 +45,7 @@ def test_t11_a_hook_that_may_not_run_again_does_not_and_counts_as_failed(azure: 
     me.restart("reboot")
     me.look(after=30)
     assert me.ran() == ["prepare/10-a", "prepare/20-b"]
-    assert me.engine.prepared(me.record(event)) == "failed" and azure.requests("POST") == []
+    assert me.engine.preparation_state(me.record(event)) == "failed" and azure.requests("POST") == []
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
@@ -118,10 +118,10 @@ def test_the_deadline_of_a_hook_that_was_adopted_holds_before_imds_answers(
     me.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", notice=60)
     me.look()
-    me.clock.remember(str(tmp_path / "clock"))
+    me.clock.save(str(tmp_path / "clock"))
     azure.fault("reset")
     me.restart("kill")
-    me.clock.recall(str(tmp_path / "clock"))
+    me.clock.restore(str(tmp_path / "clock"))
     me.look(after=50)
     assert me.steps(event) == [("prepare/10-a", "running")]
     me.look(after=7)
@@ -151,7 +151,7 @@ def test_event_is_not_approved_after_a_reboot_before_it_is_prepared_again(azure:
     me.delivers = True
     me.hook("prepare/10-a", HANGS)
     me.look(after=1)
-    assert azure.approvals() == [] and me.engine.prepared(me.record(event)) == "running"
+    assert azure.approvals() == [] and me.engine.preparation_state(me.record(event)) == "running"
     me.release("prepare/10-a")
     me.settle()
     assert azure.approvals() == [("vm1", event)]

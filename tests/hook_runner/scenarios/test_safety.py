@@ -91,7 +91,7 @@ def test_a_forced_approval_outlives_the_daemon(azure: Azure, make_rig: MakeRig) 
     me.hook("prepare/10-a", FAILS)
     event = _seen(azure, me, "Reboot")
     azure.fault("status", status=503, method="POST", route="scheduledevents")
-    asked = me.engine.approve_by_hand(event, "root", force=True, release_others=False)
+    asked = me.engine.approve_manually(event, "root", force=True, release_others=False)
     assert asked is not None and asked.accepted
     me.look(after=1)
     me.restart("kill")
@@ -175,7 +175,7 @@ def test_a_hook_that_others_can_write_by_now_is_not_run(azure: Azure, make_rig: 
 
 def test_a_dry_run_says_so_to_whoever_approves(azure: Azure, make_rig: MakeRig) -> None:
     me = make_rig(policy="observe", dry_run=True)
-    asked = me.engine.approve_by_hand(_seen(azure, me, "Reboot"), "root", force=False, release_others=False)
+    asked = me.engine.approve_manually(_seen(azure, me, "Reboot"), "root", force=False, release_others=False)
     assert asked is not None and not asked.accepted and "dry run" in asked.text
 
 

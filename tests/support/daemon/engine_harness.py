@@ -24,15 +24,15 @@ from azure_scheduled_events.identity import resource_name_of, vm_id_of
 from azure_scheduled_events.pacing import WATCHING, Pacer
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import load_settings
-from hook_runner.hooks.discovery import find_hooks
-from hook_runner.hooks.runs import Runs
+from hook_runner.hooks.discovery import discover_hooks
+from hook_runner.hooks.runs import HookRuns
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import Log
 from hook_runner.permissions import trusted_owners
-from hook_runner.records import Record, Step
-from hook_runner.reporting.imds_health import Health
-from hook_runner.service.poller import Date, Looked, confirmed
+from hook_runner.records import EventRecord, HookRun
+from hook_runner.reporting.imds_health import ImdsHealth
+from hook_runner.service.poller import Date, DocumentReceived, confirmed
 from support.daemon.harness_views import Told
 from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_hook
 from support.daemon.simulated_azure import Azure
@@ -97,18 +97,18 @@ class Rig(Told):
             os.makedirs(folder, exist_ok=True)
         self.clock = ServerClock(self.monotonic, self._wall)
         self._say = Log("debug", self.log)
-        self.health = Health(self._say)
-        self.journal = Journal.open(settings.journal, lambda text: self._say.say("error", text), self.monotonic)
-        self.runs = Runs(
+        self.health = ImdsHealth(self._say)
+        self.journal = Journal.open(settings.journal, lambda text: self._say.write("error", text), self.monotonic)
+        self.runs = HookRuns(
             settings.run_directory, settings.environment, settings.output_tail, settings.kill_after, self.monotonic
         )
-        self._queue: collections.deque[tuple[Record, ScheduledEvent]] = collections.deque()
+        self._queue: collections.deque[tuple[EventRecord, ScheduledEvent]] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
         self.pacer = Pacer(
             self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=WATCHING
         )
         self._has_seen = False
-        self.ended: list[tuple[Record, Step]] = []
+        self.ended: list[tuple[EventRecord, HookRun]] = []
         self._engine = Engine(
             settings,
             self._hooks(),
@@ -173,18 +173,18 @@ class Rig(Told):
         try:
             document = self.pacer.call(self.imds.events)
         except ImdsError as error:
-            self.health.bad(error, self.pacer.is_outage(), self.clock.now())
-            self.engine.missed()
+            self.health.poll_failed(error, self.pacer.is_outage(), self.clock.now())
+            self.engine.poll_failed()
             return
         dates: tuple[Date, ...] = ((document.server_time, self.monotonic()),)
         if not self._has_seen:
             document, dates = confirmed(document, self.monotonic(), self._ask_again, self.clock.doubts)
         self._has_seen = True
         for date, at in dates:
-            odd = self.clock.heard(date, at)
+            odd = self.clock.synchronise(date, at)
             if odd is not None:
-                self._say.say("warning", odd)
-        self.health.good(document, self.clock.now())
+                self._say.write("warning", odd)
+        self.health.poll_succeeded(document, self.clock.now())
         engine.observe(document)
 
     def settle(self) -> None:
@@ -246,23 +246,23 @@ class Rig(Told):
         return self._began + timedelta(seconds=self._elapsed) + self.wall_is_off
 
     def _hooks(self) -> Any:
-        return find_hooks(self.settings.hooks_directory, self.settings, trusted_owners())[0]
+        return discover_hooks(self.settings.hooks_directory, self.settings, trusted_owners())[0]
 
-    def _ask_again(self) -> Looked:
-        return Looked(self.pacer.call(self.imds.events), self.monotonic())
+    def _ask_again(self) -> DocumentReceived:
+        return DocumentReceived(self.pacer.call(self.imds.events), self.monotonic())
 
     def _ask_name(self, engine: Engine) -> None:
         try:
             instance = self.imds.instance()
             name = resource_name_of(instance)
         except ImdsError as error:
-            engine.unidentified()
-            self.health.nameless(str(error))
+            engine.name_unavailable()
+            self.health.name_unavailable(str(error))
         else:
             if name is not None:
-                engine.identified(name, vm_id_of(instance))
+                engine.name_resolved(name, vm_id_of(instance))
             else:
-                engine.unidentified()
+                engine.name_unavailable()
 
     def _deliver(self) -> bool:
         """Send the approvals that are due; whether there were any."""
@@ -279,7 +279,7 @@ class Rig(Told):
             self.engine.approval_answered(record.id, error)
         return sent
 
-    def _rests(self, step: Step) -> bool:
+    def _rests(self, step: HookRun) -> bool:
         """Whether a running hook does nothing until the test, or the clock, lets it."""
         last = next((mark for mark in reversed(self.marks()) if mark.hook == f"{step.stage}/{step.hook}"), None)
         is_told_to_end = step.id in self.engine.work._stopping

@@ -13,9 +13,9 @@ from typing import Any
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
-from hook_runner.records import Record, Step
+from hook_runner.records import EventRecord, HookRun
 from hook_runner.reporting import status
-from hook_runner.reporting.imds_health import Health
+from hook_runner.reporting.imds_health import ImdsHealth
 from support.daemon.hook_scripts import Mark, read_marks
 
 
@@ -24,7 +24,7 @@ class Told(ABC):
 
     marks_file: Path
     log: io.StringIO
-    health: Health
+    health: ImdsHealth
     journal: Journal
     clock: ServerClock
 
@@ -33,7 +33,7 @@ class Told(ABC):
     def engine(self) -> Engine:
         """The engine that the rig drives."""
 
-    def running(self) -> list[Step]:
+    def running(self) -> list[HookRun]:
         """Steps whose hooks run, as far as the engine knows."""
         return [step for record in self.engine.records for step in record.steps if step.state == "running"]
 
@@ -44,7 +44,7 @@ class Told(ABC):
         """Hooks that began, in that order."""
         return [mark.hook for mark in self.marks("begin") if mark.hook.startswith(stage)]
 
-    def record(self, event_id: str) -> Record:
+    def record(self, event_id: str) -> EventRecord:
         """The latest record of an event, open or closed."""
         for record in reversed(self.engine.records):
             if record.key == event_id.casefold():
@@ -60,7 +60,7 @@ class Told(ABC):
         return [entry.what for entry in self.record(event_id).timeline]
 
     def status(self) -> dict[str, Any]:
-        return status.as_data(self.engine, self.health, self.clock, self.journal.degraded)
+        return status.to_dict(self.engine, self.health, self.clock, self.journal.write_error)
 
     def said(self, text: str) -> int:
         """How many lines of the log hold that text."""

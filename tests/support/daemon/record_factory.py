@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
-from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, Entry, Record, Step
+from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, EventRecord, HookRun, TimelineEntry
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -33,26 +33,28 @@ def make_event(event_id: str = "E-1", **fields: Any) -> ScheduledEvent:
     return event._replace(**fields)
 
 
-def make_record(id: int, event_id: str = "E-1", **fields: Any) -> Record:
-    record = Record(id, 1, make_event(event_id, **fields), NOON)
-    record.concerned = True
-    record.timeline.append(Entry(NOON, "appeared", "Freeze by Platform hits this VM"))
+def make_record(id: int, event_id: str = "E-1", **fields: Any) -> EventRecord:
+    record = EventRecord(id, 1, make_event(event_id, **fields), NOON)
+    record.affects_this_vm = True
+    record.timeline.append(TimelineEntry(NOON, "appeared", "Freeze by Platform hits this VM"))
     return record
 
 
-def add_step(record: Record, id: int, stage: str = "prepare", hook: str = "10-app", state: str = RUNNING) -> Step:
-    step = Step(id, stage, hook, 1, state, after(1))
+def add_step(
+    record: EventRecord, id: int, stage: str = "prepare", hook: str = "10-app", state: str = RUNNING
+) -> HookRun:
+    step = HookRun(id, stage, hook, 1, state, after(1))
     record.steps.append(step)
-    record.timeline.append(Entry(after(1), "hook-started", f"{stage}/{hook}"))
+    record.timeline.append(TimelineEntry(after(1), "hook-started", f"{stage}/{hook}"))
     return step
 
 
-def end_step(record: Record, step: Step, output: str = "done\n", state: str = OK, exit_status: int = 0) -> None:
+def end_step(record: EventRecord, step: HookRun, output: str = "done\n", state: str = OK, exit_status: int = 0) -> None:
     step.state, step.output, step.exit_status, step.ended_at = state, output, exit_status, after(3.5)
-    record.timeline.append(Entry(after(3.5), "hook-ended", f"{step.stage}/{step.hook}: {state}"))
+    record.timeline.append(TimelineEntry(after(3.5), "hook-ended", f"{step.stage}/{step.hook}: {state}"))
 
 
-def close_record(record: Record) -> None:
+def close_record(record: EventRecord) -> None:
     record.seen_started, record.outcome = True, COMPLETED
     record.approval, record.approval_reason, record.approval_attempts, record.approval_asked_by = (
         ACCEPTED,
@@ -61,12 +63,12 @@ def close_record(record: Record) -> None:
         "root",
     )
     record.gone_at, record.closed_at = after(60), after(61)
-    record.timeline.append(Entry(after(61), "closed", "recovered"))
+    record.timeline.append(TimelineEntry(after(61), "closed", "recovered"))
 
 
-def everything(record: Record) -> dict[str, Any]:
+def everything(record: EventRecord) -> dict[str, Any]:
     """All that a record holds now, for comparisons."""
-    held = {name: getattr(record, name) for name in Record.__slots__}
-    held["steps"] = [{name: getattr(step, name) for name in Step.__slots__} for step in record.steps]
+    held = {name: getattr(record, name) for name in EventRecord.__slots__}
+    held["steps"] = [{name: getattr(step, name) for name in HookRun.__slots__} for step in record.steps]
     held["timeline"] = list(record.timeline)
     return held

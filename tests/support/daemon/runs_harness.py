@@ -12,14 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hook_runner.hooks.processes import keeper_of
-from hook_runner.hooks.runs import Result, Runs
-from hook_runner.hooks.spawning import KEEPER
+from hook_runner.hooks.processes import supervisor_pid
+from hook_runner.hooks.runs import HookRuns, RunResult
+from hook_runner.hooks.spawning import SUPERVISOR
 
 T = TypeVar("T")
 
 LONG = 30.0
-SOURCES = [str(Path(KEEPER).parents[2]), str(Path(KEEPER).parents[5] / "plugins" / "module_utils")]
+SOURCES = [str(Path(SUPERVISOR).parents[2]), str(Path(SUPERVISOR).parents[5] / "plugins" / "module_utils")]
 
 
 def until(condition: Callable[[], T], what: str = "it", seconds: float = 20.0) -> T:
@@ -59,16 +59,16 @@ def zombies() -> list[int]:
     return found
 
 
-class Daemon(Runs):
+class Daemon(HookRuns):
     """The runs of one daemon, of which a test wants to see more than the daemon does."""
 
     def active(self) -> set[int]:
         """The runs of which `poll` will tell."""
-        return {step_id for step_id, run in self._active.items() if not run.stray}
+        return {step_id for step_id, run in self._active.items() if not run.orphan}
 
     def is_idle(self) -> bool:
         """Whether nothing runs, after collecting what has ended, and all keepers have been waited for."""
-        return self.poll() == [] and not self.active() and not self._children
+        return self.collect_finished() == [] and not self.active() and not self._children
 
 
 class Bench:
@@ -108,12 +108,12 @@ class Bench:
     ) -> None:
         (runs or self.runs).start(step, path, input, variables or {}, limit)
 
-    def result(self, step: int = 1, runs: Daemon | None = None) -> Result:
-        ended = until((runs or self.runs).poll, f"the result of {step}")
+    def result(self, step: int = 1, runs: Daemon | None = None) -> RunResult:
+        ended = until((runs or self.runs).collect_finished, f"the result of {step}")
         assert [number for number, _result in ended] == [step]
         return ended[0][1]
 
-    def run(self, path: str, **kwargs: Any) -> Result:
+    def run(self, path: str, **kwargs: Any) -> RunResult:
         self.start(path, **kwargs)
         return self.result()
 
@@ -121,4 +121,4 @@ class Bench:
         return until(lambda: (self.folder / name).read_text() if (self.folder / name).exists() else "", name)
 
     def keeper(self, step: int = 1) -> int:
-        return until(lambda: keeper_of(str(self.folder / "run/runs" / str(step))) or 0, "the keeper")
+        return until(lambda: supervisor_pid(str(self.folder / "run/runs" / str(step))) or 0, "the keeper")

@@ -31,7 +31,7 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     """A disk for a journal that does not wait long for it."""
-    for name, seconds in (("PATIENCE_AT_START", 0.05), ("PATIENCE", 0.05), ("PAUSE", 0.0)):
+    for name, seconds in (("START_BUSY_TIMEOUT", 0.05), ("BUSY_TIMEOUT", 0.05), ("REOPEN_INTERVAL", 0.0)):
         monkeypatch.setattr(journal, name, seconds)
     made = Disk()
     yield made

@@ -37,7 +37,7 @@ def test_it_never_goes_back_and_is_right_within_a_second(phase: float, interval:
     for number in range(500):
         at = number * interval
         true = at + phase
-        ours.heard(date(true), at)
+        ours.synchronise(date(true), at)
         assert last <= ours.at(at) and abs((ours.at(at) - NOON).total_seconds() - true) <= 1
         last = ours.at(at)
 
@@ -46,26 +46,26 @@ def test_it_comes_nearer_to_the_truth_with_every_answer() -> None:
     ours = clock()
     for number in range(50):
         at = number * 1.01
-        ours.heard(date(at + 0.9), at)
+        ours.synchronise(date(at + 0.9), at)
     assert 0 <= 0.9 + at - (ours.at(at) - NOON).total_seconds() < 0.02
 
 
 @pytest.mark.parametrize("step", [-2, 2])
 def test_it_follows_a_small_step_of_the_server_s_clock_at_once(step: int) -> None:
     ours = clock()
-    ours.heard(date(0), 0.0)
-    assert ours.heard(date(10 + step), 10.0) is None
+    ours.synchronise(date(0), 0.0)
+    assert ours.synchronise(date(10 + step), 10.0) is None
     assert abs(seconds(ours, 10.0) - (10 + step)) <= 1
 
 
 @pytest.mark.parametrize("step", [-3600, -6, 6, 3600])
 def test_it_follows_a_large_step_after_three_answers_that_agree(step: int) -> None:
     ours = clock()
-    ours.heard(date(0), 0.0)
+    ours.synchronise(date(0), 0.0)
     for number in (1, 2):
-        ours.heard(date(number + step), number)
+        ours.synchronise(date(number + step), number)
         assert seconds(ours, number) == number and ours.is_doubtful
-    ours.heard(date(3 + step), 3.0)
+    ours.synchronise(date(3 + step), 3.0)
     assert seconds(ours, 3.0) == 3 + step and not ours.is_doubtful
 
 
@@ -73,7 +73,7 @@ def test_it_follows_a_large_step_after_three_answers_that_agree(step: int) -> No
 def test_one_odd_date_changes_nothing_and_is_warned_of_once(odd: int) -> None:
     ours, warnings = clock(), []
     for number in range(20):
-        warnings.append(ours.heard(date(number + (odd if number in (3, 7, 8, 12) else 0)), number))
+        warnings.append(ours.synchronise(date(number + (odd if number in (3, 7, 8, 12) else 0)), number))
         assert abs(seconds(ours, number) - number) <= 1
     assert [number for number, text in enumerate(warnings) if text] == [3]
     assert f"{int(abs(odd))} s {'ahead of' if odd > 0 else 'behind'} what was expected" in str(warnings[3])
@@ -81,16 +81,16 @@ def test_one_odd_date_changes_nothing_and_is_warned_of_once(odd: int) -> None:
 
 def test_dates_that_do_not_agree_with_each_other_are_never_believed() -> None:
     ours = clock()
-    ours.heard(date(0), 0.0)
+    ours.synchronise(date(0), 0.0)
     for number in range(1, 100):
-        ours.heard(date(number + 3600 * (1 + number % 3)), number)
+        ours.synchronise(date(number + 3600 * (1 + number % 3)), number)
         assert seconds(ours, number) == number
 
 
 def test_two_backends_with_different_clocks_do_not_move_it() -> None:
     ours = clock()
     for number in range(100):
-        ours.heard(date(number + 3600 * (number // 2 % 2)), number)
+        ours.synchronise(date(number + 3600 * (number // 2 % 2)), number)
         assert abs(seconds(ours, number) - number) <= 1
 
 
@@ -99,38 +99,38 @@ def test_two_backends_with_different_clocks_do_not_move_it() -> None:
 def test_a_date_outside_of_this_age_is_ignored(tmp_path: Path, year: int, when: int) -> None:
     ours = clock()
     odd = datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
-    warned = [ours.heard(odd if number >= when else date(number), number) for number in range(10)]
-    assert abs(seconds(ours, 9.0) - 9) <= 61 and ours.is_set() == (when > 0) and not ours.is_doubtful
+    warned = [ours.synchronise(odd if number >= when else date(number), number) for number in range(10)]
+    assert abs(seconds(ours, 9.0) - 9) <= 61 and ours.is_synchronised() == (when > 0) and not ours.is_doubtful
     assert [number for number, text in enumerate(warned) if text] == [when]
-    ours.remember(str(tmp_path / "clock"))
+    ours.save(str(tmp_path / "clock"))
 
 
 @pytest.mark.parametrize("host_is_off", [-240, 240])
 def test_the_first_answer_is_believed_if_the_host_s_clock_is_near(host_is_off: float) -> None:
     ours = clock(host_is_off)
-    assert ours.heard(date(0), 0.0) is None and ours.is_set() and ours.at(0.0) == NOON
+    assert ours.synchronise(date(0), 0.0) is None and ours.is_synchronised() and ours.at(0.0) == NOON
 
 
 @pytest.mark.parametrize("host_is_off", [-3600, 3600])
 def test_the_first_answer_needs_others_that_agree_if_the_host_s_clock_is_far(host_is_off: float) -> None:
     ours = clock(host_is_off)
-    assert ours.doubts(date(0), 0.0) and f"{int(abs(host_is_off))} s" in str(ours.heard(date(0), 0.0))
-    assert ours.heard(date(0), 0.1) is None
-    assert not ours.is_set() and seconds(ours, 0.2) == host_is_off + 0.2
-    assert ours.heard(date(0), 0.2) is None
-    assert ours.is_set() and seconds(ours, 0.2) == 0
+    assert ours.doubts(date(0), 0.0) and f"{int(abs(host_is_off))} s" in str(ours.synchronise(date(0), 0.0))
+    assert ours.synchronise(date(0), 0.1) is None
+    assert not ours.is_synchronised() and seconds(ours, 0.2) == host_is_off + 0.2
+    assert ours.synchronise(date(0), 0.2) is None
+    assert ours.is_synchronised() and seconds(ours, 0.2) == 0
 
 
 def test_the_next_process_on_this_host_goes_on_from_what_was_heard(tmp_path: Path) -> None:
     path, ours, at = str(tmp_path / "clock"), clock(), [100.0]
-    ours.heard(date(0), 40.0)
-    ours.remember(path)
+    ours.synchronise(date(0), 40.0)
+    ours.save(path)
     after = ServerClock(lambda: at[0], lambda: NOON - timedelta(days=1))
-    after.recall(path)
-    assert after.is_set() and after.now() == NOON + timedelta(seconds=60)
+    after.restore(path)
+    assert after.is_synchronised() and after.now() == NOON + timedelta(seconds=60)
     # and so the first answer of the new process is compared with that, not with the host's own
     # clock
-    after.heard(date(3660), at[0])
+    after.synchronise(date(3660), at[0])
     assert after.is_doubtful and after.now() == NOON + timedelta(seconds=60)
 
 
@@ -138,8 +138,8 @@ def test_the_next_process_on_this_host_goes_on_from_what_was_heard(tmp_path: Pat
 def test_a_date_that_is_no_date_of_a_server_is_not_gone_on_from(tmp_path: Path, date_left: str) -> None:
     path, ours = tmp_path / "clock", clock()
     path.write_text(f"{boot_id().decode('ascii')}\n0.0\n{date_left}\n")
-    ours.recall(str(path))
-    assert not ours.is_set()
+    ours.restore(str(path))
+    assert not ours.is_synchronised()
 
 
 @pytest.mark.parametrize("left", ["", "x", "another-boot\n40.0\n2026-11-21T12:00:00+00:00\n", None])
@@ -148,11 +148,11 @@ def test_what_another_start_of_the_host_left_counts_for_nothing(tmp_path: Path, 
     if left is not None:
         path.write_text(left)
     ours = clock()
-    ours.recall(str(path))
-    assert not ours.is_set()
+    ours.restore(str(path))
+    assert not ours.is_synchronised()
 
 
 def test_an_answer_without_a_date_changes_nothing() -> None:
     ours = clock()
-    ours.heard(None, 5.0)
-    assert not ours.is_set() and ours.at(0.0) == NOON + timedelta(seconds=60)
+    ours.synchronise(None, 5.0)
+    assert not ours.is_synchronised() and ours.at(0.0) == NOON + timedelta(seconds=60)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.gates import gates_open
+from hook_runner.gates import open_gates
 from hook_runner.permissions import trusted_owners
 
 NOBODY = 65534
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def is_open(path: Path) -> bool:
-    return gates_open({"go": str(path)}, trusted_owners())["go"]
+    return open_gates({"go": str(path)}, trusted_owners())["go"]
 
 
 def test_it_follows_the_file(folder: Path) -> None:

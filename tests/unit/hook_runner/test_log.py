@@ -15,7 +15,7 @@ import pytest
 
 from hook_runner import log as log_module
 from hook_runner.log import Log
-from hook_runner.service.systemd import Notifier
+from hook_runner.service.systemd import SystemdNotifier
 
 
 def fields_of(message: bytes) -> dict[str, str]:
@@ -39,7 +39,7 @@ def listener(path: Path) -> socket.socket:
 
 def test_lines_of_text_carry_the_fields_behind_them() -> None:
     stream = io.StringIO()
-    Log("info", stream).say("warning", "gone", azure_event_id="A\nB", azure_event_type="Reboot")
+    Log("info", stream).write("warning", "gone", azure_event_id="A\nB", azure_event_type="Reboot")
     assert stream.getvalue() == "warning gone AZURE_EVENT_ID=A?B AZURE_EVENT_TYPE=Reboot\n"
 
 
@@ -47,28 +47,28 @@ def test_the_threshold_leaves_out_what_is_less() -> None:
     stream = io.StringIO()
     log = Log("warning", stream)
     for level in log_module.PRIORITIES:
-        log.say(level, level)
+        log.write(level, level)
     assert [line.split()[0] for line in stream.getvalue().splitlines()] == ["warning", "error"]
 
 
 def test_nothing_in_a_text_begins_a_line_or_steers_a_terminal() -> None:
     stream = io.StringIO()
-    Log("info", stream).say("info", "one\r\ntwo\x1b[2J\u2028three\u202e\ud800")
+    Log("info", stream).write("info", "one\r\ntwo\x1b[2J\u2028three\u202e\ud800")
     assert stream.getvalue() == "info    one??two?[2J?three?\\ud800\n"
 
 
 def test_a_closed_stream_stops_nothing() -> None:
     stream = io.StringIO()
     stream.close()
-    Log("info", stream).say("info", "nobody hears it")
+    Log("info", stream).write("info", "nobody hears it")
 
 
 def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with listener(tmp_path / "socket") as heard:
-        monkeypatch.setattr(log_module, "JOURNAL", str(tmp_path / "socket"))
+        monkeypatch.setattr(log_module, "JOURNALD_SOCKET", str(tmp_path / "socket"))
         about = os.fstat(2)
         monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
-        Log().say("notice", "appeared", azure_event_id="A1", azure_event_status="Scheduled")
+        Log().write("notice", "appeared", azure_event_id="A1", azure_event_status="Scheduled")
         assert fields_of(heard.recv(65536)) == {
             "MESSAGE": "appeared",
             "PRIORITY": "5",
@@ -80,12 +80,12 @@ def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with listener(tmp_path / "socket") as heard:
-        monkeypatch.setattr(log_module, "JOURNAL", str(tmp_path / "socket"))
+        monkeypatch.setattr(log_module, "JOURNALD_SOCKET", str(tmp_path / "socket"))
         about = os.fstat(2)
         monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
         log = Log()
         for number in range(3000):
-            log.say("info", str(number))
+            log.write("info", str(number))
         heard.setblocking(False)
         taken = 0
         try:
@@ -93,7 +93,7 @@ def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, m
                 taken += 1
         except BlockingIOError:
             pass
-        log.say("info", "again")
+        log.write("info", "again")
         assert 0 < taken < 3000
         assert [fields_of(heard.recv(65536))["MESSAGE"] for _line in range(2)] == [
             f"{3000 - taken} lines were lost, since nobody took them",
@@ -106,9 +106,9 @@ def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
     with open(writer, "w") as stream, open(reader, "rb") as pipe:
         log = Log("info", stream)
         for number in range(3000):
-            log.say("info", f"{number} {'x' * 100}")
+            log.write("info", f"{number} {'x' * 100}")
         lines = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
-        log.say("info", "again")
+        log.write("info", "again")
         assert 0 < len(lines) < 3000
         told = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
         assert told == [f"warning {3000 - len(lines)} lines were lost, since nobody took them", "info    again"]
@@ -117,15 +117,15 @@ def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
 def test_a_line_longer_than_a_pipe_costs_no_time() -> None:
     reader, writer = os.pipe()
     with open(writer, "w") as stream, open(reader, "rb"):
-        Log("info", stream).say("info", "x" * (1 << 20))
+        Log("info", stream).write("info", "x" * (1 << 20))
 
 
 def test_a_service_manager_that_does_not_listen_stops_nothing(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf:
         deaf.bind(str(tmp_path / "notify"))
-        notifier = Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        notifier = SystemdNotifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})
         for _number in range(1000):
-            notifier.tell("WATCHDOG=1")
+            notifier.notify("WATCHDOG=1")
 
 
 @pytest.mark.parametrize("stream", ["", "1:2", "nonsense"])
@@ -133,7 +133,7 @@ def test_without_journald_lines_go_to_stderr(
     stream: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JOURNAL_STREAM", stream)
-    Log().say("info", "watching")
+    Log().write("info", "watching")
     assert capsys.readouterr().err == "info    watching\n"
 
 
@@ -143,8 +143,8 @@ def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
         heard.settimeout(30)
         heard.bind("\0" + name[1:] if abstract else name)
-        notifier = Notifier({"NOTIFY_SOCKET": name})
-        notifier.tell("READY=1", "STATUS=good")
+        notifier = SystemdNotifier({"NOTIFY_SOCKET": name})
+        notifier.notify("READY=1", "STATUS=good")
         assert heard.recv(1000) == b"READY=1\nSTATUS=good"
         notifier.status("same")
         notifier.status("same")
@@ -154,7 +154,7 @@ def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
 
 @pytest.mark.parametrize("address", ["", "/no/such/socket"])
 def test_without_a_service_manager_nothing_happens(address: str) -> None:
-    Notifier({"NOTIFY_SOCKET": address}).tell("READY=1")
+    SystemdNotifier({"NOTIFY_SOCKET": address}).notify("READY=1")
 
 
 @pytest.mark.parametrize(
@@ -170,4 +170,4 @@ def test_without_a_service_manager_nothing_happens(address: str) -> None:
 def test_the_watchdog_is_this_process_s_business_only_when_it_says_so(
     environment: dict[str, str], seconds: float
 ) -> None:
-    assert Notifier(environment).watchdog == seconds
+    assert SystemdNotifier(environment).watchdog == seconds

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.permissions import trusted_owners, untrusted
+from hook_runner.permissions import permission_problem, trusted_owners
 
 OWNERS = frozenset({0, os.geteuid()})
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
 
 def reason(home: Path, path: str = "prepare/10-hook", owners: frozenset[int] = OWNERS) -> str:
     """Why the file is not trusted, "" where it is."""
-    return untrusted(str(home / path), str(home), owners) or ""
+    return permission_problem(str(home / path), str(home), owners) or ""
 
 
 def test_a_file_of_root_in_folders_of_root_is_trusted_even_below_a_sticky_tmp(home: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_link_beside_dots_is_resolved_as_the_kernel_does(home: Path, tmp_path:
     (home / "link").symlink_to(tmp_path / "far")
     (tmp_path / "10-hook").write_text("")
     # taken literally this would be home/prepare/10-hook
-    assert "outside" in (untrusted(str(home / "link") + "/../10-hook", str(home), OWNERS) or "")
+    assert "outside" in (permission_problem(str(home / "link") + "/../10-hook", str(home), OWNERS) or "")
 
 
 @pytest.mark.parametrize("target", ["20-hook", "absent", "10-hook/below"])
@@ -120,16 +120,16 @@ def test_a_link_to_nowhere_or_to_itself_is_not_trusted(home: Path, target: str) 
 
 def test_a_missing_file_and_an_impossible_name_are_not_trusted(home: Path) -> None:
     assert "cannot be examined: No such file" in reason(home, "prepare/absent")
-    assert "cannot be examined" in (untrusted(str(home) + "/a\0b", str(home), OWNERS) or "")
+    assert "cannot be examined" in (permission_problem(str(home) + "/a\0b", str(home), OWNERS) or "")
 
 
 def test_the_folder_itself_may_be_reached_by_a_link_that_only_root_can_move(home: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(home)
-    assert untrusted(str(link / "prepare/10-hook"), str(link), OWNERS) is None
+    assert permission_problem(str(link / "prepare/10-hook"), str(link), OWNERS) is None
     # whoever can write the link's folder could let it point somewhere else
     tmp_path.chmod(0o777)
-    assert "can be written by others" in (untrusted(str(link / "prepare/10-hook"), str(link), OWNERS) or "")
+    assert "can be written by others" in (permission_problem(str(link / "prepare/10-hook"), str(link), OWNERS) or "")
 
 
 @AS_ROOT
@@ -139,9 +139,9 @@ def test_somebody_elses_link_in_a_sticky_folder_is_not_trusted(home: Path, tmp_p
     sticky.chmod(0o1777)
     link = sticky / "link"
     link.symlink_to(home)
-    assert untrusted(str(link / "prepare/10-hook"), str(link), OWNERS) is None
+    assert permission_problem(str(link / "prepare/10-hook"), str(link), OWNERS) is None
     os.chown(link, 12345, 12345, follow_symlinks=False)
-    assert "belongs to user 12345" in (untrusted(str(link / "prepare/10-hook"), str(link), OWNERS) or "")
+    assert "belongs to user 12345" in (permission_problem(str(link / "prepare/10-hook"), str(link), OWNERS) or "")
 
 
 def test_root_and_whoever_runs_this_are_trusted() -> None:
@@ -151,5 +151,5 @@ def test_root_and_whoever_runs_this_are_trusted() -> None:
 def test_reasons_can_be_printed_whatever_the_names_hold(home: Path) -> None:
     name = "a\n\x1b[31m\udcff\u202e"
     (home / name).mkdir()
-    text = untrusted(str(home / name / "x"), str(home), OWNERS) or ""
+    text = permission_problem(str(home / name / "x"), str(home), OWNERS) or ""
     assert text.isascii() and text.isprintable()

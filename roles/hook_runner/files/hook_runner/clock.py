@@ -25,8 +25,8 @@ _TOLERANCE_OF_HOST = 300.0
 # seconds by which dates that agree may differ
 _AGREEMENT = 2.0
 # smaller differences are not worth a line in the log; nor is more than one line in so many seconds
-_WORTH_SAYING = 60.0
-_SAY_EVERY = 600.0
+_WORTH_LOGGING = 60.0
+_LOG_INTERVAL = 600.0
 # years outside of these are no dates of a running server, and the ends of the calendar do not bear
 # any sum
 _YEARS = range(2000, 2201)
@@ -92,7 +92,7 @@ class ServerClock:
         tolerance = _TOLERANCE_OF_HOST if self._reference is None else _TOLERANCE
         return abs((server_time - self.at(at)).total_seconds()) > tolerance
 
-    def heard(self, server_time: datetime | None, at: float) -> str | None:
+    def synchronise(self, server_time: datetime | None, at: float) -> str | None:
         """Take the date of an answer; ``at``: when it came, by the monotonic clock. None changes nothing.
 
         Returns a warning about an odd date that is worth a line in the log, else None.
@@ -104,7 +104,7 @@ class ServerClock:
         if server_time is None:
             return None
         if server_time.year not in _YEARS:
-            return self._odd(f"a date of the year {server_time.year}", "it is ignored", at)
+            return self._log_oddity(f"a date of the year {server_time.year}", "it is ignored", at)
         if self.doubts(server_time, at):
             return self._weigh(server_time, at)
         self._doubted = None
@@ -124,18 +124,18 @@ class ServerClock:
             self._doubted, self._reference = None, (server_time, at)
             return None
         self._doubted = doubted
-        if doubted.answers > 1 or abs(ahead) <= _WORTH_SAYING:
+        if doubted.answers > 1 or abs(ahead) <= _WORTH_LOGGING:
             return None
         what = f"a date that is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} what was expected"
-        return self._odd(what, f"it counts when {ANSWERS_NEEDED} answers in a row agree", at)
+        return self._log_oddity(what, f"it counts when {ANSWERS_NEEDED} answers in a row agree", at)
 
-    def _odd(self, what: str, remedy: str, at: float) -> str | None:
-        if at - self._said_at < _SAY_EVERY:
+    def _log_oddity(self, what: str, remedy: str, at: float) -> str | None:
+        if at - self._said_at < _LOG_INTERVAL:
             return None
         self._said_at = at
         return f"IMDS: the answer has {what}; {remedy}"
 
-    def remember(self, path: str) -> None:
+    def save(self, path: str) -> None:
         """Leave in a file what the server's clock was, for the next process on this host. Raises OSError."""
         if self._reference is not None:
             date, at = self._reference
@@ -144,7 +144,7 @@ class ServerClock:
                 file.write(f"{boot_id().decode('ascii')}\n{at!r}\n{date.isoformat()}\n")
             os.replace(draft, path)
 
-    def recall(self, path: str) -> None:
+    def restore(self, path: str) -> None:
         """Go on from what an earlier process left, if the host has not been started since: its monotonic clock went on."""
         try:
             with open(path, encoding="ascii") as file:
@@ -160,7 +160,7 @@ class ServerClock:
         except (OSError, ValueError):
             pass  # then it is told with the next answer
 
-    def is_set(self) -> bool:
+    def is_synchronised(self) -> bool:
         """Whether the server has told its time, so that this is more than the host's own idea of it."""
         return self._reference is not None
 

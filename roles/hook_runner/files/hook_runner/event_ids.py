@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Iterable, Sequence
 
 # an error names no more candidates than these
-MOST_CANDIDATES = 10
+MAX_CANDIDATES = 10
 
 
-def meant(asked: str, known: Iterable[str]) -> list[str]:
+def matching_ids(asked: str, known: Iterable[str]) -> list[str]:
     """The ids that `asked` may stand for: the one that it equals, else all that begin so, in the order of `known`."""
     folded = asked.casefold()
     found = [each for each in dict.fromkeys(known) if folded and each.casefold().startswith(folded)]
-    return [each for each in found if each.casefold() == folded][:1] or found[:MOST_CANDIDATES]
+    return [each for each in found if each.casefold() == folded][:1] or found[:MAX_CANDIDATES]
 
 
-def explained(asked: str, candidates: Sequence[str] | None) -> str | None:
+def explain_mismatch(asked: str, candidates: Sequence[str] | None) -> str | None:
     """The error for an id that stands for several events; None where there is no such ambiguity."""
     if not candidates:
         return None

@@ -15,10 +15,10 @@ from typing import TextIO
 from azure_scheduled_events.document import escape_surrogates
 
 PRIORITIES = {"debug": 7, "info": 6, "notice": 5, "warning": 4, "error": 3}
-JOURNAL = "/run/systemd/journal/socket"
+JOURNALD_SOCKET = "/run/systemd/journal/socket"
 
 
-def harmless(text: str) -> str:
+def printable(text: str) -> str:
     """The text on one line, without anything that could steer a terminal: no control and format characters, no half ones."""
     return "".join(character if character.isprintable() else "?" for character in escape_surrogates(text))
 
@@ -37,18 +37,18 @@ class Log:
         self._journal = _journal() if stream is None else None
         self._dropped = 0
 
-    def say(self, level: str, text: str, **fields: object) -> None:
+    def write(self, level: str, text: str, **fields: object) -> None:
         """Say a line; ``fields`` are searchable in journald (``journalctl AZURE_EVENT_ID=...``) and follow the text elsewhere."""
         if PRIORITIES[level] > PRIORITIES[self.threshold]:
             return
-        if self._dropped and self._put("warning", f"{self._dropped} lines were lost, since nobody took them", {}):
+        if self._dropped and self._deliver("warning", f"{self._dropped} lines were lost, since nobody took them", {}):
             self._dropped = 0
-        text = harmless(text)
-        named = {name.upper(): harmless(str(value)) for name, value in fields.items()}
-        if not self._put(level, text, named):
+        text = printable(text)
+        named = {name.upper(): printable(str(value)) for name, value in fields.items()}
+        if not self._deliver(level, text, named):
             self._dropped += 1
 
-    def _put(self, level: str, text: str, named: dict[str, str]) -> bool:
+    def _deliver(self, level: str, text: str, named: dict[str, str]) -> bool:
         """Hand a line over; False where nobody takes it now."""
         if self._journal is not None:
             entry = {
@@ -102,7 +102,7 @@ def _journal() -> socket.socket | None:
         if (int(device), int(inode)) != (found.st_dev, found.st_ino):
             return None
         journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        journal.connect(JOURNAL)
+        journal.connect(JOURNALD_SOCKET)
     except (OSError, ValueError):
         return None
     return journal

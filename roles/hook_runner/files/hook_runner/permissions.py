@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-_MOST_LINKS = 40  # as the kernel has it
+_MAX_LINKS = 40  # as the kernel has it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -23,7 +23,7 @@ def trusted_owners() -> frozenset[int]:
     return frozenset({0, os.geteuid()})
 
 
-def untrusted(path: str, inside: str, owners: frozenset[int]) -> str | None:
+def permission_problem(path: str, inside: str, owners: frozenset[int]) -> str | None:
     """Why others than `owners` might decide what `path` says, as one sentence; None where they cannot.
 
     With links resolved, `path` has to lie in the folder `inside` (or be it). Every file, folder and
@@ -35,18 +35,18 @@ def untrusted(path: str, inside: str, owners: frozenset[int]) -> str | None:
     try:
         home = os.path.realpath(inside)
         target = "/"
-        for target, info in _way(path):
-            reason = _reason(target, info, owners, sticky_will_do=not _within(target, home))
+        for target, info in _path_components(path):
+            reason = _component_problem(target, info, owners, sticky_will_do=not _is_inside(target, home))
             if reason is not None:
                 return reason
     except (OSError, ValueError) as error:
-        return f"{shown(path)} cannot be examined: {getattr(error, 'strerror', None) or error}"
-    if not _within(target, home):
-        return f"{shown(path)} leads to {shown(target)}, which is outside {shown(home)}"
+        return f"{printable_path(path)} cannot be examined: {getattr(error, 'strerror', None) or error}"
+    if not _is_inside(target, home):
+        return f"{printable_path(path)} leads to {printable_path(target)}, which is outside {printable_path(home)}"
     return None
 
 
-def untrusted_place(path: str, owners: frozenset[int]) -> str | None:
+def location_problem(path: str, owners: frozenset[int]) -> str | None:
     """Why others than `owners` might decide what the folder `path` is, also if it is not there yet; None if they cannot.
 
     A folder that exists is judged as by `untrusted`. For one that does not, the nearest folder
@@ -55,15 +55,15 @@ def untrusted_place(path: str, owners: frozenset[int]) -> str | None:
     """
     there = nearest_existing(path)
     if there == path:
-        return untrusted(path, path, owners)
+        return permission_problem(path, path, owners)
     try:
-        for target, info in _way(there):
-            reason = _reason(target, info, owners, sticky_will_do=True)
+        for target, info in _path_components(there):
+            reason = _component_problem(target, info, owners, sticky_will_do=True)
             if reason is not None:
-                return f"{shown(path)} would be made there, and {reason}"
+                return f"{printable_path(path)} would be made there, and {reason}"
     except (OSError, ValueError) as error:
-        return f"{shown(there)} cannot be examined: {getattr(error, 'strerror', None) or error}"
-    return None if stat.S_ISDIR(info.st_mode) else f"{shown(there)} is not a folder"
+        return f"{printable_path(there)} cannot be examined: {getattr(error, 'strerror', None) or error}"
+    return None if stat.S_ISDIR(info.st_mode) else f"{printable_path(there)} is not a folder"
 
 
 def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
@@ -72,7 +72,7 @@ def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
     Each folder is made in the one that is held open, without following links, and examined when it
     is there. Raises Untrusted, and OSError where it cannot be made.
     """
-    reason = untrusted_place(path, owners)
+    reason = location_problem(path, owners)
     if reason is not None:
         raise Untrusted(reason)
     there = nearest_existing(path)
@@ -87,7 +87,7 @@ def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
             below = os.open(name, _FOLDER, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
-            reason = _reason(
+            reason = _component_problem(
                 "/".join([there.rstrip("/"), *names[:number]]), os.fstat(descriptor), owners, sticky_will_do=False
             )
             if reason is not None:
@@ -103,26 +103,26 @@ def nearest_existing(path: str) -> str:
     return path
 
 
-def shown(path: str) -> str:
+def printable_path(path: str) -> str:
     """A path as it may stand in logs, whatever characters it has."""
     return path if path.isascii() and path.isprintable() else ascii(path)[1:-1]
 
 
-def _within(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _reason(path: str, info: os.stat_result, owners: frozenset[int], sticky_will_do: bool) -> str | None:
+def _component_problem(path: str, info: os.stat_result, owners: frozenset[int], sticky_will_do: bool) -> str | None:
     if info.st_uid not in owners:
-        return f"{shown(path)} belongs to user {info.st_uid}"
+        return f"{printable_path(path)} belongs to user {info.st_uid}"
     if stat.S_ISLNK(info.st_mode) or not info.st_mode & 0o022:
         return None
     if sticky_will_do and stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX:
         return None
-    return f"{shown(path)} can be written by others than its owner (mode {stat.S_IMODE(info.st_mode):04o})"
+    return f"{printable_path(path)} can be written by others than its owner (mode {stat.S_IMODE(info.st_mode):04o})"
 
 
-def _way(path: str) -> Iterator[tuple[str, os.stat_result]]:
+def _path_components(path: str) -> Iterator[tuple[str, os.stat_result]]:
     """All that the kernel passes on its way to `path`: every folder, every link, and last what it arrives at."""
     here, links = "/", 0
     # not abspath(), which takes "link/.." for nothing
@@ -142,7 +142,7 @@ def _way(path: str) -> Iterator[tuple[str, os.stat_result]]:
             here = there
             continue
         links += 1
-        if links > _MOST_LINKS:
+        if links > _MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         destination = os.readlink(there)
         here = "/" if destination.startswith("/") else here

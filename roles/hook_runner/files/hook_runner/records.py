@@ -63,7 +63,7 @@ REFUSED = "refused"  # IMDS refused it, and repeating it unchanged does not help
 LATEST_OUTPUTS = 5
 
 
-class Step:
+class HookRun:
     """One run of one hook for one event.
 
     Attributes:
@@ -114,7 +114,7 @@ class Step:
         self.void = ""
 
 
-class Entry(NamedTuple):
+class TimelineEntry(NamedTuple):
     """One line of an event's timeline.
 
     Attributes:
@@ -128,17 +128,17 @@ class Entry(NamedTuple):
     detail: str
 
 
-class Record:
+class EventRecord:
     """All that is known of one life of one event; an id that comes back after its end begins another life.
 
     Attributes:
         id: number of the record, never used again.
-        life: 1 for the first life of this EventId, and so on.
+        occurrence: 1 for the first life of this EventId, and so on.
         event: the event as it was seen last.
         first_seen: aware UTC time by the server's clock.
         first_type: event type at the first sight.
         first_status: status at the first sight.
-        concerned: whether it ever concerned this VM.
+        affects_this_vm: whether it ever concerned this VM.
         seen_started: whether it was ever seen Started.
         gone_at: when a good document came without it, or when it ceased to concern this VM; None
             before that.
@@ -164,6 +164,7 @@ class Record:
 
     __slots__ = (
         "absences",
+        "affects_this_vm",
         "approval",
         "approval_asked_by",
         "approval_attempts",
@@ -172,14 +173,13 @@ class Record:
         "approval_reason",
         "came_back_at",
         "closed_at",
-        "concerned",
         "event",
         "first_seen",
         "first_status",
         "first_type",
         "gone_at",
         "id",
-        "life",
+        "occurrence",
         "on_hold",
         "outcome",
         "resources_unknown",
@@ -190,12 +190,12 @@ class Record:
 
     def __init__(self, id: int, life: int, event: ScheduledEvent, first_seen: datetime) -> None:
         self.id = id
-        self.life = life
+        self.occurrence = life
         self.event = event
         self.first_seen = first_seen
         self.first_type = event.event_type
         self.first_status = event.status
-        self.concerned = False
+        self.affects_this_vm = False
         self.seen_started = event.status == "Started"
         self.gone_at: datetime | None = None
         self.outcome = ""
@@ -206,8 +206,8 @@ class Record:
         self.approval_forced = False
         self.approval_error = ""
         self.closed_at: datetime | None = None
-        self.steps: list[Step] = []
-        self.timeline: list[Entry] = []
+        self.steps: list[HookRun] = []
+        self.timeline: list[TimelineEntry] = []
         self.absences = 0
         self.resources_unknown = False
         self.came_back_at: datetime | None = None
@@ -218,11 +218,11 @@ class Record:
         """The identity of the event: its id with letter case folded."""
         return self.event.key
 
-    def of_stage(self, stage: str) -> list[Step]:
+    def runs_in_stage(self, stage: str) -> list[HookRun]:
         """The runs of one stage whose effect holds."""
         return [step for step in self.steps if step.stage == stage and not step.void]
 
-    def latest(self, stage: str, hook: str) -> Step | None:
+    def latest_run(self, stage: str, hook: str) -> HookRun | None:
         """The last run of one hook in one stage whose effect holds, or None."""
         return next(
             (step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook) and not step.void), None

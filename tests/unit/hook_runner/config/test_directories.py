@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.permissions import Untrusted, make_folder, trusted_owners, untrusted_place
+from hook_runner.permissions import Untrusted, location_problem, make_folder, trusted_owners
 from support.daemon.daemon_process import Daemon
 from support.daemon.simulated_azure import Azure
 
@@ -75,7 +75,7 @@ def test_a_folder_that_is_not_there_is_not_made_where_others_decide(
 def test_a_folder_in_one_that_is_sticky_is_made_and_is_ours(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     path = tmp_path / "a" / "b"
-    assert untrusted_place(str(path), OWNERS) is None
+    assert location_problem(str(path), OWNERS) is None
     make_folder(str(path), 0o700, OWNERS)
     assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)] == [0o700, 0o755]
     make_folder(str(path), 0o700, OWNERS)
@@ -127,7 +127,7 @@ def test_a_race_with_another_user_is_lost_without_harm(tmp_path: Path, monkeypat
 
 def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "absent")
-    assert "cannot be examined" in (untrusted_place(str(tmp_path / "link" / "x"), OWNERS) or "")
+    assert "cannot be examined" in (location_problem(str(tmp_path / "link" / "x"), OWNERS) or "")
 
 
 @needs_root
@@ -139,13 +139,13 @@ def test_metrics_are_not_written_where_others_could_put_another_folder(azure: Az
     me.rig.configure(metrics_file=str(folder / "our.prom"))
     code, found = me.data("check", "--offline")
     assert code == 1 and [each["severity"] for each in found["findings"] if each["what"] == "metrics"] == ["error"]
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.1")
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.1")
     assert me.said("metrics_file: nothing is written there") == 1
     me.stop()
     assert list(folder.iterdir()) == []
     os.chown(folder.parent, 0, -1)
     os.chown(folder, NOBODY, -1)
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.1")
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.1")
     me.wait(lambda: [each.name for each in folder.iterdir()] == ["our.prom"])
 
 

@@ -15,9 +15,9 @@ import pytest
 from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.config.settings import (
-    _HOOK_READERS,
+    _HOOK_PARSERS,
     _KEYS,
-    _READERS,
+    _PARSERS,
     ConfigError,
     HookSettings,
     Settings,
@@ -113,8 +113,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 
 def test_each_setting_has_a_reader() -> None:
-    assert set(_READERS) | {"policy", "policy_file", "hooks"} == set(_KEYS)
-    assert set(_HOOK_READERS) == set(HookSettings._fields)
+    assert set(_PARSERS) | {"policy", "policy_file", "hooks"} == set(_KEYS)
+    assert set(_HOOK_PARSERS) == set(HookSettings._fields)
 
 
 def test_a_hooks_settings_are_those_of_its_name_and_then_those_of_its_stage(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ TEXT = "interval: 2\nhooks:\n  10-a: {timeout: 5}\n" + "".join(f"x{number}: y\n"
 
 @pytest.mark.parametrize("text", ["", TEXT])
 def test_it_is_the_same(text: str) -> None:
-    assert yaml_subprocess.locate_apart(text, "config.yml", "configuration") == load_with_lines(
+    assert yaml_subprocess.load_in_subprocess(text, "config.yml", "configuration") == load_with_lines(
         text, "config.yml", "configuration"
     )
 
@@ -42,9 +42,9 @@ def test_a_child_that_gets_stuck_is_ended_and_the_file_is_read_here(
 
     monkeypatch.setattr(os, "fork", remember)
     monkeypatch.setattr(yaml_subprocess, "_read_in_child", stuck)
-    monkeypatch.setattr(yaml_subprocess, "CHILD_MAY_TAKE", 0.3)
+    monkeypatch.setattr(yaml_subprocess, "CHILD_TIMEOUT", 0.3)
     before = os.listdir("/proc/self/fd")
-    assert yaml_subprocess.locate_apart("interval: 2\n", "config.yml", "configuration") == load_with_lines(
+    assert yaml_subprocess.load_in_subprocess("interval: 2\n", "config.yml", "configuration") == load_with_lines(
         "interval: 2\n", "config.yml", "configuration"
     )
     assert os.listdir("/proc/self/fd") == before

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hook_runner.config.settings import Settings
-from hook_runner.hooks.discovery import WHOLE_FOLDER, Hook, Skipped, SkipReason, find_hooks
+from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook, Skipped, SkipReason, discover_hooks
 from hook_runner.records import STAGES
 
 Found = tuple[dict[str, tuple[Hook, ...]], tuple[Skipped, ...]]
@@ -26,7 +26,7 @@ def put(home: Path, path: str, mode: int = 0o755) -> None:
 
 
 def find(home: Path, settings: Settings | None = None) -> Found:
-    return find_hooks(str(home), settings or Settings(), OWNERS)
+    return discover_hooks(str(home), settings or Settings(), OWNERS)
 
 
 def names(found: Found, stage: str = "prepare") -> list[str]:
@@ -46,7 +46,7 @@ def test_hooks_come_in_the_order_of_their_bytes(tmp_path: Path) -> None:
     assert names(found) == ["10-a", "10-z", "10.a", "10_a", "9-a", "A", "B", "a"]
     assert names(found, "recover") == ["x"]
     assert found[0]["prepare"][0].path == str(tmp_path / "prepare" / "10-a")
-    assert not any(hook.refusal for hook in found[0]["prepare"])
+    assert not any(hook.problem for hook in found[0]["prepare"])
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_a_hook_that_others_can_write_is_refused_and_the_others_are_not(tmp_path
     put(tmp_path, "prepare/10-x", 0o775)
     put(tmp_path, "prepare/20-x")
     first, second = find(tmp_path)[0]["prepare"]
-    assert "10-x can be written by others" in (first.refusal or "")
-    assert second.refusal is None
+    assert "10-x can be written by others" in (first.problem or "")
+    assert second.problem is None
 
 
 @pytest.mark.parametrize("path", [".", "prepare"])
@@ -113,15 +113,15 @@ def test_a_folder_that_others_can_write_is_one_refused_hook_also_when_it_is_empt
     assert names(find(tmp_path)) == list(hooks)
     (tmp_path / path).chmod(0o777)
     (hook,) = find(tmp_path)[0]["prepare"]
-    assert hook.name == WHOLE_FOLDER
-    assert "can be written by others" in (hook.refusal or "")
+    assert hook.name == WHOLE_DIRECTORY
+    assert "can be written by others" in (hook.problem or "")
 
 
 @pytest.mark.parametrize("target", ["absent", "prepare", "/usr/bin"])
 def test_a_stage_that_is_a_link_to_nowhere_or_outside_is_refused(tmp_path: Path, target: str) -> None:
     (tmp_path / "prepare").symlink_to(target)
     (hook,) = find(tmp_path)[0]["prepare"]
-    assert hook.name == WHOLE_FOLDER and hook.refusal
+    assert hook.name == WHOLE_DIRECTORY and hook.problem
 
 
 def test_links_to_hooks_inside_are_run_and_others_refused(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_links_to_hooks_inside_are_run_and_others_refused(tmp_path: Path) -> Non
     (tmp_path / "recover" / "20-x").symlink_to("/bin/true")
     (tmp_path / "recover" / "30-x").symlink_to("absent")
     (tmp_path / "recover" / "40-x").symlink_to("40-x")
-    refusals = [hook.refusal or "" for hook in find(tmp_path)[0]["recover"]]
+    refusals = [hook.problem or "" for hook in find(tmp_path)[0]["recover"]]
     assert refusals[0] == ""
     assert "outside" in refusals[1]
     assert "cannot be examined" in refusals[2]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from azure_scheduled_events.document import ScheduledEvent, parse_document
-from hook_runner.hooks.inputs import LONGEST, LONGEST_LIST, hook_input, hook_variables
-from hook_runner.records import ACCEPTED, SENT, Record
+from hook_runner.hooks.inputs import MAX_LIST, MAX_VALUE, event_environment, event_json
+from hook_runner.records import ACCEPTED, SENT, EventRecord
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NASTY = [
@@ -64,7 +64,7 @@ NASTY = [
 ]
 
 
-def record(**changed: Any) -> Record:
+def record(**changed: Any) -> EventRecord:
     usual: dict[str, Any] = {
         "event_id": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
         "event_type": "Freeze",
@@ -76,11 +76,11 @@ def record(**changed: Any) -> Record:
         "source": "Platform",
         "duration": timedelta(seconds=9),
     }
-    return Record(1, 2, ScheduledEvent(**{**usual, **changed}), NOW - timedelta(minutes=5))
+    return EventRecord(1, 2, ScheduledEvent(**{**usual, **changed}), NOW - timedelta(minutes=5))
 
 
 def test_the_variables_tell_the_event() -> None:
-    assert hook_variables(record(), "prepare", "vm_1", NOW, 595.9) == {
+    assert event_environment(record(), "prepare", "vm_1", NOW, 595.9) == {
         "EVENT_ID": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
         "EVENT_TYPE": "Freeze",
         "EVENT_STATUS": "Scheduled",
@@ -103,7 +103,7 @@ def test_stdin_is_the_event_in_the_common_shape_and_the_rest() -> None:
     known = record()
     known.approval = ACCEPTED
     known.outcome = "completed"
-    told = hook_input(known, "recover", "vm_1", NOW, 595.9)
+    told = event_json(known, "recover", "vm_1", NOW, 595.9)
     assert told.endswith(b"}\n")
     assert json.loads(told) == {
         **known.event.as_dict(),
@@ -117,7 +117,7 @@ def test_stdin_is_the_event_in_the_common_shape_and_the_rest() -> None:
         "hook_seconds": 595,
     }
     known.approval = SENT
-    assert json.loads(hook_input(known, "recover", "vm_1", NOW, None))["approved"] is False
+    assert json.loads(event_json(known, "recover", "vm_1", NOW, None))["approved"] is False
 
 
 def test_what_is_not_known_is_empty_and_null() -> None:
@@ -131,7 +131,7 @@ def test_what_is_not_known_is_empty_and_null() -> None:
         source=None,
         duration=None,
     )
-    told = hook_variables(unknown, "started", "", NOW, None)
+    told = event_environment(unknown, "started", "", NOW, None)
     assert {name for name, value in told.items() if value} == {
         "EVENT_ID",
         "EVENT_SECONDS_LEFT",
@@ -139,7 +139,7 @@ def test_what_is_not_known_is_empty_and_null() -> None:
         "EVENT_FIRST_SEEN",
     }
     assert told["EVENT_SECONDS_LEFT"] == "0"
-    assert json.loads(hook_input(unknown, "started", "", NOW, None))["hook_seconds"] is None
+    assert json.loads(event_json(unknown, "started", "", NOW, None))["hook_seconds"] is None
 
 
 def is_safe(value: str, longest: int) -> bool:
@@ -154,10 +154,10 @@ def test_nasty_texts_are_harmless_in_every_variable(field: str, text: str) -> No
     changed = {} if field == "own_name" else {field: (text, "vm_2") if field == "resources" else text}
     known = record(**changed)
     own_name = text if field == "own_name" else "vm_1"
-    told = hook_variables(known, "prepare", own_name, NOW, 5)
-    assert all(is_safe(value, LONGEST_LIST if name == "EVENT_RESOURCES" else LONGEST) for name, value in told.items())
+    told = event_environment(known, "prepare", own_name, NOW, 5)
+    assert all(is_safe(value, MAX_LIST if name == "EVENT_RESOURCES" else MAX_VALUE) for name, value in told.items())
     assert len(told["EVENT_RESOURCES"].split()) == 2 or told["EVENT_RESOURCES"].endswith("...")
-    assert json.loads(hook_input(known, "prepare", own_name, NOW, 5))["stage"] == "prepare"
+    assert json.loads(event_json(known, "prepare", own_name, NOW, 5))["stage"] == "prepare"
 
 
 def any_character(chance: random.Random) -> int:
@@ -173,25 +173,25 @@ def test_random_texts_are_harmless_in_every_variable_and_on_stdin() -> None:
         known = record(
             event_id=texts[0], event_type=texts[1], resources=tuple(texts), description=texts[2], source=texts[3]
         )
-        told = hook_variables(known, "prepare", texts[4], NOW, 5)
-        assert all(is_safe(value, LONGEST) for value in told.values())
+        told = event_environment(known, "prepare", texts[4], NOW, 5)
+        assert all(is_safe(value, MAX_VALUE) for value in told.values())
         assert len(told["EVENT_RESOURCES"].split()) == 5
-        assert hook_input(known, "prepare", texts[4], NOW, 5).isascii()
+        assert event_json(known, "prepare", texts[4], NOW, 5).isascii()
 
 
 def test_a_long_list_is_cut_at_its_own_length_and_says_so() -> None:
-    told = hook_variables(
+    told = event_environment(
         record(resources=tuple(f"vm_{number:06d}" for number in range(100000))), "prepare", "vm_1", NOW, 5
     )
-    assert len(told["EVENT_RESOURCES"]) == LONGEST_LIST
+    assert len(told["EVENT_RESOURCES"]) == MAX_LIST
     assert told["EVENT_RESOURCES"].endswith("...")
-    told = hook_variables(record(description="ä" * 9000), "prepare", "vm_1", NOW, 5)
-    assert LONGEST - 2 <= len(told["EVENT_DESCRIPTION"].encode()) <= LONGEST
+    told = event_environment(record(description="ä" * 9000), "prepare", "vm_1", NOW, 5)
+    assert MAX_VALUE - 2 <= len(told["EVENT_DESCRIPTION"].encode()) <= MAX_VALUE
 
 
 def test_resources_are_told_apart_by_white_space_whatever_their_names_hold() -> None:
     names = ("a b", "", "c\nd", "e\u00a0f", " ")
-    assert hook_variables(record(resources=names), "prepare", "vm_1", NOW, 5)["EVENT_RESOURCES"] == "a?b ? c?d e?f ?"
+    assert event_environment(record(resources=names), "prepare", "vm_1", NOW, 5)["EVENT_RESOURCES"] == "a?b ? c?d e?f ?"
 
 
 def test_the_kernel_takes_the_variables_of_the_worst_event() -> None:
@@ -206,7 +206,7 @@ def test_the_kernel_takes_the_variables_of_the_worst_event() -> None:
         source=worst,
     )
     done = subprocess.run(
-        ["/usr/bin/env", "-0"], env=hook_variables(known, worst, worst, NOW, 1e9), capture_output=True, check=True
+        ["/usr/bin/env", "-0"], env=event_environment(known, worst, worst, NOW, 1e9), capture_output=True, check=True
     )
     assert done.stdout.count(b"\0") == 15
 
@@ -215,7 +215,7 @@ def test_a_document_with_half_characters_reaches_the_hook() -> None:
     (event,) = parse_document(
         r'{"Events": [{"EventId": "\ud800", "Resources": ["\udfff"], "Description": "\u0000\u001b"}]}'
     ).events
-    known = Record(1, 1, event, NOW)
-    assert hook_variables(known, "prepare", "vm", NOW, 5)["EVENT_DESCRIPTION"] == "??"
-    assert hook_variables(known, "prepare", "vm", NOW, 5)["EVENT_ID"] == r"\ud800"
-    assert json.loads(hook_input(known, "prepare", "vm", NOW, 5))["description"] == "\0\x1b"
+    known = EventRecord(1, 1, event, NOW)
+    assert event_environment(known, "prepare", "vm", NOW, 5)["EVENT_DESCRIPTION"] == "??"
+    assert event_environment(known, "prepare", "vm", NOW, 5)["EVENT_ID"] == r"\ud800"
+    assert json.loads(event_json(known, "prepare", "vm", NOW, 5))["description"] == "\0\x1b"

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.hooks.runs import Result
-from hook_runner.hooks.spawning import KEEPER
+from hook_runner.hooks.runs import RunResult
+from hook_runner.hooks.spawning import SUPERVISOR
 from hook_runner.records import Cause
 from support.daemon.runs_harness import Bench, marked, until
 
@@ -28,7 +28,7 @@ def test_a_hook_gets_the_event_and_variables_and_its_output_and_status_are_kept(
     assert (result.exit_status, result.output, result.error) == (3, '{"a": 1} ä b\nerr\n', "")
     assert 0 <= result.seconds < 10
     assert bench.runs.active() == set()
-    bench.runs.forget(1)
+    bench.runs.remove(1)
     assert os.listdir(bench.folder / "run/runs") == []
 
 
@@ -233,7 +233,7 @@ def test_a_missing_python_raises_and_leaves_nothing(bench: Bench, monkeypatch: p
 def test_a_folder_that_is_removed_under_a_run_is_an_error_and_not_a_crash(bench: Bench) -> None:
     bench.start(bench.hook(f"echo up >{bench.folder}/up\nsleep 0.2\n"))
     bench.wait_for("up")
-    bench.runs.forget(1)
+    bench.runs.remove(1)
     assert bench.runs.active() == set()
     until(lambda: not marked(bench.mark), "the hook's end")
 
@@ -249,10 +249,10 @@ def test_hooks_run_beside_each_other(bench: Bench) -> None:
     for step in range(1, 6):
         bench.wait_for(f"up-{step}")
         bench.runs.stop(step)
-    ended: dict[int, Result] = {}
+    ended: dict[int, RunResult] = {}
 
     def all_ended() -> bool:
-        ended.update(bench.runs.poll())
+        ended.update(bench.runs.collect_finished())
         return len(ended) == 5
 
     until(all_ended, "all five")
@@ -267,7 +267,7 @@ def test_fifty_runs_in_a_row_take_seconds_and_leave_nothing(bench: Bench) -> Non
         began = time.monotonic()
         bench.start(path, step)
         assert bench.result(step).exit_status == 0
-        bench.runs.forget(step)
+        bench.runs.remove(step)
         took.append(time.monotonic() - began)
     # a machine that is busy makes some of them slow, but not each of them
     assert min(took) < 0.5
@@ -278,6 +278,8 @@ def test_fifty_runs_in_a_row_take_seconds_and_leave_nothing(bench: Bench) -> Non
 def test_the_keeper_imports_little_before_the_hook_runs(bench: Bench) -> None:
     read = "exec(compile(open(%r).read().replace('__main__', 'no'), 'keeper', 'exec'))"
     code = "import sys; sys.argv = ['keeper', '/nowhere']; " + read + "; print(sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", code % KEEPER], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code % SUPERVISOR], capture_output=True, text=True, check=True
+    )
     modules = set(json.loads(done.stdout.replace("'", '"')))
     assert not modules & {"json", "re", "enum", "signal", "subprocess", "typing", "hook_runner"}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from hook_runner.clock import boot_id
-from hook_runner.hooks.processes import is_locked
+from hook_runner.hooks.processes import is_supervised
 from hook_runner.records import Cause
 from support.daemon.runs_harness import LONG, SOURCES, Bench, marked, until
 
@@ -54,10 +54,10 @@ def test_a_hook_outlives_its_daemon_and_the_next_one_gets_its_result(bench: Benc
         ),
         wait="up",
     )
-    assert bench.runs.poll() == []
+    assert bench.runs.collect_finished() == []
     assert bench.runs.adopt(1)
     assert bench.runs.active() == {1}
-    assert bench.runs.poll() == []
+    assert bench.runs.collect_finished() == []
     (bench.folder / "go").touch()
     result = bench.result()
     assert (result.exit_status, result.output, result.error) == (6, "done\n", "")
@@ -72,7 +72,7 @@ def test_the_result_of_a_hook_that_ended_while_no_daemon_lived_is_found(bench: B
     again = bench.restarted()
     assert again.adopt(1)
     assert bench.result(runs=again).exit_status == 6
-    again.forget(1)
+    again.remove(1)
     until(lambda: not bench.restarted().adopt(1), "the end of the keeper")
 
 
@@ -93,7 +93,7 @@ def test_an_adopted_hook_can_be_ended(bench: Bench, earlier: Earlier) -> None:
 def test_an_adopted_hook_whose_keeper_was_killed_is_ended(bench: Bench, earlier: Earlier) -> None:
     earlier(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), wait="up")
     os.kill(bench.keeper(), signal.SIGKILL)
-    until(lambda: not is_locked(str(bench.folder / "run/runs/1")), "the keeper's end")
+    until(lambda: not is_supervised(str(bench.folder / "run/runs/1")), "the keeper's end")
     assert bench.runs.adopt(1)
     assert bench.result().cause is Cause.SUPERVISOR_LOST
 
@@ -108,12 +108,12 @@ def test_nothing_is_adopted_after_a_reboot_or_where_nothing_began(bench: Bench) 
     try:
         (folder / "lock").write_text(f"another-boot\n{innocent.pid}\n")
         assert not bench.runs.adopt(7)
-        bench.runs.clean_one(7)
+        bench.runs.discard(7)
         assert innocent.poll() is None
     finally:
         innocent.kill()
         innocent.wait()
-    assert bench.runs.poll() == []
+    assert bench.runs.collect_finished() == []
 
 
 def test_a_number_that_was_given_away_since_is_not_killed(bench: Bench) -> None:
@@ -147,10 +147,11 @@ def test_runs_of_nobody_are_ended_and_removed(bench: Bench, earlier: Earlier) ->
     earlier(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), wait="up")
     for name in ("5", "6", "other"):
         (bench.folder / "run/runs" / name).mkdir()
-    bench.runs.clean({6})
+    bench.runs.stop_orphans({6})
     assert bench.runs.active() == set()
     until(
-        lambda: bench.runs.poll() == [] and sorted(os.listdir(bench.folder / "run/runs")) == ["6", "other"], "their end"
+        lambda: bench.runs.collect_finished() == [] and sorted(os.listdir(bench.folder / "run/runs")) == ["6", "other"],
+        "their end",
     )
 
 
@@ -198,6 +199,6 @@ def test_whenever_the_daemon_is_killed_a_hook_has_run_once_and_is_known_or_has_n
         if found[-1]:
             assert (bench.folder / "ran").read_text() == "x\n"
             (bench.folder / "ran").unlink()
-        later.clean(set())
-        until(lambda: later.poll() == [] and not list(bench.folder.glob("run/runs/*")), "the folder's end")
+        later.stop_orphans(set())
+        until(lambda: later.collect_finished() == [] and not list(bench.folder.glob("run/runs/*")), "the folder's end")
     assert found[-1] is True

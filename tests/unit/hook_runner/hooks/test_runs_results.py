@@ -11,7 +11,7 @@ import select
 
 import pytest
 
-from hook_runner.hooks.runs import Runs
+from hook_runner.hooks.runs import HookRuns
 from hook_runner.records import Cause
 from support.daemon.child_processes import fill_up, on_small_disk
 from support.daemon.runs_harness import Bench, Daemon, until
@@ -29,12 +29,12 @@ def test_hook_that_succeeds_while_the_file_system_is_full_has_succeeded(bench: B
     disk.mkdir()
 
     def work() -> None:
-        runs = Runs(str(disk), {}, 65536, 5.0)
+        runs = HookRuns(str(disk), {}, 65536, 5.0)
         runs.start(1, path, b"{}", {}, 60.0)
         bench.wait_for("up")
         fill_up(str(disk / "others"))
         (bench.folder / "go").touch()
-        ((_number, result),) = until(runs.poll, "the result")
+        ((_number, result),) = until(runs.collect_finished, "the result")
         assert (result.exit_status, result.error) == (0, ""), result
         # of its output there is what there is room for
         assert result.output.endswith("19999\n20000\n") and len(result.output) < 4096
@@ -58,10 +58,10 @@ def test_result_that_cannot_be_written_is_kept_and_written_later(bench: Bench) -
     # on
     runs.stop(1, 1)
     now[0] = 60.0
-    assert runs.poll() == []
+    assert runs.collect_finished() == []
     assert not bench.restarted().adopt(2)
     later = bench.restarted()
-    assert later.adopt(1) and later.poll() == []
+    assert later.adopt(1) and later.collect_finished() == []
     obstacle.rmdir()
     assert bench.result(runs=later).exit_status == 0
     assert bench.result(runs=runs).exit_status == 0
@@ -95,12 +95,12 @@ def test_end_of_a_run_makes_the_descriptor_readable_and_nothing_else_does(bench:
     if adopted:
         runs = bench.restarted()
         assert runs.adopt(1)
-    assert runs.poll() == [] and runs.next_look() is None
+    assert runs.collect_finished() == [] and runs.next_check_in() is None
     assert not is_readable(runs, 0.0)
     (bench.folder / "go").touch()
     assert is_readable(runs, 20.0)
     assert bench.result(runs=runs).exit_status == 0
-    assert not is_readable(runs, 0.0) and runs.next_look() is None
+    assert not is_readable(runs, 0.0) and runs.next_check_in() is None
 
 
 def test_run_of_a_daemon_that_made_no_pipe_is_looked_at_each_second(bench: Bench) -> None:
@@ -109,7 +109,7 @@ def test_run_of_a_daemon_that_made_no_pipe_is_looked_at_each_second(bench: Bench
     bench.wait_for("up")
     (bench.folder / "run/runs/1/alive").unlink()
     runs = bench.restarted(clock=lambda: now[0])
-    assert runs.adopt(1) and runs.next_look() == 6.0
+    assert runs.adopt(1) and runs.next_check_in() == 6.0
     (bench.folder / "go").touch()
     assert bench.result(runs=runs).exit_status == 0
     bench.result()
@@ -120,9 +120,9 @@ def test_run_that_has_to_end_is_looked_at_when_its_keeper_has_had_its_time(bench
     runs = bench.restarted(clock=lambda: now[0])
     bench.start(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"), runs=runs)
     bench.wait_for("up")
-    assert runs.next_look() is None
+    assert runs.next_check_in() is None
     runs.stop(1, 0.2)
-    assert runs.next_look() == pytest.approx(5.0 + 0.2 + 3.0)
+    assert runs.next_check_in() == pytest.approx(5.0 + 0.2 + 3.0)
     assert bench.result(runs=runs).exit_status == -9
 
 
@@ -131,7 +131,7 @@ def test_descriptors_of_runs_are_closed(bench: Bench) -> None:
     for number in range(1, 4):
         bench.start(bench.hook("exit 0\n"), number)
         bench.result(number)
-        bench.runs.forget(number)
+        bench.runs.remove(number)
     assert len(os.listdir("/proc/self/fd")) == before
 
 

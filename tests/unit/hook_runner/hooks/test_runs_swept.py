@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.hooks.processes import keeper_of
+from hook_runner.hooks.processes import supervisor_pid
 from support.daemon.runs_harness import Bench, marked, until
 
 WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\necho done; exit 6\n"
@@ -35,17 +35,17 @@ def swept(bench: Bench) -> Bench:
 
 
 def test_hook_whose_folder_was_removed_runs_on_and_its_result_is_known(swept: Bench) -> None:
-    assert swept.runs.poll() == [] and swept.runs.active() == {1}
+    assert swept.runs.collect_finished() == [] and swept.runs.active() == {1}
     (swept.folder / "go").touch()
     result = swept.result()
     assert (result.exit_status, result.output, result.error) == (6, "done\n", "")
-    swept.runs.forget(1)
+    swept.runs.remove(1)
     assert list((swept.folder / "run/runs").iterdir()) == []
 
 
 def test_next_daemon_takes_over_a_hook_whose_folder_was_removed(swept: Bench) -> None:
     again = swept.restarted()
-    assert again.adopt(1) and again.poll() == []
+    assert again.adopt(1) and again.collect_finished() == []
     (swept.folder / "go").touch()
     assert swept.result(runs=again).exit_status == 6
 
@@ -56,7 +56,7 @@ def test_hook_whose_folder_was_removed_can_be_ended(swept: Bench) -> None:
 
 
 def test_keeper_that_was_killed_without_its_folder_is_noticed(swept: Bench) -> None:
-    keeper = keeper_of(str(swept.folder / "run/runs/1"))
+    keeper = supervisor_pid(str(swept.folder / "run/runs/1"))
     assert keeper is not None
     os.killpg(keeper, signal.SIGKILL)
     assert swept.result().exit_status is None
@@ -66,7 +66,7 @@ def test_keeper_that_was_killed_without_its_folder_is_noticed(swept: Bench) -> N
 
 def test_hook_starts_where_the_run_directory_was_removed(bench: Bench) -> None:
     assert bench.run(bench.hook("exit 0\n")).exit_status == 0
-    bench.runs.forget(1)
+    bench.runs.remove(1)
     shutil.rmtree(bench.folder / "run")
     bench.start(bench.hook("exit 0\n"), step=2)
     assert bench.result(2).exit_status == 0

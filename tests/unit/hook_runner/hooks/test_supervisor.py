@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from hook_runner.hooks import supervisor
-from hook_runner.hooks.processes import is_locked
+from hook_runner.hooks.processes import is_supervised
 from hook_runner.records import Cause
 from support.daemon.runs_harness import LONG, Bench, marked, until
 
@@ -102,7 +102,7 @@ def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(bench:
     assert result.exit_status == 0
     assert result.seconds < 5
     os.kill(int(bench.wait_for("up")), 0)
-    until(lambda: not is_locked(str(bench.folder / "run/runs/1")), "the keeper's end")
+    until(lambda: not is_supervised(str(bench.folder / "run/runs/1")), "the keeper's end")
 
 
 def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,10 +122,10 @@ def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypa
                 left.append(int(told.readline()))
 
         monkeypatch.setattr(supervisor, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: float(len(left))))
-        output = supervisor.Output(b"hooks.d/prepare/10-hook", 0)
+        output = supervisor.OutputCapture(b"hooks.d/prepare/10-hook", 0)
         output.descriptor, writer = os.pipe()
         os.set_blocking(output.descriptor, False)
-        supervisor.Watch(hook.pid, output, 0.0, LONG, 5.0).end_leftovers()
+        supervisor.HookSupervisor(hook.pid, output, 0.0, LONG, 5.0).terminate_group()
         os.kill(left[0], signal.SIGKILL)  # fails where it was ended with the group
         for end in (output.descriptor, writer):
             os.close(end)
@@ -157,7 +157,7 @@ def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(bench: Bench) -> None:
     bench.wait_for("up")
     os.kill(bench.keeper(), signal.SIGSTOP)
     runs.stop(1, 2)
-    assert runs.poll() == []
+    assert runs.collect_finished() == []
     now[0] = 60.0
     assert bench.result(runs=runs).cause is Cause.SUPERVISOR_LOST
 

@@ -19,10 +19,10 @@ from support.daemon.documents import REFERENCE, quoted, rows
 from support.daemon.engine_harness import Rig
 from support.daemon.simulated_azure import Azure
 
-WANTED = units.Wanted("prepare", "10-drain", 7, "E-1", 60.0, 5.0, {"MemoryMax": 1 << 30}, None)
+WANTED = units.UnitRequest("prepare", "10-drain", 7, "E-1", 60.0, 5.0, {"MemoryMax": 1 << 30}, None)
 
 
-def value(wanted: units.Wanted, name: str) -> object:
+def value(wanted: units.UnitRequest, name: str) -> object:
     return next(each.value for each in units.properties("/run/x/7", wanted) if each.name == name)
 
 
@@ -124,7 +124,7 @@ class Systemd:
         self.error = error
         self.asked = 0
 
-    def start(self, folder: str, wanted: units.Wanted) -> None:
+    def start(self, folder: str, wanted: units.UnitRequest) -> None:
         self.asked += 1
         raise self.error
 

@@ -121,7 +121,7 @@ def test_broken_journal_is_kept_aside_and_begun_anew(path: str, breakage: Callab
     assert aside(path) == ["journal.db.corrupt-20261121T120000Z"]
     assert Path(path + ".corrupt-20261121T120000Z").read_bytes() == content
     assert len(said) == 1 and path + ".corrupt-20261121T120000Z" in said[0] and "a new one begins" in said[0]
-    assert journal.open_records() == [] and journal.degraded is None
+    assert journal.open_records() == [] and journal.write_error is None
     assert journal.save(make_record(journal.next_id()))
     journal.close()
     again = open_at_noon(path, said)
@@ -188,7 +188,7 @@ def test_journal_that_breaks_in_use_is_begun_anew_with_all_that_is_not_over(path
     for number in range(3):
         new.timeline.append(new.timeline[0]._replace(at=after(number)))
         assert journal.save(new)
-    assert journal.degraded is None
+    assert journal.write_error is None
     assert aside(path)[0] == "journal.db.corrupt-20261121T120000Z"
     journal.close()
     again = open_at_noon(path, said)
@@ -205,7 +205,7 @@ def test_file_that_is_taken_away_in_use_is_made_again_with_all_that_is_not_over(
     (old,) = journal.open_records()
     taken(path)
     new = make_record(journal.next_id(), "new")
-    assert journal.save(new) and journal.degraded is None
+    assert journal.save(new) and journal.write_error is None
     assert any("it was moved or removed" in text for text in said)
     journal.close()
     again = open_at_noon(path, said)
@@ -240,7 +240,7 @@ def test_migration_that_fails_is_undone_and_the_old_program_can_go_on(
     with monkeypatch.context() as newer:
         newer.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, half))
         journal = open_at_noon(path, said)
-        assert "no such table: nowhere" in (journal.degraded or "")
+        assert "no such table: nowhere" in (journal.write_error or "")
         assert not journal.save(make_record(journal.next_id(), "new"))
         journal.close()
     assert aside(path) == []

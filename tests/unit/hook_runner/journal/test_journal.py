@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hook_runner.journal.journal import Journal, JournalUnreadable
-from hook_runner.records import SKIPPED, Cause, Entry
+from hook_runner.records import SKIPPED, Cause, TimelineEntry
 from support.daemon.record_factory import NOON, add_step, after, close_record, end_step, everything, make_record
 
 
@@ -41,7 +41,7 @@ def test_file_and_folder_are_made_and_closed_to_others(journal: Journal, path: s
     journal.save(make_record(journal.next_id()))
     assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
     assert [stat.S_IMODE(os.stat(path + suffix).st_mode) for suffix in ("", "-wal", "-shm")] == [0o600] * 3
-    assert said == [] and journal.degraded is None
+    assert said == [] and journal.write_error is None
 
 
 def test_everything_of_a_record_comes_back(journal: Journal, path: str) -> None:
@@ -84,12 +84,12 @@ def test_odd_texts_survive(journal: Journal, path: str, odd: str) -> None:
     step = add_step(record, journal.next_id(), hook=odd)
     end_step(record, step, output=odd)
     step.reason = record.approval_reason = record.approval_asked_by = odd
-    record.timeline.append(Entry(NOON, odd, odd))
+    record.timeline.append(TimelineEntry(NOON, odd, odd))
     assert journal.save(record)
     journal.close()
     again = Journal.open(path, print)
     assert [everything(each) for each in again.open_records()] == [everything(record)]
-    assert again.last_life(record.key) == 1
+    assert again.last_occurrence(record.key) == 1
     assert [each.id for each in again.records(5, "ID" + odd)] == [record.id]
     again.close()
 
@@ -108,7 +108,7 @@ def test_odd_texts_survive(journal: Journal, path: str, odd: str) -> None:
 def test_times_come_back_exactly(journal: Journal, path: str, moment: datetime) -> None:
     record = make_record(journal.next_id(), not_before=moment)
     record.first_seen = moment
-    record.timeline.append(Entry(moment, "now", ""))
+    record.timeline.append(TimelineEntry(moment, "now", ""))
     journal.save(record)
     journal.close()
     again = Journal.open(path, print)
@@ -173,13 +173,13 @@ def test_numbers_are_not_used_again_after_the_file_was_lost(path: str) -> None:
 
 def test_last_life_counts_closed_and_open_ones(journal: Journal) -> None:
     first, second = make_record(journal.next_id()), make_record(journal.next_id())
-    second.life = 2
+    second.occurrence = 2
     close_record(first)
-    assert journal.last_life("e-1") == 0
+    assert journal.last_occurrence("e-1") == 0
     journal.save(first)
-    assert journal.last_life("e-1") == 1
+    assert journal.last_occurrence("e-1") == 1
     journal.save(second)
-    assert (journal.last_life("e-1"), journal.last_life("e-2")) == (2, 0)
+    assert (journal.last_occurrence("e-1"), journal.last_occurrence("e-2")) == (2, 0)
 
 
 def test_records_come_newest_first_and_of_one_event_in_any_letter_case(journal: Journal) -> None:
@@ -230,7 +230,7 @@ def test_only_what_changed_is_written(journal: Journal, path: str) -> None:
     connection = journal._connection
     assert connection is not None
     before = connection.total_changes
-    record.timeline.append(Entry(after(9), "changed", ""))
+    record.timeline.append(TimelineEntry(after(9), "changed", ""))
     record.steps[7].reason = "another"
     journal.save(record)
     assert connection.total_changes - before == 3
@@ -241,7 +241,7 @@ def test_saving_costs_little_more_than_reaching_the_disk(journal: Journal, tmp_p
     own, disk = [], []
     with open(tmp_path / "plain", "wb", buffering=0) as plain:
         for number in range(60):
-            record.timeline.append(Entry(after(number), "changed", "something"))
+            record.timeline.append(TimelineEntry(after(number), "changed", "something"))
             start = time.perf_counter()
             journal.save(record)
             own.append(time.perf_counter() - start)

@@ -139,12 +139,12 @@ def test_program_that_holds_the_file_delays_saving_and_loses_nothing(path: str) 
     start = time.monotonic()
     assert not journal.save(record)
     assert time.monotonic() - start < 2
-    assert journal.degraded is not None and "locked" in journal.degraded
+    assert journal.write_error is not None and "locked" in journal.write_error
     holder.execute("ROLLBACK")
     holder.close()
     step = add_step(record, journal.next_id())
     end_step(record, step)
-    assert journal.save(record) and journal.degraded is None
+    assert journal.save(record) and journal.write_error is None
     reader = Journal.read_only(path)
     assert everything(reader.records(1)[0]) == everything(record)
     reader.close()
@@ -163,7 +163,7 @@ def test_folder_that_cannot_be_written_still_tells_what_was_done_before(path: st
         now = [0.0]
         said: list[str] = []
         journal = Journal.open(path, said.append, clock=lambda: now[0])
-        assert journal.degraded is not None and len(said) == 1
+        assert journal.write_error is not None and len(said) == 1
         (found,) = journal.open_records()
         assert everything(found) == everything(record)
         assert journal.next_id() > record.steps[0].id
@@ -172,7 +172,7 @@ def test_folder_that_cannot_be_written_still_tells_what_was_done_before(path: st
         os.seteuid(0)
         assert not journal.save(found)
         now[0] += 5
-        assert journal.save(found) and journal.degraded is None
+        assert journal.save(found) and journal.write_error is None
         journal.close()
 
     checked(in_child(work))
@@ -192,7 +192,7 @@ def test_folder_that_cannot_be_made_is_no_end_of_the_world(tmp_path: Path) -> No
     assert journal.open_records() == [record]
     (tmp_path / "state").unlink()
     now[0] += 5
-    assert journal.save(record) and journal.degraded is None
+    assert journal.save(record) and journal.write_error is None
     assert len(said) == 2 and "cannot be written" in said[0] and "is written again" in said[1]
     journal.close()
 
@@ -224,7 +224,7 @@ def test_record_that_nothing_can_write_does_not_hold_up_the_others(path: str) ->
     impossible.approval_attempts = 2**70
     assert not journal.save(impossible)
     assert journal.save(good)
-    assert journal.degraded is not None
+    assert journal.write_error is not None
     impossible.approval_attempts = 1
-    assert journal.save(impossible) and journal.degraded is None
+    assert journal.save(impossible) and journal.write_error is None
     journal.close()

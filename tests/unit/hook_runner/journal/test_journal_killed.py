@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hook_runner.journal.journal import Journal
-from hook_runner.records import RUNNING, Record
+from hook_runner.records import RUNNING, EventRecord
 from support.daemon.child_processes import die, in_child, start_child
 from support.daemon.record_factory import add_step, close_record, end_step, everything, make_record
 
@@ -41,7 +41,7 @@ class Deadly(Journal):
                 die()
 
 
-def life() -> Iterator[Record]:
+def life() -> Iterator[EventRecord]:
     """One event from its appearance to its end, as it is before each save."""
     record = make_record(IDS[0])
     yield record
@@ -80,7 +80,7 @@ def found_in(path: str) -> dict[str, Any] | None:
     said: list[str] = []
     journal = Journal.open(path, said.append)
     records = journal.records(10)
-    assert said == [] and journal.degraded is None and len(records) <= 1
+    assert said == [] and journal.write_error is None and len(records) <= 1
     assert [each.id for each in journal.open_records()] == [each.id for each in records if each.closed_at is None]
     journal.close()
     return everything(records[0]) if records else None

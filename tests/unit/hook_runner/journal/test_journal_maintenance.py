@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from hook_runner.journal import journal as journal_module
-from hook_runner.journal.journal import LOOK_EVERY, OWN_KEYS, PATIENCE, PAUSE, Journal
+from hook_runner.journal.journal import BUSY_TIMEOUT, CHECK_INTERVAL, OWN_KEYS, REOPEN_INTERVAL, Journal
 from hook_runner.journal.record_index import RecordIndex
-from hook_runner.records import Record
+from hook_runner.records import EventRecord
 from support.daemon.child_processes import die, in_child
 from support.daemon.journal_damage import (
     DAMAGE,
@@ -65,7 +65,7 @@ def lock(path: str) -> sqlite3.Connection:
     return holder
 
 
-def read_anew(path: str) -> list[Record]:
+def read_anew(path: str) -> list[EventRecord]:
     """The open records that a daemon would find that starts now; none of this process's writing is lost by it."""
     copy = path + ".copy"
     for suffix in ("", "-wal"):
@@ -86,17 +86,17 @@ def test_journal_that_was_locked_is_written_by_itself(
     record = make_record(journal.next_id())
     assert not journal.save(record) and journal.degraded_since == clock.now
     journal.note("vm", "vm1")
-    assert journal.due() == PAUSE
-    began, clock.now = clock.now, clock.now + PAUSE
+    assert journal.due() == REOPEN_INTERVAL
+    began, clock.now = clock.now, clock.now + REOPEN_INTERVAL
     assert journal.due() == 0.0
     journal.maintain()
-    assert journal.degraded is not None and journal.degraded_since == began
+    assert journal.write_error is not None and journal.degraded_since == began
     holder.close()
     journal.maintain()  # too soon after the last attempt
-    assert journal.degraded is not None and not journal.is_durable()
-    clock.now += PAUSE
+    assert journal.write_error is not None and not journal.is_durable()
+    clock.now += REOPEN_INTERVAL
     journal.maintain()
-    assert journal.is_durable() and journal.degraded_since is None and journal.due() == LOOK_EVERY
+    assert journal.is_durable() and journal.degraded_since is None and journal.due() == CHECK_INTERVAL
     assert [everything(each) for each in read_anew(path)] == [everything(record)]
     assert len(said) == 2 and "is written again" in said[1]
 
@@ -111,7 +111,7 @@ def test_an_approval_asks_the_journal_once_more(journal: Journal, clock: Clock, 
     holder = lock(path)
     assert not journal.save(make_record(journal.next_id()))
     holder.close()
-    clock.now += PAUSE
+    clock.now += REOPEN_INTERVAL
     assert journal.is_durable()
 
 
@@ -124,11 +124,11 @@ def test_waiting_for_another_program_is_bounded(
 
     def counted(self: Journal, connection: sqlite3.Connection) -> None:
         waits.append(self._patience())
-        monkeypatch.setattr(journal_module, "PATIENCE", 0.001)  # what is counted need not be waited for
+        monkeypatch.setattr(journal_module, "BUSY_TIMEOUT", 0.001)  # what is counted need not be waited for
         try:
             begin(self, connection)
         finally:
-            monkeypatch.setattr(journal_module, "PATIENCE", PATIENCE)
+            monkeypatch.setattr(journal_module, "BUSY_TIMEOUT", BUSY_TIMEOUT)
 
     monkeypatch.setattr(Journal, "_begin", counted)
     holder = lock(path)
@@ -138,7 +138,7 @@ def test_waiting_for_another_program_is_bounded(
         journal.maintain(urgent=True)
         clock.now += 0.1
     holder.close()
-    assert len(waits) == 200 and sum(waits) == 2 * PATIENCE
+    assert len(waits) == 200 and sum(waits) == 2 * BUSY_TIMEOUT
 
 
 def test_failed_question_is_no_lasting_trouble(journal: Journal, clock: Clock, path: str) -> None:
@@ -148,14 +148,14 @@ def test_failed_question_is_no_lasting_trouble(journal: Journal, clock: Clock, p
     assert journal.save(record)
     holder = lock(path)
     journal.prune(0)
-    assert journal.degraded is not None
-    clock.now += PAUSE
+    assert journal.write_error is not None
+    clock.now += REOPEN_INTERVAL
     journal.maintain()
-    assert journal.degraded is not None
+    assert journal.write_error is not None
     holder.close()
-    clock.now += PAUSE
+    clock.now += REOPEN_INTERVAL
     journal.maintain()
-    assert journal.degraded is None
+    assert journal.write_error is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to become another user needs root")
@@ -186,7 +186,7 @@ def start_after_a_crash(path: str, clock: Clock, shared_memory: bool) -> None:
         os.seteuid(65534)
         said: list[str] = []
         journal = Journal.open(path, said.append, clock)
-        assert journal.degraded is not None and journal.is_known and journal.degraded_since == clock.now
+        assert journal.write_error is not None and journal.is_known and journal.degraded_since == clock.now
         (found,) = journal.open_records()
         assert found.id == 1 and len(found.steps) == 1
         new = make_record(journal.next_id(), "E-3")
@@ -197,10 +197,10 @@ def start_after_a_crash(path: str, clock: Clock, shared_memory: bool) -> None:
         os.chmod(os.path.dirname(path), 0o755)
         for suffix in ("", "-wal", *(["-shm"] if shared_memory else [])):
             os.chmod(path + suffix, 0o640)
-        clock.now += PAUSE
+        clock.now += REOPEN_INTERVAL
         journal.maintain()
-        assert journal.degraded is None, journal.degraded
-        assert [each.id for each in journal.open_records()] == [new.id] and journal.late_records() == []
+        assert journal.write_error is None, journal.write_error
+        assert [each.id for each in journal.open_records()] == [new.id] and journal.take_late_records() == []
         die()
 
     assert in_child(crash) == -9
@@ -228,10 +228,10 @@ def test_what_is_known_is_written_into_a_new_file_at_once(
     close_record(records[2])
     assert journal.save(records[2])
     journal.note("vm", "vm1")
-    clock.now += PAUSE
+    clock.now += REOPEN_INTERVAL
     DAMAGE[damage](path)
     journal.maintain()
-    assert journal.degraded is None
+    assert journal.write_error is None
     assert [everything(each) for each in read_anew(path)] == [everything(record) for record in records[:2]]
     history = Journal.read_only(path)
     assert [everything(each) for each in history.records(10)] == [everything(record) for record in records[::-1]]
@@ -245,10 +245,10 @@ def test_damage_between_two_saves_loses_nothing(damage: str, journal: Journal, c
     record = make_record(journal.next_id())
     step = add_step(record, journal.next_id())
     assert journal.save(record)
-    clock.now += PAUSE
+    clock.now += REOPEN_INTERVAL
     DAMAGE[damage](path)
     end_step(record, step)
-    assert journal.save(record) and journal.degraded is None
+    assert journal.save(record) and journal.write_error is None
     assert [everything(each) for each in read_anew(path)] == [everything(record)]
 
 
@@ -256,10 +256,10 @@ def test_damage_that_comes_again_and_again_is_repaired_again(journal: Journal, c
     record = make_record(journal.next_id())
     assert journal.save(record)
     for damage in DAMAGE.values():
-        clock.now += PAUSE
+        clock.now += REOPEN_INTERVAL
         damage(path)
         journal.maintain()
-        assert journal.degraded is None
+        assert journal.write_error is None
         assert [everything(each) for each in read_anew(path)] == [everything(record)]
 
 
@@ -275,10 +275,10 @@ def test_record_that_an_older_copy_of_the_file_has_open_stays_closed(journal: Jo
     for record in records[1:]:
         close_record(record)
         assert journal.save(record)
-    clock.now += PAUSE
+    clock.now += REOPEN_INTERVAL
     os.replace(path + ".old", path)
     journal.maintain()
-    assert journal.degraded is None and journal.late_records() == []
+    assert journal.write_error is None and journal.take_late_records() == []
     assert [each.id for each in read_anew(path)] == [records[0].id]
 
 
@@ -289,11 +289,11 @@ def test_folder_with_files_in_the_place_of_the_journal_is_left_alone(journal: Jo
     os.mkdir(path)
     Path(path, "file").touch()
     journal.maintain()
-    assert "a folder that is not empty" in (journal.degraded or "") and Path(path, "file").exists()
+    assert "a folder that is not empty" in (journal.write_error or "") and Path(path, "file").exists()
     shutil.rmtree(path)
-    clock.now += PAUSE
+    clock.now += REOPEN_INTERVAL
     journal.maintain()
-    assert journal.degraded is None and [each.id for each in read_anew(path)] == [record.id]
+    assert journal.write_error is None and [each.id for each in read_anew(path)] == [record.id]
 
 
 def test_reading_by_others_is_no_change(journal: Journal, clock: Clock, path: str) -> None:
@@ -306,7 +306,7 @@ def test_reading_by_others_is_no_change(journal: Journal, clock: Clock, path: st
         other = sqlite3.connect(path)
         other.execute("SELECT count(*) FROM records").fetchone()
         other.close()
-        clock.now += PAUSE
+        clock.now += REOPEN_INTERVAL
         journal.maintain()
         assert journal.save(make_record(journal.next_id()))
     assert journal.files_opened == before == 1

@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 
 from hook_runner.journal.journal import Journal
-from hook_runner.records import Record
+from hook_runner.records import EventRecord
 from support.daemon.child_processes import die, fill_up, in_child, on_small_disk, without_room
 from support.daemon.record_factory import add_step, after, close_record, end_step, everything, make_record
 
 
-def an_event(journal: Journal, event_id: str = "E-1") -> Record:
+def an_event(journal: Journal, event_id: str = "E-1") -> EventRecord:
     """An event from its appearance to its end, saved after each step, with four hooks that print as much as is kept of it."""
     record = make_record(journal.next_id(), event_id)
-    assert journal.save(record), journal.degraded
+    assert journal.save(record), journal.write_error
     for number in range(4):
         step = add_step(record, journal.next_id(), hook=f"{number}0-hook")
-        assert journal.save(record), journal.degraded
+        assert journal.save(record), journal.write_error
         end_step(record, step, "x" * 4096)
-        assert journal.save(record), journal.degraded
+        assert journal.save(record), journal.write_error
     close_record(record)
-    assert journal.save(record), journal.degraded
+    assert journal.save(record), journal.write_error
     return record
 
 
@@ -46,7 +46,7 @@ def test_event_is_written_to_its_end_on_a_disk_that_filled_up(tmp_path: Path) ->
         journal = Journal.open(path, said.append)
         assert fill_up(str(tmp_path / "filler")) > 0
         record = an_event(journal)
-        assert said == [] and journal.degraded is None
+        assert said == [] and journal.write_error is None
         reader = Journal.read_only(path)
         assert [everything(each) for each in reader.records(10)] == [everything(record)]
         reader.close()
@@ -87,12 +87,12 @@ def test_record_that_does_not_fit_is_kept_and_written_when_there_is_room(tmp_pat
         for number in range(3):
             large.timeline.append(large.timeline[0]._replace(at=after(number)))
             assert not journal.save(large)
-        assert journal.degraded is not None and "full" in journal.degraded
+        assert journal.write_error is not None and "full" in journal.write_error
         assert len(said) == 1  # once, not for each attempt
-        assert journal.records(10) == [large] and journal.last_life("large") == 1
+        assert journal.records(10) == [large] and journal.last_occurrence("large") == 1
         os.unlink(filler)
         assert journal.save(small)
-        assert journal.degraded is None and "is written again" in said[-1]
+        assert journal.write_error is None and "is written again" in said[-1]
         journal.close()
         again = Journal.open(path, said.append)
         assert [everything(record) for record in again.open_records()] == [everything(small), everything(large)]
@@ -111,10 +111,10 @@ def test_record_is_kept_while_files_must_not_grow_and_written_later(tmp_path: Pa
         large = make_record(journal.next_id(), resources=("n" * 1_000_000,))
         without_room(max(os.path.getsize(path + suffix) for suffix in ("", "-wal")))
         assert not journal.save(large)
-        assert journal.degraded is not None and len(said) == 1
-        assert journal.save(make_record(journal.next_id(), "small")) and journal.degraded is not None
+        assert journal.write_error is not None and len(said) == 1
+        assert journal.save(make_record(journal.next_id(), "small")) and journal.write_error is not None
         without_room(1 << 30)
-        assert journal.save(large) and journal.degraded is None
+        assert journal.save(large) and journal.write_error is None
         journal.close()
         again = Journal.open(path, said.append)
         assert {record.event.event_id for record in again.open_records()} == {"E-1", "small"}
@@ -141,10 +141,10 @@ def test_start_on_a_full_disk_still_tells_what_was_done_before(tmp_path: Path) -
         assert said
         close_record(found)
         saved = again.save(found)
-        assert saved == (again.degraded is None)
+        assert saved == (again.write_error is None)
         os.unlink(filler)
         now[0] += 5
-        assert again.save(found) and again.degraded is None
+        assert again.save(found) and again.write_error is None
         again.close()
         reader = Journal.read_only(path)
         assert [everything(each) for each in reader.records(10)] == [everything(found)]
@@ -165,12 +165,12 @@ def test_first_start_on_a_full_disk_works_from_memory_until_there_is_room(tmp_pa
         journal = Journal.open(path, said.append, clock=lambda: now[0])
         record = make_record(journal.next_id())
         assert not journal.save(record)
-        assert journal.degraded is not None and said
+        assert journal.write_error is not None and said
         assert journal.open_records() == [record] and journal.records(5) == [record]
         os.unlink(filler)
         assert not journal.save(record)  # it is too early to look again
         now[0] += 5
-        assert journal.save(record) and journal.degraded is None
+        assert journal.save(record) and journal.write_error is None
         journal.close()
         again = Journal.open(path, said.append)
         assert [everything(each) for each in again.open_records()] == [everything(record)]

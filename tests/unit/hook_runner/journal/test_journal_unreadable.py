@@ -15,7 +15,7 @@ import pytest
 
 from hook_runner.journal import database
 from hook_runner.journal.journal import Journal
-from hook_runner.records import INTERRUPTED, Record
+from hook_runner.records import INTERRUPTED, EventRecord
 from support.daemon.daemon_process import Daemon
 from support.daemon.hook_scripts import HANGS, is_alive
 from support.daemon.record_factory import add_step, close_record, everything, make_record
@@ -47,7 +47,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "journal.db")
 
 
-def with_open_record(path: str) -> Record:
+def with_open_record(path: str) -> EventRecord:
     journal = Journal.open(path, print)
     record = make_record(journal.next_id())
     add_step(record, journal.next_id())
@@ -56,7 +56,7 @@ def with_open_record(path: str) -> Record:
     return record
 
 
-def read(path: str) -> list[Record]:
+def read(path: str) -> list[EventRecord]:
     reader = Journal.read_only(path)
     found = reader.records(10)
     reader.close()
@@ -85,10 +85,10 @@ def test_a_file_that_cannot_be_read_is_not_known_until_it_is_read(path: str, dis
     disk.is_broken = True
     journal = Journal.open(path, print)
     assert not journal.is_known
-    journal.retry()
+    journal.reload()
     assert not journal.is_known
     disk.is_broken = False
-    journal.retry()
+    journal.reload()
     assert journal.is_known and [everything(each) for each in journal.open_records()] == [everything(record)]
     assert journal.late_records() == []
     journal.close()
@@ -100,9 +100,9 @@ def test_a_record_of_a_file_that_comes_late_is_told_of_once(path: str, disk: Dis
     journal = Journal.open(path, print)
     assert journal.open_records() == []
     disk.is_broken = False
-    journal.retry()
-    assert [everything(each) for each in journal.late_records()] == [everything(record)]
-    assert journal.late_records() == []
+    journal.reload()
+    assert [everything(each) for each in journal.take_late_records()] == [everything(record)]
+    assert journal.take_late_records() == []
     journal.close()
 
 
@@ -121,7 +121,7 @@ def test_of_two_records_of_one_event_the_file_s_is_closed(path: str, disk: Disk,
     disk.is_broken = False
     now[0] += 5
     assert journal.save(make_record(journal.next_id(), "other"))
-    assert journal.late_records() == []
+    assert journal.take_late_records() == []
     journal.close()
     superseded = next(each for each in read(path) if each.id == record.id)
     assert superseded.closed_at is not None and superseded.timeline[-1].what == "superseded"
@@ -154,7 +154,7 @@ def test_the_end_of_an_event_is_not_put_off(path: str) -> None:
     os.rename(path + ".away", path)
     assert not journal.save(record)  # no sooner than after a pause
     close_record(record)
-    assert journal.save(record) and journal.degraded is None
+    assert journal.save(record) and journal.write_error is None
     journal.close()
 
 
@@ -210,7 +210,7 @@ def test_events_of_a_journal_that_comes_after_the_start_are_recovered_from_once(
     broken.touch()
     me.start(
         first=UNREADABLE % (str(broken), 0.3)
-        + "from hook_runner.journal import journal; journal.PAUSE = daemon.WHILE_IDLE = 0.5\n"
+        + "from hook_runner.journal import journal; journal.REOPEN_INTERVAL = daemon.IDLE_INTERVAL = 0.5\n"
     )
     assert me.said("cannot be read, so that hooks may run again") == 1 and me.rig.ran() == ["prepare/10-a"]
     broken.unlink()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hook_runner.journal.journal import Journal
-from hook_runner.records import Entry
+from hook_runner.records import TimelineEntry
 from support.daemon.record_factory import add_step, after, close_record, end_step, everything, make_record
 
 NOON = 1795262400.0
@@ -34,7 +34,7 @@ def test_last_of_an_unknown_event_is_none(path: str) -> None:
 def test_last_of_returns_the_newest_record_open_or_closed(path: str, restarted: bool) -> None:
     journal = Journal.open(path, print)
     first, second, other = (make_record(journal.next_id(), name) for name in ("E-1", "E-1", "E-2"))
-    second.life = 2
+    second.occurrence = 2
     for record in (first, second):
         end_step(record, add_step(record, journal.next_id()))
         close_record(record)
@@ -87,7 +87,7 @@ def test_closed_record_that_is_opened_again_keeps_steps_and_timeline(path: str) 
     again = journal.last_of("e-1")
     assert again is not None
     again.closed_at = again.gone_at = None
-    again.timeline.append(Entry(after(70), "back", "it is listed again"))
+    again.timeline.append(TimelineEntry(after(70), "back", "it is listed again"))
     assert journal.save(again) and journal.open_records() == [again]
     add_step(again, journal.next_id(), "recover")
     assert journal.save(again)
@@ -117,9 +117,9 @@ def test_journal_of_another_vm_is_kept_and_forgotten(path: str) -> None:
         journal.open_records() == []
         and journal.noted("vm") == ""
         and journal.last_of("e-1") is None
-        and journal.last_life("e-1") == 0
+        and journal.last_occurrence("e-1") == 0
     )
-    assert journal.degraded is None and journal.is_known and journal.next_id() > highest
+    assert journal.write_error is None and journal.is_known and journal.next_id() > highest
     journal.note("vm", "mine")
     assert journal.save(make_record(journal.next_id(), "mine"))
     journal.close()
@@ -145,14 +145,14 @@ def test_journal_of_another_vm_that_cannot_be_renamed_is_not_read_again(
 
         readonly.setattr(os, "replace", fail)
         journal.set_aside("other-vm", "it is about the VM other")
-        assert "Read-only" in (journal.degraded or "") and journal.is_known
+        assert "Read-only" in (journal.write_error or "") and journal.is_known
         assert journal.open_records() == [] == journal.records(10)
         now[0] += 5
         mine = make_record(journal.next_id(), "mine")
         assert not journal.save(mine)
     now[0] += 5
-    assert journal.save(mine) and journal.degraded is None
-    assert journal.open_records() == [mine] and journal.late_records() == []
+    assert journal.save(mine) and journal.write_error is None
+    assert journal.open_records() == [mine] and journal.take_late_records() == []
     journal.close()
     assert os.path.exists(path + ".other-vm-20261121T120000Z")
 

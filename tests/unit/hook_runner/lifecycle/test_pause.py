@@ -59,7 +59,7 @@ def test_while_paused_nothing_is_prepared_and_nothing_is_approved(me: Rig, azure
     me.look(60)
     assert me.ran() == [] and azure.requests("POST") == []
     (record,) = me.engine.records
-    assert "no prepare hook begins: the daemon is paused by root" in me.engine.work.waiting[record.id]
+    assert "no prepare hook begins: the daemon is paused by root" in me.engine.work.blocked[record.id]
     assert me.engine.pausing.end("root")
     me.look()
     assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
@@ -152,10 +152,10 @@ def test_a_person_approves_by_force_only(me: Rig, azure: Azure) -> None:
     me.configure(policy="observe")
     me.look()
     pause(me)
-    asked = me.engine.approve_by_hand(event, "anna", False, False)
+    asked = me.engine.approve_manually(event, "anna", False, False)
     assert asked is not None and not asked.accepted and "paused by root" in asked.text and "--force" in asked.text
     me.delivers = True
-    asked = me.engine.approve_by_hand(event, "anna", True, False)
+    asked = me.engine.approve_manually(event, "anna", True, False)
     assert asked is not None and asked.accepted
     me.look()
     assert azure.approvals() == [("vm1", event)]
@@ -166,7 +166,7 @@ def test_an_approval_that_waits_for_its_preparation_waits_for_the_end_of_the_pau
     me.configure(policy="observe")
     event = azure.schedule("Reboot", hold=True)
     me.look()
-    me.engine.approve_by_hand(event, "anna", False, False)
+    me.engine.approve_manually(event, "anna", False, False)
     pause(me)
     me.release("prepare/10-a")
     me.look()
@@ -181,7 +181,7 @@ def test_the_verbs_pause_and_resume(azure: Azure, make_daemon: MakeDaemon) -> No
     file = me.rig.folder / "our.prom"
     me.rig.configure(metrics_file=str(file))
     assert me.command("pause").returncode == me.command("resume").returncode == 3
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_EVERY = 0.1")
+    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.1")
     code, data = me.data("status")
     assert (code, data["paused"]) == (0, None)
     code, data = me.data("pause", "--until", "2h", "--reason", "a change of the cluster")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hook_runner.preflight.check import check
+from hook_runner.preflight.check import run_checks
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from support.daemon.simulated_azure import Azure
 
@@ -46,7 +46,7 @@ class Stage:
         path = self.folder / "config.yml"
         path.write_text(yaml.safe_dump({**self.config, **config}))
         before = sorted(self.folder.rglob("*"))
-        report = check(str(path), hooks_directory, offline, root=str(self.folder / "root"))
+        report = run_checks(str(path), hooks_directory, offline, root=str(self.folder / "root"))
         assert sorted(self.folder.rglob("*")) == before
         # both can always be printed
         json.dumps(report.as_data())
@@ -78,9 +78,9 @@ def test_all_is_well_with_a_good_configuration_and_good_hooks(stage: Stage) -> N
 def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "there is no such file" in said(check(str(tmp_path / "absent.yml"), offline=True), ERROR)
+    assert "there is no such file" in said(run_checks(str(tmp_path / "absent.yml"), offline=True), ERROR)
     monkeypatch.setattr("hook_runner.preflight.check.DEFAULT_PATH", str(tmp_path / "absent.yml"))
-    assert "the defaults hold" in said(check(str(tmp_path / "absent.yml"), offline=True), INFO)
+    assert "the defaults hold" in said(run_checks(str(tmp_path / "absent.yml"), offline=True), INFO)
 
 
 def test_a_mistake_in_the_configuration_is_told_with_its_line(stage: Stage) -> None:

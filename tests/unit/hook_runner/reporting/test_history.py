@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from hook_runner.records import CANCELLED_OR_MISSED, RECOVER, SENT, SKIPPED, TIMEOUT, Entry, Record
+from hook_runner.records import CANCELLED_OR_MISSED, RECOVER, SENT, SKIPPED, TIMEOUT, EventRecord, TimelineEntry
 from hook_runner.reporting import history
 from support.daemon.record_factory import NOON, add_step, after, close_record, end_step, make_record
 
 
-def a_story() -> Record:
+def a_story() -> EventRecord:
     record = make_record(1)
     end_step(record, add_step(record, 2), "moved 3 VMs\n\nall \u00fcber\n")
     late = add_step(record, 3, hook="20-late")
@@ -66,7 +66,7 @@ def test_text_tells_the_whole_story() -> None:
 
 def test_no_events_are_said_to_be_none() -> None:
     assert history.as_text([]) == "no events"
-    assert history.as_data([]) == []
+    assert history.to_dict([]) == []
 
 
 def test_events_are_told_in_the_order_in_which_they_are_given() -> None:
@@ -76,11 +76,11 @@ def test_events_are_told_in_the_order_in_which_they_are_given() -> None:
         "event E-1",
         "event E-3",
     ]
-    assert [each["event"]["event_id"] for each in history.as_data(records)] == ["E-2", "E-1", "E-3"]
+    assert [each["event"]["event_id"] for each in history.to_dict(records)] == ["E-2", "E-1", "E-3"]
 
 
 def test_data_has_everything_and_is_json() -> None:
-    (data,) = json.loads(json.dumps(history.as_data([a_story()])))
+    (data,) = json.loads(json.dumps(history.to_dict([a_story()])))
     assert data["event"] == json.loads(json.dumps(a_story().event.as_dict()))
     assert set(data) == {
         "event",
@@ -147,7 +147,7 @@ def test_what_is_not_known_yet_is_null_in_the_data_and_words_in_the_text() -> No
     }
     record = make_record(1, event_type="", status="", **unknown)
     add_step(record, 2)
-    (data,) = history.as_data([record])
+    (data,) = history.to_dict([record])
     assert (data["gone_at"], data["outcome"], data["closed_at"], data["approval"]["state"]) == (None, None, None, None)
     assert [data["stages"]["prepare"][0][name] for name in ("ended_at", "seconds", "exit_status")] == [None] * 3
     text = history.as_text([record])
@@ -163,7 +163,7 @@ def test_what_is_not_known_yet_is_null_in_the_data_and_words_in_the_text() -> No
 def test_approval_in_doubt_and_recovery_to_do_are_said() -> None:
     record = make_record(1)
     record.approval, record.approval_attempts = SENT, 1
-    record.gone_at, record.outcome, record.life = after(3), CANCELLED_OR_MISSED, 2
+    record.gone_at, record.outcome, record.occurrence = after(3), CANCELLED_OR_MISSED, 2
     text = history.as_text([record])
     assert "event E-1, life 2\n" in text
     assert "sent, not known to have arrived, after 1 request\n" in text
@@ -172,9 +172,9 @@ def test_approval_in_doubt_and_recovery_to_do_are_said() -> None:
 
 def test_times_are_utc_whatever_zone_they_came_in() -> None:
     record = make_record(1)
-    record.timeline = [Entry(NOON.astimezone(timezone(timedelta(hours=-8))), "appeared", "")]
+    record.timeline = [TimelineEntry(NOON.astimezone(timezone(timedelta(hours=-8))), "appeared", "")]
     assert "    2026-11-21 12:00:00.123  appeared\n" in history.as_text([record]) + "\n"
-    assert history.as_data([record])[0]["timeline"][0]["at"] == "2026-11-21T12:00:00.123Z"
+    assert history.to_dict([record])[0]["timeline"][0]["at"] == "2026-11-21T12:00:00.123Z"
 
 
 EVIL = ["\x1b[2J\x1b]0;owned\x07", "\r\n2026 forged", "\x9b31m", "\u202egnp", "\x08\x7f\x00", "half \ud800"]
@@ -196,7 +196,7 @@ def test_nothing_that_others_named_steers_a_terminal_or_forges_a_line(evil: str)
     end_step(record, step, evil.replace("\n", ""))
     step.reason = record.approval_reason = record.approval_asked_by = record.outcome = evil
     record.gone_at = after(9)
-    record.timeline.append(Entry(NOON, evil, evil))
+    record.timeline.append(TimelineEntry(NOON, evil, evil))
     text = history.as_text([record])
     plain = history.as_text([make_plain()])
     assert all(character.isprintable() or character == "\n" for character in text)
@@ -206,15 +206,15 @@ def test_nothing_that_others_named_steers_a_terminal_or_forges_a_line(evil: str)
         len(plain.splitlines()) + 1,
     )  # one more where the output has a line break
     text.encode("utf-8")
-    written = json.dumps(history.as_data([record]))
+    written = json.dumps(history.to_dict([record]))
     assert all(character.isprintable() or character == "\x7f" for character in written)
 
 
-def make_plain() -> Record:
+def make_plain() -> EventRecord:
     record = make_record(1)
     end_step(record, add_step(record, 2), "x")
     record.gone_at = after(9)
-    record.timeline.append(Entry(NOON, "word", "detail"))
+    record.timeline.append(TimelineEntry(NOON, "word", "detail"))
     return record
 
 
@@ -222,11 +222,11 @@ def test_very_many_and_very_long_names_do_not_flood_the_text() -> None:
     record = make_record(
         1, "i" * 1_000_000, resources=tuple(f"vm-{number}" for number in range(5000)), description="d" * 1_000_000
     )
-    record.timeline.append(Entry(NOON, "changed", "c" * 1_000_000))
+    record.timeline.append(TimelineEntry(NOON, "changed", "c" * 1_000_000))
     text = history.as_text([record])
     assert len(text) < 10_000
     assert "vm-19 and 4980 more" in text
-    assert len(history.as_data([record])[0]["event"]["resources"]) == 5000
+    assert len(history.to_dict([record])[0]["event"]["resources"]) == 5000
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from hook_runner.event_ids import MOST_CANDIDATES, meant
+from hook_runner.event_ids import MAX_CANDIDATES, matching_ids
 from hook_runner.records import RECOVER
-from hook_runner.reporting.history import as_data
+from hook_runner.reporting.history import to_dict
 from hook_runner.reporting.history_table import as_text, result
 from support.daemon.record_factory import add_step, close_record, end_step, make_record
 
@@ -19,10 +19,10 @@ def test_each_event_is_a_line() -> None:
     end_step(done, add_step(done, 3), "")
     end_step(done, add_step(done, 4, stage=RECOVER), "", "failed", 3)
     close_record(done)
-    done.life = 2
-    other.concerned = False
+    done.occurrence = 2
+    other.affects_this_vm = False
     assert (
-        as_text(as_data([done, other]))
+        as_text(to_dict([done, other]))
         == """\
 EVENT               TYPE    FIRST SEEN (UTC)     OUTCOME    APPROVAL  PREPARED     RECOVERED
 E-1 (life 2)        Freeze  2026-11-21 12:00:00  completed  accepted  ok           failed
@@ -33,7 +33,7 @@ E-2-that-is-longer  ?       2026-11-21 12:00:00  not over   none      not this V
 
 def test_what_others_named_neither_steers_a_terminal_nor_floods_it() -> None:
     record = make_record(1, "\x1b[2J" + "i" * 10000, event_type="\r\n" + "t" * 10000)
-    lines = as_text(as_data([record])).splitlines()
+    lines = as_text(to_dict([record])).splitlines()
     assert len(lines) == 2 and lines[1].isprintable() and len(lines[1]) < 250
 
 
@@ -65,5 +65,5 @@ def test_a_stage_is_told_by_the_latest_run_of_a_hook() -> None:
     ],
 )
 def test_an_id_or_its_beginning_stands_for_events(asked: str, found: list[str]) -> None:
-    assert meant(asked, ["ABC", "abcd", "ABC"]) == found
-    assert len(meant("a", [f"a{number}" for number in range(100)])) == MOST_CANDIDATES
+    assert matching_ids(asked, ["ABC", "abcd", "ABC"]) == found
+    assert len(matching_ids("a", [f"a{number}" for number in range(100)])) == MAX_CANDIDATES

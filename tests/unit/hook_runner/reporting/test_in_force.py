@@ -15,7 +15,7 @@ import pytest
 
 from azure_scheduled_events.yaml_lines import load_with_lines
 from hook_runner.config.settings import ConfigError, load_settings
-from hook_runner.hooks.discovery import find_hooks
+from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.permissions import trusted_owners
 from hook_runner.reporting.in_force import InForce, as_lines
 from support.daemon.daemon_process import Daemon
@@ -41,7 +41,9 @@ class Disk:
 
     def reload(self, *restart_needed: str) -> None:
         settings = self.in_force.load()
-        self.in_force.use(settings, OWNERS, find_hooks(settings.hooks_directory, settings, OWNERS)[0], restart_needed)
+        self.in_force.use(
+            settings, OWNERS, discover_hooks(settings.hooks_directory, settings, OWNERS)[0], restart_needed
+        )
 
     def data(self) -> dict[str, Any]:
         return self.in_force.as_data()

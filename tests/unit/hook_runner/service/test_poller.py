@@ -17,7 +17,16 @@ import pytest
 
 from azure_scheduled_events.document import EventDocument, parse_document
 from azure_scheduled_events.errors import ImdsError, ImdsRefused, ImdsUnreachable
-from hook_runner.service.poller import Answered, Looked, Missed, Named, Nameless, News, Poller, Withheld
+from hook_runner.service.poller import (
+    ApprovalAnswered,
+    ApprovalWithheld,
+    DocumentReceived,
+    NameResolved,
+    NameUnavailable,
+    Poller,
+    PollerEvent,
+    PollFailed,
+)
 
 NOTHING = parse_document('{"DocumentIncarnation":1,"Events":[]}')
 TWO = parse_document(
@@ -61,10 +70,10 @@ class Script:
             raise SICK
 
 
-def started(script: Script, needs_name: bool = False) -> tuple[Poller, queue.Queue[News]]:
-    news: queue.Queue[News] = queue.Queue()
+def started(script: Script, needs_name: bool = False) -> tuple[Poller, queue.Queue[PollerEvent]]:
+    news: queue.Queue[PollerEvent] = queue.Queue()
     poller = Poller(script, 0.01, 60, 60, news.put, needs_name)  # type: ignore[arg-type]
-    poller.attentive = False
+    poller.deliver_unchanged = False
     poller.start()
     return poller, news
 
@@ -75,11 +84,11 @@ def test_only_news_is_delivered_unless_somebody_is_attentive() -> None:
     for answer in (NOTHING, NOTHING, EVENT, EVENT, NOTHING):
         script.answers.put(answer)
     told = [news.get(timeout=PATIENCE) for _document in range(3)]
-    assert [isinstance(each, Looked) and len(each.document.events) for each in told] == [0, 1, 0]
-    poller.attentive = True
+    assert [isinstance(each, DocumentReceived) and len(each.document.events) for each in told] == [0, 1, 0]
+    poller.deliver_unchanged = True
     for _document in range(2):
         script.answers.put(NOTHING)
-        assert isinstance(news.get(timeout=PATIENCE), Looked)
+        assert isinstance(news.get(timeout=PATIENCE), DocumentReceived)
     assert news.empty() and not poller.is_stuck()
 
 
@@ -88,37 +97,43 @@ def test_the_first_good_document_after_an_error_is_news() -> None:
     _poller, news = started(script)
     for answer in (EVENT, SICK, EVENT):
         script.answers.put(answer)
-    assert [type(news.get(timeout=PATIENCE)) for _answer in range(3)] == [Looked, Missed, Looked]
+    assert [type(news.get(timeout=PATIENCE)) for _answer in range(3)] == [
+        DocumentReceived,
+        PollFailed,
+        DocumentReceived,
+    ]
 
 
 def test_approvals_are_sent_one_by_one_with_a_look_after_each() -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(TWO)
-    assert isinstance(news.get(timeout=PATIENCE), Looked)
-    poller.attentive = True
+    assert isinstance(news.get(timeout=PATIENCE), DocumentReceived)
+    poller.deliver_unchanged = True
     for number, event in enumerate(TWO.events):
         poller.approve(number, event)
     for _look in range(3):
         script.answers.put(TWO)
     told = [news.get(timeout=PATIENCE) for _answer in range(5)]
-    answered = [(each.record_id, each.error) for each in told if isinstance(each, Answered)]
+    answered = [(each.record_id, each.error) for each in told if isinstance(each, ApprovalAnswered)]
     assert answered == [(0, None), (1, SICK)] and script.approved == [["A"], ["sick"]]
-    assert sum(isinstance(each, Looked) for each in told) == 3 and isinstance(told[-1], Looked)
+    assert sum(isinstance(each, DocumentReceived) for each in told) == 3 and isinstance(told[-1], DocumentReceived)
 
 
-@pytest.mark.parametrize("meanwhile, says", [(GROWN, Looked), (NOTHING, Looked), (SICK, Missed)])
+@pytest.mark.parametrize(
+    "meanwhile, says", [(GROWN, DocumentReceived), (NOTHING, DocumentReceived), (SICK, PollFailed)]
+)
 def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile: Any, says: type) -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(EVENT)
-    assert isinstance(news.get(timeout=PATIENCE), Looked)
+    assert isinstance(news.get(timeout=PATIENCE), DocumentReceived)
     # while it looks again: so that it is this look, and no later one, that the approval comes after
     for _look in range(2):
         assert script.asked.acquire(timeout=PATIENCE)
     poller.approve(1, EVENT.events[0])
     script.answers.put(meanwhile)
-    assert [type(news.get(timeout=PATIENCE)) for _news in range(2)] == [says, Withheld]
+    assert [type(news.get(timeout=PATIENCE)) for _news in range(2)] == [says, ApprovalWithheld]
     assert script.approved == []
 
 
@@ -127,9 +142,9 @@ def test_a_program_error_in_a_look_is_told_and_ends_nothing() -> None:
     poller, news = started(script)
     script.answers.put(RuntimeError("odd"))
     missed = news.get(timeout=PATIENCE)
-    assert isinstance(missed, Missed) and "odd" in str(missed.error)
+    assert isinstance(missed, PollFailed) and "odd" in str(missed.error)
     script.answers.put(NOTHING)
-    assert isinstance(news.get(timeout=PATIENCE), Looked) and not poller.is_stuck()
+    assert isinstance(news.get(timeout=PATIENCE), DocumentReceived) and not poller.is_stuck()
 
 
 def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_again() -> None:
@@ -137,16 +152,16 @@ def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_ag
     script.names.put({"compute": {}})
     _poller, news = started(script, needs_name=True)
     script.answers.put(EVENT)
-    assert [type(news.get(timeout=PATIENCE)) for _answer in range(2)] == [Nameless, Looked]
+    assert [type(news.get(timeout=PATIENCE)) for _answer in range(2)] == [NameUnavailable, DocumentReceived]
     script.names.put({"compute": {"name": "vm1"}})
     # the name is asked for again after some seconds, whatever polls bring meanwhile
-    told: list[News] = []
-    while not any(isinstance(each, Named) for each in told):
+    told: list[PollerEvent] = []
+    while not any(isinstance(each, NameResolved) for each in told):
         script.answers.put(EVENT)
         with contextlib.suppress(queue.Empty):
             told.append(news.get(timeout=0.05))
     script.answers.put(EVENT)
-    assert isinstance(news.get(timeout=PATIENCE), Looked)
+    assert isinstance(news.get(timeout=PATIENCE), DocumentReceived)
 
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -163,7 +178,7 @@ class Moved:
         self.says, self.takes = says, takes
         self.requests_sent = 0
         self.asked: list[float] = []
-        self.news: list[News] = []
+        self.news: list[PollerEvent] = []
         arguments = (
             self,
             1.0,
@@ -176,7 +191,7 @@ class Moved:
             self.sleep,
         )
         self.poller = Poller(*arguments)  # type: ignore[arg-type]
-        self.poller.attentive = False
+        self.poller.deliver_unchanged = False
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -223,7 +238,7 @@ def test_an_event_is_seen_within_five_seconds_of_the_end_of_an_outage(trouble: I
     for number in range(20):
         over = 600 + number / 4
         moved = Moved(lambda now: EVENT if now >= over else (NOTHING if now < 5 else trouble), takes=takes).until(620)
-        seen = next(each.at for each in moved.news if isinstance(each, Looked) and each.document.events)
+        seen = next(each.at for each in moved.news if isinstance(each, DocumentReceived) and each.document.events)
         assert 0 <= seen - over <= 5
         assert max(moved.pauses()) <= 5 and min(moved.pauses()) >= 1
 
@@ -266,7 +281,7 @@ def dated(now: float, ahead: float = 0.0) -> EventDocument:
 def test_a_date_that_is_doubted_is_asked_for_again_before_the_first_document_is_delivered() -> None:
     moved = Moved(lambda now: dated(now, 3600), doubts=lambda date, at: True).until(20)
     (looked,) = moved.news
-    assert isinstance(looked, Looked) and len(looked.dates) == 3 and moved.asked[2] < 1
+    assert isinstance(looked, DocumentReceived) and len(looked.dates) == 3 and moved.asked[2] < 1
     assert [date for date, _at in looked.dates] == [NOON + timedelta(seconds=3600)] * 3
 
 
@@ -274,7 +289,7 @@ def test_an_error_after_a_doubted_date_does_not_keep_the_document_back() -> None
     moved = Moved(lambda now: SICK if len(moved.asked) > 1 else dated(now), doubts=lambda date, at: True)
     moved.poller.poll_once()
     (looked,) = moved.news
-    assert isinstance(looked, Looked) and len(looked.dates) == 1
+    assert isinstance(looked, DocumentReceived) and len(looked.dates) == 1
 
 
 def test_a_date_that_moves_against_this_host_s_clock_is_delivered() -> None:
@@ -282,6 +297,6 @@ def test_a_date_that_moves_against_this_host_s_clock_is_delivered() -> None:
     ahead = [
         (each.dates[0][0] - NOON).total_seconds() - each.at
         for each in moved.news
-        if isinstance(each, Looked) and each.dates[0][0]
+        if isinstance(each, DocumentReceived) and each.dates[0][0]
     ]
     assert [round(seconds) for seconds in ahead] == [0, 3600, 0]

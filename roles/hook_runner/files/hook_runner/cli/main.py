@@ -14,7 +14,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Sequence
 
-from hook_runner.cli.output import BAD_CONFIG, GOOD, NOT_PERMITTED, WRONG, fail
+from hook_runner.cli.output import BAD_CONFIG, GOOD, NOT_PERMITTED, WRONG, exit_with_error
 from hook_runner.cli.run import RunOptions, run_service
 from hook_runner.config.settings import ConfigError
 from hook_runner.service.instance import AlreadyRunning
@@ -33,16 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except ConfigError as error:
-        return fail(BAD_CONFIG, str(error), as_json)
+        return exit_with_error(BAD_CONFIG, str(error), as_json)
     except PermissionError as error:
         remedy = "this needs root, or the group of control_group, or for status and history that of status_group"
-        return fail(NOT_PERMITTED, f"{error}; {remedy}", as_json)
+        return exit_with_error(NOT_PERMITTED, f"{error}; {remedy}", as_json)
     except BrokenPipeError:
         # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return GOOD
     except (AlreadyRunning, OSError) as error:
-        return fail(WRONG, str(error), as_json)
+        return exit_with_error(WRONG, str(error), as_json)
 
 
 def options_of_run(words: Sequence[str]) -> RunOptions | None:

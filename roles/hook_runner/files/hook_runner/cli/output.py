@@ -9,25 +9,25 @@ import json
 import sys
 from typing import Any
 
-from hook_runner.log import harmless
+from hook_runner.log import printable
 
 GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
 
 
-def complain(status: int, text: str) -> int:
-    print(f"azure-scheduled-events: {harmless(text)}", file=sys.stderr)
+def print_error(status: int, text: str) -> int:
+    print(f"azure-scheduled-events: {printable(text)}", file=sys.stderr)
     return status
 
 
-def fail(status: int, text: str, as_json: bool, **data: object) -> int:
+def exit_with_error(status: int, text: str, as_json: bool, **data: object) -> int:
     """Say why there is no answer; programs get an object all the same: `data` with the text, or the error."""
     if as_json:
-        show({**data, "text": text} if data else {"error": text}, "", as_json)
+        print_result({**data, "text": text} if data else {"error": text}, "", as_json)
         sys.stdout.flush()
-    return complain(status, text)
+    return print_error(status, text)
 
 
-def show(data: Any, text: str, as_json: bool) -> None:
+def print_result(data: Any, text: str, as_json: bool) -> None:
     """Print what a verb found; names from IMDS may hold what a terminal or an old locale cannot take."""
     shown = json.dumps(data, indent=2) if as_json else text
     encoding = sys.stdout.encoding or "ascii"

@@ -24,7 +24,7 @@ class RunOptions(NamedTuple):
     dry_run: bool = False
 
 
-def settings_of(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
+def load_settings_for(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
     """The settings of a file; the defaults where the usual one is not there. owners, read: as `load_settings` takes them."""
     if path != DEFAULT_PATH and not os.path.lexists(path):
         raise ConfigError(f"there is no configuration {path}")
@@ -32,13 +32,13 @@ def settings_of(path: str, owners: frozenset[int] | None = None, read: YamlLoade
 
 
 def run_service(options: RunOptions | argparse.Namespace) -> int:
-    from hook_runner.config.yaml_subprocess import locate_apart
+    from hook_runner.config.yaml_subprocess import load_in_subprocess
     from hook_runner.log import Log
     from hook_runner.permissions import trusted_owners
     from hook_runner.reporting.in_force import InForce
     from hook_runner.service.daemon import Service
 
     owners = trusted_owners()
-    in_force = InForce(options.config, lambda read: settings_of(options.config, owners, read), locate_apart)
+    in_force = InForce(options.config, lambda read: load_settings_for(options.config, owners, read), load_in_subprocess)
     Service(in_force, owners, Log(), options.dry_run).run()
     return GOOD

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.values import parse_seconds
 from hook_runner import __version__
-from hook_runner.cli.output import GOOD, NO_SUCH_EVENT, NOT_RUNNING, WRONG, complain, fail, show
-from hook_runner.cli.run import run_service, settings_of
+from hook_runner.cli.output import GOOD, NO_SUCH_EVENT, NOT_RUNNING, WRONG, exit_with_error, print_error, print_result
+from hook_runner.cli.run import load_settings_for, run_service
 from hook_runner.config.settings import DEFAULT_PATH, Settings
 
 if TYPE_CHECKING:
@@ -135,15 +135,15 @@ def duration(text: str) -> float:
 
 def show_status(options: argparse.Namespace) -> int:
     from hook_runner.reporting import status
-    from hook_runner.service.control_socket import ask
+    from hook_runner.service.control_socket import send_request
 
     try:
-        data = ask(settings_of(options.config).run_directory, {"ask": "status"})
+        data = send_request(load_settings_for(options.config).run_directory, {"ask": "status"})
     except (FileNotFoundError, ConnectionRefusedError):
-        show({"running": False}, "the service does not run", options.json)
+        print_result({"running": False}, "the service does not run", options.json)
         return NOT_RUNNING
-    show({"running": True, **data}, status.as_text(data), options.json)
-    return GOOD if status.is_good(data) else WRONG
+    print_result({"running": True, **data}, status.to_text(data), options.json)
+    return GOOD if status.is_healthy(data) else WRONG
 
 
 def show_history(options: argparse.Namespace) -> int:
@@ -152,22 +152,22 @@ def show_history(options: argparse.Namespace) -> int:
     from hook_runner.reporting import history_table
     from hook_runner.service import history_source
 
-    settings = settings_of(options.config)
+    settings = load_settings_for(options.config)
     limit = history_source.ALL if options.all else options.limit
     try:
         found = history_of(settings, options.event_id, limit)
     except FileNotFoundError:
-        return fail(WRONG, f"there is no journal {settings.journal}: the service never ran", options.json)
+        return exit_with_error(WRONG, f"there is no journal {settings.journal}: the service never ran", options.json)
     except JournalUnreadable as error:
-        return fail(WRONG, str(error), options.json)
+        return exit_with_error(WRONG, str(error), options.json)
     for sentence in found.unreadable:
-        complain(WRONG, sentence)
-    ambiguous = event_ids.explained(options.event_id, found.candidates)
+        print_error(WRONG, sentence)
+    ambiguous = event_ids.explain_mismatch(options.event_id, found.candidates)
     if ambiguous is not None:
-        return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=found.candidates)
+        return exit_with_error(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=found.candidates)
     if options.event_id and not found.events:
-        return fail(NO_SUCH_EVENT, f"the journal has no event {options.event_id}", options.json, found=False)
-    show(
+        return exit_with_error(NO_SUCH_EVENT, f"the journal has no event {options.event_id}", options.json, found=False)
+    print_result(
         found.events,
         "\n\n".join(found.texts) if options.event_id else history_table.as_text(found.events),
         options.json,
@@ -209,19 +209,19 @@ def recover_event(options: argparse.Namespace) -> int:
 def ask_about_event(options: argparse.Namespace, question: dict[str, Any], why: str, what: str) -> int:
     """Put a question about one event to the service. why: it is needed; what: ends the sentence about an event that there is not."""
     from hook_runner import event_ids
-    from hook_runner.service.control_socket import ask
+    from hook_runner.service.control_socket import send_request
 
     try:
-        answer = ask(settings_of(options.config).run_directory, question)
+        answer = send_request(load_settings_for(options.config).run_directory, question)
     except (FileNotFoundError, ConnectionRefusedError):
-        return fail(NOT_RUNNING, f"the service does not run, and {why}", options.json, running=False)
-    ambiguous = event_ids.explained(options.event_id, answer.get("candidates"))
+        return exit_with_error(NOT_RUNNING, f"the service does not run, and {why}", options.json, running=False)
+    ambiguous = event_ids.explain_mismatch(options.event_id, answer.get("candidates"))
     if ambiguous is not None:
-        return fail(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=answer["candidates"])
+        return exit_with_error(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=answer["candidates"])
     if not answer.get("found"):
         text = f"there is no event {options.event_id} {what}; `azure-scheduled-events status` lists them"
-        return fail(NO_SUCH_EVENT, text, options.json, found=False)
-    show(answer, answer["text"], options.json)
+        return exit_with_error(NO_SUCH_EVENT, text, options.json, found=False)
+    print_result(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
 
 
@@ -234,16 +234,16 @@ def resume_service(options: argparse.Namespace) -> int:
 
 
 def change_pause(options: argparse.Namespace, question: dict[str, Any]) -> int:
-    from hook_runner.service.control_socket import ask
+    from hook_runner.service.control_socket import send_request
 
     try:
-        answer = ask(settings_of(options.config).run_directory, question)
+        answer = send_request(load_settings_for(options.config).run_directory, question)
     except (FileNotFoundError, ConnectionRefusedError):
         text = "the service does not run; only a service that runs can be paused or resumed"
-        return fail(NOT_RUNNING, text, options.json, running=False)
+        return exit_with_error(NOT_RUNNING, text, options.json, running=False)
     if "error" in answer:
-        return fail(WRONG, answer["error"], options.json)
-    show(answer, answer["text"], options.json)
+        return exit_with_error(WRONG, answer["error"], options.json)
+    print_result(answer, answer["text"], options.json)
     return GOOD if answer["accepted"] else WRONG
 
 
@@ -252,25 +252,25 @@ def try_hook(options: argparse.Namespace) -> int:
     from hook_runner.preflight import trial
 
     owners = trusted_owners()
-    settings = settings_of(options.config, owners)
+    settings = load_settings_for(options.config, owners)
     try:
         hook = trial.find(settings, options.hook, owners)
     except trial.NoSuchHook as error:
-        return fail(NO_SUCH_EVENT, str(error), options.json, found=False)
-    complain(GOOD, f"{hook.stage}/{hook.name} really runs now, for a made-up event")
+        return exit_with_error(NO_SUCH_EVENT, str(error), options.json, found=False)
+    print_error(GOOD, f"{hook.stage}/{hook.name} really runs now, for a made-up event")
     sys.stdout.flush()
     tried = trial.attempt(settings, hook, options.type, options.notice, 2 if options.json else 1)
-    show(trial.as_data(hook, tried), trial.as_text(hook, tried), options.json)
+    print_result(trial.as_data(hook, tried), trial.as_text(hook, tried), options.json)
     return GOOD if tried.result is not None and tried.result.exit_status == 0 else WRONG
 
 
 def check_host(options: argparse.Namespace) -> int:
     from hook_runner.preflight import check
 
-    report = check.check(options.config, options.hooks_directory, options.offline)
+    report = check.run_checks(options.config, options.hooks_directory, options.offline)
     if options.imds_users:
         from hook_runner.preflight.imds_users import check_imds_users
 
         check_imds_users(options.imds_users, report)
-    show(report.as_data(), report.as_text(), options.json)
+    print_result(report.as_data(), report.as_text(), options.json)
     return WRONG if report.has_errors() else GOOD

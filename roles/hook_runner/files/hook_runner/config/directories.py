@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 
 from hook_runner.config.settings import ConfigError, Settings
-from hook_runner.permissions import untrusted, untrusted_place
+from hook_runner.permissions import location_problem, permission_problem
 
 
-def refuse_foreign(settings: Settings, owners: frozenset[int]) -> None:
+def check_directory_permissions(settings: Settings, owners: frozenset[int]) -> None:
     """Refuse folders in which others than `owners` could put files, or which others could put elsewhere. Raises ConfigError."""
     for key, folder in (("run_directory", settings.run_directory), ("journal", os.path.dirname(settings.journal))):
-        reason = untrusted_place(folder, owners)
+        reason = location_problem(folder, owners)
         if reason is not None:
             raise ConfigError(f"{key}: the service does not work in the folder {folder}: {reason}")
 
@@ -28,6 +28,6 @@ def metrics_obstacle(path: str, owners: frozenset[int]) -> str:
     folder = os.path.dirname(path)
     above = os.path.dirname(folder)
     if os.path.islink(folder):
-        return untrusted(folder, "/", owners) or ""
-    reason = untrusted_place(above, owners)
+        return permission_problem(folder, "/", owners) or ""
+    reason = location_problem(above, owners)
     return "" if reason is None else f"others could put another folder in the place of {folder}: {reason}"

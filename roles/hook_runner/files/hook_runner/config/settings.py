@@ -17,11 +17,11 @@ from azure_scheduled_events.policy_file import load_policy
 from azure_scheduled_events.values import did_you_mean
 from azure_scheduled_events.yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
 from hook_runner.config import values
-from hook_runner.permissions import untrusted
+from hook_runner.permissions import permission_problem
 from hook_runner.records import PREPARE
 
 # what a policy that approves nothing costs the users of a VM
-WAITING_RESTARTS = (
+NO_APPROVAL_WARNING = (
     "Nothing will be approved by the policy %r. While this service watches, each restart or redeploy that a user asks for waits up to 15 minutes"
     " for an approval. `policy: documented` approves those and short freezes of this VM as soon as its prepare hooks have succeeded."
 )
@@ -110,22 +110,22 @@ def _limits(value: Any) -> dict[str, int]:
     return read_limits(value)
 
 
-_READERS: dict[str, values.Reader] = {
+_PARSERS: dict[str, values.Reader] = {
     "endpoint": values.endpoint,
     "api_version": values.api_versions,
     "resource_name": values.text,
     "interval": values.seconds(0.2, 60),
     "timeout": values.seconds(0.5, 600),
     "first_timeout": values.seconds(0.5, 3600),
-    "leader": values.word("leader", "self-only", "first", "external"),
+    "leader": values.choice("leader", "self-only", "first", "external"),
     "takeover_after": values.seconds(0, 86400),
     "margin": values.seconds(0, 3600),
     "minimum_budget": values.seconds(0, 3600),
     "reappear_within": values.seconds(0, 3600),
     "kill_after": values.seconds(0, 600),
     "hook_timeout": values.seconds(0.1, 30 * 86400),
-    "when_started": values.word("action", "stop", "finish"),
-    "dry_run": values.truth,
+    "when_started": values.choice("action", "stop", "finish"),
+    "dry_run": values.boolean,
     "hooks_directory": values.path,
     "journal": values.path,
     "run_directory": values.path,
@@ -133,18 +133,18 @@ _READERS: dict[str, values.Reader] = {
     "status_group": values.text,
     "history_events": values.integer(1, 100000),
     "output_tail": values.integer(0, 1 << 20),
-    "metrics_file": values.path_or_nothing,
+    "metrics_file": values.optional_path,
     "environment": values.environment,
     "gates": values.paths_by_name,
-    "log_level": values.word("level", "debug", "info", "warning", "error"),
+    "log_level": values.choice("level", "debug", "info", "warning", "error"),
 }
-_HOOK_READERS: dict[str, values.Reader] = {
+_HOOK_PARSERS: dict[str, values.Reader] = {
     "timeout": values.seconds(0.1, 30 * 86400),
     "types": values.event_types,
-    "on_failure": values.word("reaction", "continue", "stop", "ignore"),
+    "on_failure": values.choice("reaction", "continue", "stop", "ignore"),
     "needs": values.seconds(0, 30 * 86400),
-    "rerun": values.truth,
-    "persists": values.truth,
+    "rerun": values.boolean,
+    "persists": values.boolean,
     "unit": _limits,
 }
 _KEYS = (*Settings._fields, "policy_file")
@@ -158,7 +158,7 @@ def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoa
     """
     if not os.path.lexists(path):
         return DEFAULTS
-    _check_trust(path, "configuration", owners)
+    _check_permissions(path, "configuration", owners)
     try:
         located = read(read_text(path, "configuration"), path, "configuration")
     except YamlError as error:
@@ -173,7 +173,7 @@ def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoa
 def _settings(
     data: dict[str, Any], places: SourceLocations, folder: str, owners: frozenset[int] | None, reader: YamlLoader
 ) -> Settings:
-    read = {key: _read(_READERS[key], value, (key,), places) for key, value in data.items() if key in _READERS}
+    read = {key: _read(_PARSERS[key], value, (key,), places) for key, value in data.items() if key in _PARSERS}
     if "hooks" in data:
         read["hooks"] = _hooks(data["hooks"], ("hooks",), places)
     if "policy" in data and "policy_file" in data:
@@ -182,7 +182,7 @@ def _settings(
         read["policy"] = _policy(data["policy"], ("policy",), places)
     if "policy_file" in data:
         file = os.path.join(folder, _read(values.text, data["policy_file"], ("policy_file",), places))
-        _check_trust(file, "policy file", owners)
+        _check_permissions(file, "policy file", owners)
         try:
             read["policy"] = prepared_first(load_policy(file, reader))
         except PolicyError as error:
@@ -197,7 +197,7 @@ def _policy(data: Any, path: tuple[object, ...], places: SourceLocations) -> Pol
         if isinstance(data, str):
             return prepared_first(Policy.from_mapping({"preset": data}, _Below(places, path, leaf=True)))
         if isinstance(data, list):
-            raise PolicyError(f"{below.of(())}: expected a preset's name or a mapping with rules, not a list")
+            raise PolicyError(f"{below.describe(())}: expected a preset's name or a mapping with rules, not a list")
         return prepared_first(Policy.from_mapping(data, below))
     except PolicyError as error:
         raise ConfigError(str(error)) from None
@@ -215,7 +215,7 @@ def _hooks(data: Any, path: tuple[object, ...], places: SourceLocations) -> dict
     for key, settings in data.items():
         here = (*path, key)
         name = _read(values.hook_key, key, here, places)
-        _check_keys(settings, tuple(_HOOK_READERS), here, places)
+        _check_keys(settings, tuple(_HOOK_PARSERS), here, places)
         if "needs" in settings and "/" in name and not name.startswith(PREPARE + "/"):
             raise ConfigError(
                 "{}: only hooks of stage prepare have a deadline that they could need time before".format(
@@ -223,7 +223,7 @@ def _hooks(data: Any, path: tuple[object, ...], places: SourceLocations) -> dict
                 )
             )
         found[name] = {
-            each: _read(_HOOK_READERS[each], value, (*here, each), places) for each, value in settings.items()
+            each: _read(_HOOK_PARSERS[each], value, (*here, each), places) for each, value in settings.items()
         }
     return found
 
@@ -243,11 +243,11 @@ def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], pla
             raise ConfigError(f"{places.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")
 
 
-def _check_trust(path: str, kind: str, owners: frozenset[int] | None) -> None:
+def _check_permissions(path: str, kind: str, owners: frozenset[int] | None) -> None:
     reason = (
         None
         if owners is None or not os.path.lexists(path)
-        else untrusted(path, os.path.dirname(os.path.abspath(path)), owners)
+        else permission_problem(path, os.path.dirname(os.path.abspath(path)), owners)
     )
     if reason is not None:
         raise ConfigError(f"{kind} {path} is refused: {reason}")

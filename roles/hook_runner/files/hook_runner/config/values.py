@@ -33,7 +33,7 @@ def text(value: Any) -> str:
     return value
 
 
-def truth(value: Any) -> bool:
+def boolean(value: Any) -> bool:
     """True or false."""
     if not isinstance(value, bool):
         raise ValueError(f"expected true or false, not {value!r}")
@@ -60,7 +60,7 @@ def integer(least: int, most: int) -> Reader:
     return read
 
 
-def word(kind: str, *known: str) -> Reader:
+def choice(kind: str, *known: str) -> Reader:
     """One of a few words."""
     return lambda value: parse_choice(value, known, kind)
 
@@ -73,7 +73,7 @@ def path(value: Any) -> str:
     return os.path.normpath(written)
 
 
-def path_or_nothing(value: Any) -> str:
+def optional_path(value: Any) -> str:
     """An absolute path, or an empty text."""
     return "" if value == "" else path(value)
 

@@ -14,17 +14,17 @@ import time
 from azure_scheduled_events.yaml_lines import YamlSource, load_with_lines
 
 # seconds; a child that got stuck must hold up neither a start nor a reload for good
-CHILD_MAY_TAKE = 10.0
+CHILD_TIMEOUT = 10.0
 
 
-def locate_apart(text: str, name: str, kind: str) -> YamlSource | None:
+def load_in_subprocess(text: str, name: str, kind: str) -> YamlSource | None:
     """What `yaml_lines.locate` returns or raises."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         _read_in_child(writer, text, name, kind)
     os.close(writer)
-    data = _until_closed(reader)
+    data = _read_all(reader)
     if data is None:
         os.kill(child, signal.SIGKILL)
     _child, status = os.waitpid(child, 0)
@@ -34,9 +34,9 @@ def locate_apart(text: str, name: str, kind: str) -> YamlSource | None:
     return None if found is None else YamlSource(*found)
 
 
-def _until_closed(reader: int) -> bytes | None:
+def _read_all(reader: int) -> bytes | None:
     """All that comes by a pipe, which is closed then; None where its end does not come in time."""
-    until = time.monotonic() + CHILD_MAY_TAKE
+    until = time.monotonic() + CHILD_TIMEOUT
     data = bytearray()
     asked = select.poll()
     asked.register(reader, select.POLLIN)

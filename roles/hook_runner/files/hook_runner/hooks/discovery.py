@@ -12,11 +12,11 @@ from enum import Enum
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.config.values import HOOK_NAME
-from hook_runner.permissions import shown, untrusted
+from hook_runner.permissions import permission_problem, printable_path
 from hook_runner.records import STAGES
 
 # what editors and package managers leave behind, and what is there for people
-_LEFTOVERS = (
+_BACKUP_SUFFIXES = (
     "~",
     ".bak",
     ".orig",
@@ -32,7 +32,7 @@ _LEFTOVERS = (
 _DPKG = (".dpkg-",)
 
 # stands for all hooks of a folder that is refused
-WHOLE_FOLDER = "."
+WHOLE_DIRECTORY = "."
 
 
 class Hook(NamedTuple):
@@ -43,14 +43,14 @@ class Hook(NamedTuple):
         name: file name; WHOLE_FOLDER for all that a refused folder holds, or held.
         path: the file, with links in it as they are.
         settings: how it is run.
-        refusal: why it is not run, or None. A hook that is refused counts as one that failed.
+        problem: why it is not run, or None. A hook that is refused counts as one that failed.
     """
 
     stage: str
     name: str
     path: str
     settings: HookSettings
-    refusal: str | None
+    problem: str | None
 
 
 class SkipReason(Enum):
@@ -72,10 +72,10 @@ class Skipped(NamedTuple):
 
     @property
     def text(self) -> str:
-        return f"{shown(self.path)} is no hook: {self.reason.value}"
+        return f"{printable_path(self.path)} is no hook: {self.reason.value}"
 
 
-def find_hooks(
+def discover_hooks(
     directory: str, settings: Settings, owners: frozenset[int]
 ) -> tuple[dict[str, tuple[Hook, ...]], tuple[Skipped, ...]]:
     """The hooks of each stage in name order, and the files that are none. A missing folder has no hooks."""
@@ -89,21 +89,23 @@ def _of_stage(
     folder = os.path.join(directory, stage)
     if not os.path.lexists(folder):
         return []
-    refusal = untrusted(folder, directory, owners)
+    refusal = permission_problem(folder, directory, owners)
     try:
         # by bytes, so that the order is the same in every locale
         names = sorted(os.listdir(folder), key=os.fsencode)
     except OSError as error:
-        refusal = refusal or f"{shown(folder)} cannot be listed: {error.strerror}"
+        refusal = refusal or f"{printable_path(folder)} cannot be listed: {error.strerror}"
     if refusal is not None:
         # not hook by hook: whoever can write the folder may have taken some out of it
-        return [Hook(stage, WHOLE_FOLDER, folder, settings.hook(stage, WHOLE_FOLDER), refusal)]
+        return [Hook(stage, WHOLE_DIRECTORY, folder, settings.hook(stage, WHOLE_DIRECTORY), refusal)]
     found: list[Hook] = []
     for name in names:
         path = os.path.join(folder, name)
         reason = _no_hook(name, path)
         if reason is None:
-            found.append(Hook(stage, name, path, settings.hook(stage, name), untrusted(path, directory, owners)))
+            found.append(
+                Hook(stage, name, path, settings.hook(stage, name), permission_problem(path, directory, owners))
+            )
         else:
             skipped.append(Skipped(path, reason))
     return found
@@ -115,7 +117,7 @@ def _no_hook(name: str, path: str) -> SkipReason | None:
         return SkipReason.HIDDEN
     if name.startswith("README"):
         return SkipReason.README
-    if name.endswith(_LEFTOVERS) or any(part in name for part in _DPKG):
+    if name.endswith(_BACKUP_SUFFIXES) or any(part in name for part in _DPKG):
         return SkipReason.LEFTOVER
     if not HOOK_NAME.fullmatch(name):
         return SkipReason.NAME

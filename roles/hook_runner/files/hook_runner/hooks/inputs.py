@@ -10,15 +10,15 @@ from datetime import datetime
 
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.timestamps import as_utc_text
-from hook_runner.log import harmless
-from hook_runner.records import ACCEPTED, Record
+from hook_runner.log import printable
+from hook_runner.records import ACCEPTED, EventRecord
 
-LONGEST = 8 * 1024
+MAX_VALUE = 8 * 1024
 # the kernel takes at most 128 KiB for one variable
-LONGEST_LIST = 32 * 1024
+MAX_LIST = 32 * 1024
 
 
-def hook_input(record: Record, stage: str, own_name: str, now: datetime, budget: float | None) -> bytes:
+def event_json(record: EventRecord, stage: str, own_name: str, now: datetime, budget: float | None) -> bytes:
     """The event as one JSON object; ASCII, with escapes for all else.
 
     Args:
@@ -35,14 +35,16 @@ def hook_input(record: Record, stage: str, own_name: str, now: datetime, budget:
         "resource_name": escape_surrogates(own_name),
         "seconds_left": int(record.event.seconds_left(now)),
         "first_seen": as_utc_text(record.first_seen),
-        "life": record.life,
+        "life": record.occurrence,
         "approved": record.approval == ACCEPTED,
         "hook_seconds": None if budget is None else int(budget),
     }
     return json.dumps(told).encode("ascii") + b"\n"
 
 
-def hook_variables(record: Record, stage: str, own_name: str, now: datetime, budget: float | None) -> dict[str, str]:
+def event_environment(
+    record: EventRecord, stage: str, own_name: str, now: datetime, budget: float | None
+) -> dict[str, str]:
     """The same as variables; what is not known is empty."""
     event = record.event
     told = {
@@ -61,16 +63,16 @@ def hook_variables(record: Record, stage: str, own_name: str, now: datetime, bud
         "EVENT_FIRST_SEEN": as_utc_text(record.first_seen),
         "HOOK_SECONDS": "" if budget is None else f"{int(budget)}",
     }
-    cleaned = {name: cut(harmless(value), LONGEST) for name, value in told.items()}
-    return {**cleaned, "EVENT_RESOURCES": cut(" ".join(map(one_word, event.resources)), LONGEST_LIST)}
+    cleaned = {name: truncate(printable(value), MAX_VALUE) for name, value in told.items()}
+    return {**cleaned, "EVENT_RESOURCES": truncate(" ".join(map(without_spaces, event.resources)), MAX_LIST)}
 
 
-def one_word(name: str) -> str:
+def without_spaces(name: str) -> str:
     """The name of a resource, such that white space separates it from the next one; "?" for an empty one."""
-    return "".join("?" if character.isspace() else character for character in harmless(name)) or "?"
+    return "".join("?" if character.isspace() else character for character in printable(name)) or "?"
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """At most so many bytes of the text; "..." stands where it was cut."""
     data = text.encode("utf-8")
     return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "..."

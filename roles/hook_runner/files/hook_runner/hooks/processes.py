@@ -16,15 +16,15 @@ from hook_runner.clock import boot_id
 UNITS = "azure-scheduled-events-hook-"
 # file names of the program that runs a hook: today's, and that of 0.1.0, which may run through an
 # upgrade
-KEEPERS = (b"supervisor.py", b"keeper.py")
+SUPERVISORS = (b"supervisor.py", b"keeper.py")
 
 
-def is_locked(folder: str) -> bool:
+def is_supervised(folder: str) -> bool:
     """Whether the keeper of the run in this folder lives: it holds the folder's lock until it ends, however it ends."""
     try:
         lock = os.open(os.path.join(folder, "lock"), os.O_RDONLY)
     except OSError:
-        return keeper_without_folder(folder) is not None
+        return supervisor_without_folder(folder) is not None
     try:
         # shared, so that two who look at the same time do not take each other for the keeper
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -35,17 +35,17 @@ def is_locked(folder: str) -> bool:
     return False
 
 
-def keeper_of(folder: str) -> int | None:
+def supervisor_pid(folder: str) -> int | None:
     """The process id that the run's keeper has or had, which is its session's number; None where none began since the host started."""
     try:
         with open(os.path.join(folder, "lock"), "rb") as file:
             boot, number = file.read(200).split(b"\n")[:2]
         return int(number) if boot == boot_id() else None
     except (OSError, ValueError):
-        return keeper_without_folder(folder)
+        return supervisor_without_folder(folder)
 
 
-def keeper_without_folder(folder: str) -> int | None:
+def supervisor_without_folder(folder: str) -> int | None:
     """Return the process id of the living keeper of a run whose folder was removed; None where the folder is there, or none lives."""
     if os.path.lexists(folder):
         return None
@@ -54,7 +54,7 @@ def keeper_without_folder(folder: str) -> int | None:
             with open(f"/proc/{name}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
             if (
-                os.path.basename(words[3]) in KEEPERS
+                os.path.basename(words[3]) in SUPERVISORS
                 and words[4] == os.fsencode(folder)
                 and os.stat("/proc/" + name).st_uid == os.geteuid()
             ):
@@ -64,9 +64,9 @@ def keeper_without_folder(folder: str) -> int | None:
     return None
 
 
-def end_keeper_without_folder(folder: str) -> None:
+def end_supervisor_without_folder(folder: str) -> None:
     """TERM to the keeper of a run whose folder was removed, upon which it ends its hook."""
-    keeper = keeper_without_folder(folder)
+    keeper = supervisor_without_folder(folder)
     if keeper is not None:
         try:
             os.kill(keeper, signal.SIGTERM)
@@ -86,17 +86,17 @@ def cgroup_of(folder: str) -> str:
 
 def hook_has_ended(folder: str) -> bool:
     """Return True if the run's keeper is the only process of the run."""
-    keeper = keeper_of(folder)
+    keeper = supervisor_pid(folder)
     return keeper is not None and _all_of(folder, keeper) == {keeper}
 
 
-def kill_all(folder: str) -> bool:
+def kill_session(folder: str) -> bool:
     """KILL for all processes of the run's session and control group, the keeper too; False where there are none (any more)."""
-    keeper = keeper_of(folder)
+    keeper = supervisor_pid(folder)
     if keeper is None:
         return False
     members = _all_of(folder, keeper)
-    if keeper in members and not is_locked(folder):
+    if keeper in members and not is_supervised(folder):
         # all of that session have ended, and its number has been given to another one since
         members = set(_of_cgroup(cgroup_of(folder)))
     for member in members:
@@ -106,7 +106,7 @@ def kill_all(folder: str) -> bool:
 
 
 def _all_of(folder: str, keeper: int) -> set[int]:
-    return {*_members(keeper), *_of_cgroup(cgroup_of(folder))}
+    return {*_session_pids(keeper), *_of_cgroup(cgroup_of(folder))}
 
 
 def _of_cgroup(cgroup: str) -> list[int]:
@@ -121,7 +121,7 @@ def _of_cgroup(cgroup: str) -> list[int]:
     return [number for number in found if number]
 
 
-def _members(session: int) -> list[int]:
+def _session_pids(session: int) -> list[int]:
     """The living processes of a session."""
     found = []
     for name in os.listdir("/proc"):

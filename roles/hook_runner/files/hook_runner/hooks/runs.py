@@ -24,20 +24,20 @@ from typing import Callable
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks import processes, run_identity
 from hook_runner.hooks.run_identity import RunIdentity
-from hook_runner.hooks.spawning import HostEnds, spawn_keeper
+from hook_runner.hooks.spawning import HostEnds, spawn_supervisor
 from hook_runner.records import Cause
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-KEEPER_GONE = "its keeper was killed, so that nobody knows how it ended"
+SUPERVISOR_LOST = "its keeper was killed, so that nobody knows how it ended"
 # how long a keeper that was told to end its hook may take beyond the time for KILL, before both are
 # ended from here
-PATIENCE = 3.0
+SUPERVISOR_GRACE = 3.0
 # how often what a dead keeper left is killed before its result is told all the same: something may
 # hang in the kernel
-ATTEMPTS = 20
+KILL_ATTEMPTS = 20
 # how long a keeper whose hook has ended may try to write the result before it is ended
-WRITING_MAY_TAKE = 600.0
+WRITE_TIMEOUT = 600.0
 # seconds between two looks at a run whose end is near, and at one that does not announce its end
 LOOK_SOON, LOOK = 0.1, 1.0
 # seconds without another start after systemd has said that the host goes down; the daemon's own end
@@ -48,7 +48,7 @@ HOLD = 30.0
 RESERVED = 4096
 
 
-class Result(NamedTuple):
+class RunResult(NamedTuple):
     """How a run ended.
 
     Attributes:
@@ -69,7 +69,7 @@ class Result(NamedTuple):
     error: str
 
 
-class _Run:
+class _ActiveRun:
     """What this process knows of a run whose result it has not returned yet.
 
     Attributes:
@@ -77,25 +77,25 @@ class _Run:
             for the run's end.
         kill_after: seconds between TERM and KILL that were asked for.
         attempts: how often the processes of a dead keeper were killed.
-        stray: whether no event needs the result.
+        orphan: whether no event needs the result.
         alive: reading end of the keeper's pipe; -1 where there is none, or it has reached its end.
         is_ending: whether the pipe has reached its end.
         has_begun: whether the keeper has said which process it is.
     """
 
-    __slots__ = ("alive", "attempts", "end_by", "has_begun", "is_ending", "kill_after", "stray")
+    __slots__ = ("alive", "attempts", "end_by", "has_begun", "is_ending", "kill_after", "orphan")
 
     def __init__(self, stray: bool = False) -> None:
         self.end_by: float | None = None
         self.kill_after: float | None = None
         self.attempts = 0
-        self.stray = stray
+        self.orphan = stray
         self.alive = -1
         self.is_ending = False
         self.has_begun = False
 
 
-class Runs:
+class HookRuns:
     """The hook runs below one folder.
 
     Args:
@@ -132,7 +132,7 @@ class Runs:
         self.tail = tail
         self.kill_after = kill_after
         self._clock = clock
-        self._active: dict[int, _Run] = {}
+        self._active: dict[int, _ActiveRun] = {}
         self._lost: dict[int, RunIdentity] = {}
         self._children: set[int] = set()
         self._ends = select.epoll()
@@ -163,7 +163,7 @@ class Runs:
             limits: properties of the hook's unit, as `hook_limits.read_limits` returns them;
                 without units they have no effect.
         """
-        self.clean_one(step_id)
+        self.discard(step_id)
         folder = self._path(step_id)
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         os.mkdir(folder, 0o700)
@@ -182,10 +182,10 @@ class Runs:
                 _write(os.path.join(folder, run_identity.FILE), run_identity.as_bytes(identity))
             os.mkfifo(os.path.join(folder, "requests"), 0o600)
             os.mkfifo(os.path.join(folder, "alive"), 0o600)
-            self._watch(step_id, _Run())
+            self._watch(step_id, _ActiveRun())
             self._launch(folder, step_id, path, variables.get("EVENT_ID", ""), limit, limits or {})
         except OSError as error:
-            self.forget(step_id)
+            self.remove(step_id)
             if isinstance(error, HostEnds):
                 self._held_until = self._clock() + HOLD
             raise
@@ -194,12 +194,12 @@ class Runs:
         """Whether a run of an earlier daemon lives or has left its result, so that `poll` will tell of it."""
         folder = self._path(step_id)
         found = (
-            processes.is_locked(folder)
+            processes.is_supervised(folder)
             or os.path.exists(os.path.join(folder, "result"))
-            or processes.keeper_of(folder) is not None
+            or processes.supervisor_pid(folder) is not None
         )
         if found and step_id not in self._active:
-            self._watch(step_id, _Run())
+            self._watch(step_id, _ActiveRun())
         return found
 
     def lost(self, key: str) -> list[tuple[int, RunIdentity]]:
@@ -218,7 +218,7 @@ class Runs:
     def end_lost(self) -> None:
         """End and remove the runs of `lost` that no event has claimed."""
         while self._lost:
-            self._end_stray(self._lost.popitem()[0])
+            self._end_orphan(self._lost.popitem()[0])
 
     def stop(self, step_id: int, kill_after: float | None = None) -> None:
         """TERM to the hook's whole group now, KILL after `kill_after` seconds. Harmless to repeat."""
@@ -227,11 +227,11 @@ class Runs:
             return
         seconds = self.kill_after if kill_after is None else max(0.0, kill_after)
         run.kill_after = seconds if run.kill_after is None else min(seconds, run.kill_after)
-        end_by = self._clock() + seconds + PATIENCE
+        end_by = self._clock() + seconds + SUPERVISOR_GRACE
         run.end_by = end_by if run.end_by is None else min(end_by, run.end_by)
-        self._ask_to_end(step_id, run.kill_after)
+        self._request_stop(step_id, run.kill_after)
 
-    def poll(self) -> list[tuple[int, Result]]:
+    def collect_finished(self) -> list[tuple[int, RunResult]]:
         """The runs that have ended since the last call."""
         self._reap()
         self._note_ends()
@@ -241,8 +241,8 @@ class Runs:
             if result is None:
                 continue
             self._unwatch(step_id)
-            if run.stray:
-                self.forget(step_id)
+            if run.orphan:
+                self.remove(step_id)
             else:
                 ended.append((step_id, result))
         return ended
@@ -251,11 +251,11 @@ class Runs:
         """Return True if no hook should be started now, since the host goes down."""
         return self._clock() < self._held_until
 
-    def has_strays(self) -> bool:
+    def has_orphans(self) -> bool:
         """Whether a run that belongs to nobody is still being ended."""
-        return any(run.stray for run in self._active.values())
+        return any(run.orphan for run in self._active.values())
 
-    def forget(self, step_id: int) -> None:
+    def remove(self, step_id: int) -> None:
         """Remove what is left of a run, after its result has been written down."""
         self._unwatch(step_id)
         shutil.rmtree(self._path(step_id), ignore_errors=True)
@@ -264,15 +264,15 @@ class Runs:
         """Return a descriptor that is readable when a run has ended, so that `poll` is worth a call."""
         return self._ends.fileno()
 
-    def next_look(self) -> float | None:
+    def next_check_in(self) -> float | None:
         """Return the monotonic seconds at which `poll` is worth a call though `fileno` is not readable; None for never."""
         now = self._clock()
-        looks = [self._look(step_id, run, now) for step_id, run in self._active.items()]
+        looks = [self._check(step_id, run, now) for step_id, run in self._active.items()]
         if self.is_held():
             looks.append(self._held_until)
         return min((at for at in looks if at is not None), default=None)
 
-    def clean(self, known_ids: set[int]) -> None:
+    def stop_orphans(self, known_ids: set[int]) -> None:
         """Look at the folders of unknown runs: those that say what they are for become `lost`, all others are ended and removed."""
         try:
             names = os.listdir(self._folder)
@@ -283,44 +283,46 @@ class Runs:
                 continue
             folder = self._path(int(name))
             identity = run_identity.read_identity(folder)
-            if identity is not None and (processes.is_locked(folder) or processes.keeper_of(folder) is not None):
+            if identity is not None and (
+                processes.is_supervised(folder) or processes.supervisor_pid(folder) is not None
+            ):
                 self._lost[int(name)] = identity
             else:
-                self._end_stray(int(name))
+                self._end_orphan(int(name))
 
-    def clean_one(self, step_id: int) -> None:
+    def discard(self, step_id: int) -> None:
         """End what runs in the folder of this number at once, and remove the folder."""
         folder = self._path(step_id)
         if not os.path.lexists(folder):
             return
-        for _attempt in range(ATTEMPTS):
-            if not processes.kill_all(folder):
+        for _attempt in range(KILL_ATTEMPTS):
+            if not processes.kill_session(folder):
                 break
             time.sleep(0.01)
-        self.forget(step_id)
+        self.remove(step_id)
 
     def _launch(
         self, folder: str, step_id: int, path: str, event_id: str, limit: float, limits: Mapping[str, int]
     ) -> None:
         """Start the keeper. Raises OSError."""
         if not self._in_units:
-            self._children.add(spawn_keeper(folder, 2 if self._log is None else self._log))
+            self._children.add(spawn_supervisor(folder, 2 if self._log is None else self._log))
             return
-        from hook_runner.hooks.units import Wanted, start_unit  # not in memory where there are no units
+        from hook_runner.hooks.units import UnitRequest, start_unit  # not in memory where there are no units
 
         stage, hook = path.split("/")[-2:]
-        start_unit(folder, Wanted(stage, hook, step_id, event_id, limit, self.kill_after, limits, self._log))
+        start_unit(folder, UnitRequest(stage, hook, step_id, event_id, limit, self.kill_after, limits, self._log))
 
-    def _end_stray(self, step_id: int) -> None:
-        if not processes.is_locked(self._path(step_id)):
-            self.clean_one(step_id)
+    def _end_orphan(self, step_id: int) -> None:
+        if not processes.is_supervised(self._path(step_id)):
+            self.discard(step_id)
             return
-        run = _Run(stray=True)
-        run.end_by = self._clock() + self.kill_after + PATIENCE
+        run = _ActiveRun(stray=True)
+        run.end_by = self._clock() + self.kill_after + SUPERVISOR_GRACE
         self._watch(step_id, run)
-        self._ask_to_end(step_id, self.kill_after)
+        self._request_stop(step_id, self.kill_after)
 
-    def _watch(self, step_id: int, run: _Run) -> None:
+    def _watch(self, step_id: int, run: _ActiveRun) -> None:
         """Return the run's result from now on, and see its end."""
         self._active[step_id] = run
         try:
@@ -334,7 +336,7 @@ class Runs:
         if run is not None:
             self._close(run)
 
-    def _close(self, run: _Run) -> None:
+    def _close(self, run: _ActiveRun) -> None:
         if run.alive >= 0:
             os.close(run.alive)  # which takes it away from `_ends`
             run.alive = -1
@@ -346,12 +348,12 @@ class Runs:
                 run.is_ending = True
                 self._close(run)  # or it would wake the daemon again and again until the result is there
 
-    def _look(self, step_id: int, run: _Run, now: float) -> float | None:
+    def _check(self, step_id: int, run: _ActiveRun, now: float) -> float | None:
         """Return when to look at a run that may have ended without a sign."""
         if run.is_ending or run.attempts:
             return now + LOOK_SOON
         if not run.has_begun:
-            run.has_begun = processes.keeper_of(self._path(step_id)) is not None
+            run.has_begun = processes.supervisor_pid(self._path(step_id)) is not None
         if run.alive < 0 or not run.has_begun:
             return now + LOOK
         if run.end_by is None:
@@ -369,12 +371,12 @@ class Runs:
         merged = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, **self.environment, **variables}
         return {os.fsencode(name): value.encode("utf-8", "backslashreplace") for name, value in merged.items()}
 
-    def _ask_to_end(self, step_id: int, kill_after: float) -> None:
+    def _request_stop(self, step_id: int, kill_after: float) -> None:
         """Tell the keeper; where that fails it is dead or stuck, and `poll` sees to it."""
         try:
             pipe = os.open(os.path.join(self._path(step_id), "requests"), os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
-            processes.end_keeper_without_folder(self._path(step_id))
+            processes.end_supervisor_without_folder(self._path(step_id))
             return
         try:
             os.write(pipe, b"%.3f\n" % kill_after)
@@ -383,33 +385,31 @@ class Runs:
         finally:
             os.close(pipe)
 
-    def _result(self, step_id: int, run: _Run) -> Result | None:
+    def _result(self, step_id: int, run: _ActiveRun) -> RunResult | None:
         folder = self._path(step_id)
-        lives = processes.is_locked(folder)  # asked first: a keeper leaves its result before it goes
+        lives = processes.is_supervised(folder)  # asked first: a keeper leaves its result before it goes
         try:
             with open(os.path.join(folder, "result"), encoding="ascii") as file:
                 return _as_result(json.load(file))
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            return Result(
+            return RunResult(
                 None, "", 0.0, Cause.SUPERVISOR_LOST, f"its keeper left a result that cannot be read: {error}"
             )
         if lives and (run.end_by is None or self._clock() < run.end_by):
             return None
-        if lives and not run.stray and self._is_written_soon(folder, run):
+        if lives and not run.orphan and self._is_written_soon(folder, run):
             return None
         run.attempts += 1
-        if processes.kill_all(folder) and run.attempts < ATTEMPTS:
+        if processes.kill_session(folder) and run.attempts < KILL_ATTEMPTS:
             return None
-        return Result(None, "", 0.0, Cause.SUPERVISOR_LOST, KEEPER_GONE)
+        return RunResult(None, "", 0.0, Cause.SUPERVISOR_LOST, SUPERVISOR_LOST)
 
-    def _is_written_soon(self, folder: str, run: _Run) -> bool:
+    def _is_written_soon(self, folder: str, run: _ActiveRun) -> bool:
         """Return True if the hook has ended, and its keeper may still find room for the result."""
         return (
-            run.end_by is not None
-            and self._clock() < run.end_by + WRITING_MAY_TAKE
-            and processes.hook_has_ended(folder)
+            run.end_by is not None and self._clock() < run.end_by + WRITE_TIMEOUT and processes.hook_has_ended(folder)
         )
 
     def _reap(self) -> None:
@@ -421,7 +421,7 @@ class Runs:
                 self._children.discard(child)
 
 
-def _as_result(data: object) -> Result:
+def _as_result(data: object) -> RunResult:
     if not isinstance(data, dict):
         raise ValueError("it is no object")
     status, output, seconds, error = (data.get(name) for name in ("exit_status", "output", "seconds", "error"))
@@ -432,7 +432,7 @@ def _as_result(data: object) -> Result:
     ):
         raise ValueError("it lacks what a result has")
     cause = Cause(data["cause"]) if "cause" in data else _cause_of_0_1_0(str(error))
-    return Result(status, str(output), float(seconds), cause, str(error))
+    return RunResult(status, str(output), float(seconds), cause, str(error))
 
 
 def _cause_of_0_1_0(error: str) -> Cause:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from hook_runner.clock import boot_id
 
-KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervisor.py")
+SUPERVISOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervisor.py")
 # sd_booted(3)
 BOOTED = "/run/systemd/system"
 SYSTEMD = "/run/systemd/private"
@@ -37,13 +37,13 @@ def has_units() -> bool:
 @contextlib.contextmanager
 def opened(folder: str) -> Iterator[tuple[int, int]]:
     """Open the lock of the run in this folder, and lock it, and its pipe of requests; closes both afterwards. Raises OSError."""
-    lock = _high(os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    lock = _duplicate_above(os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     requests = -1
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(lock, boot_id() + b"\n")
         # read and write: then there is always a reader, and no request is lost
-        requests = _high(os.open(os.path.join(folder, "requests"), os.O_RDWR | os.O_NONBLOCK))
+        requests = _duplicate_above(os.open(os.path.join(folder, "requests"), os.O_RDWR | os.O_NONBLOCK))
         yield lock, requests
     finally:
         # closed and not unlocked: the keeper shares the lock
@@ -52,7 +52,7 @@ def opened(folder: str) -> Iterator[tuple[int, int]]:
             os.close(requests)
 
 
-def spawn_keeper(folder: str, log: int = 2) -> int:
+def spawn_supervisor(folder: str, log: int = 2) -> int:
     """Start the keeper of the run in this folder as a child: its process id. Raises OSError.
 
     The lock is taken here, so that there is no moment without it. TERM is blocked until the keeper
@@ -66,13 +66,13 @@ def spawn_keeper(folder: str, log: int = 2) -> int:
         nowhere = [
             (os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in ((0, 1) if has_log else (0, 1, 2))
         ]
-        command = [sys.executable, "-I", "-S", KEEPER, folder]
+        command = [sys.executable, "-I", "-S", SUPERVISOR, folder]
         return os.posix_spawn(
             sys.executable, command, {"LANG": "C.UTF-8"}, file_actions=[*given, *nowhere], setsigmask=(signal.SIGTERM,)
         )
 
 
-def _high(descriptor: int) -> int:
+def _duplicate_above(descriptor: int) -> int:
     """The same file under a number that no descriptor of a keeper has."""
     try:
         return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)

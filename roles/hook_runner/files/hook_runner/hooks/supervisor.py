@@ -28,7 +28,7 @@ LOCK, REQUESTS = 3, 4
 OF_A_UNIT = (0, 1)
 UNITS = "azure-scheduled-events-hook-"
 CGROUPS = "/sys/fs/cgroup"
-CHUNK = 65536
+CHUNK_SIZE = 65536
 # what of a hook's output goes on to the log: a hook that floods must not push the service's own
 # lines out of it
 LINES_PER_SECOND = 200
@@ -36,16 +36,16 @@ JOURNAL = "/run/systemd/journal/socket"
 # the last one lets `journalctl --unit azure-scheduled-events` find the lines of hooks too
 FIELDS = b"PRIORITY=6\nSYSLOG_IDENTIFIER=azure-scheduled-events\nOBJECT_SYSTEMD_UNIT=azure-scheduled-events.service\n"
 # bytes of an event's id that stand in front of each line
-LONGEST_ID = 64
+MAX_ID = 64
 # three times that, as replaced bytes take, still goes into a pipe in one piece
-LONGEST_LINE = 1300
+MAX_LINE = 1300
 # a daemon that a hook started leaves the hook's process group a moment after the hook has ended, as
 # daemon(3) does it
-LEFTOVERS_MAY_LEAVE = 0.25
+DAEMONISE_GRACE = 0.25
 # how long whatever stays there has to end by itself when it is asked to
-LEFTOVERS_MAY_TAKE = 1.0
+GROUP_TERM_GRACE = 1.0
 # seconds between two attempts to write a result, at most
-LONGEST_PAUSE = 5.0
+MAX_POLL_TIMEOUT = 5.0
 # characters of output that fit into the room that the daemon made for the result, each of them
 # escaped at worst
 LITTLE_OUTPUT = 256
@@ -69,15 +69,15 @@ def main(folder: str, is_unit: bool) -> None:
     with open(os.open("order", os.O_RDONLY, dir_fd=home), "rb") as file:
         path, environment, limit, kill_after, tail = marshal.load(file)
     began = time.monotonic()
-    output = Output(path, tail, environment.get(b"EVENT_ID", b""))
+    output = OutputCapture(path, tail, environment.get(b"EVENT_ID", b""))
     status, cause, error = None, "", ""
     try:
-        hook, output.descriptor = start(path, environment, home)
+        hook, output.descriptor = spawn_hook(path, environment, home)
     except (OSError, ValueError) as problem:
-        cause, error = "not-started", why(path, problem)
+        cause, error = "not-started", start_error(path, problem)
     else:
-        status, cause, error = Watch(hook, output, began, limit, kill_after, cgroup).until_it_ends()
-    keep_result(folder, home, status, output.text(), time.monotonic() - began, cause, error)
+        status, cause, error = HookSupervisor(hook, output, began, limit, kill_after, cgroup).wait()
+    store_result(folder, home, status, output.text(), time.monotonic() - began, cause, error)
 
 
 def own_cgroup() -> str:
@@ -114,7 +114,7 @@ def hold_open(home: int) -> None:
         pass  # a daemon of an earlier version made no such pipe
 
 
-def start(path: bytes, environment: dict[bytes, bytes], home: int) -> tuple[int, int]:
+def spawn_hook(path: bytes, environment: dict[bytes, bytes], home: int) -> tuple[int, int]:
     """The hook as leader of a process group of its own: (process id, descriptor of its output)."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
@@ -142,7 +142,7 @@ def start(path: bytes, environment: dict[bytes, bytes], home: int) -> tuple[int,
     return hook, reader
 
 
-def why(path: bytes, problem: Exception) -> str:
+def start_error(path: bytes, problem: Exception) -> str:
     """Why a hook could not be started, with what the kernel does not say."""
     import errno
 
@@ -157,11 +157,11 @@ def why(path: bytes, problem: Exception) -> str:
     return text
 
 
-class Watch:
+class HookSupervisor:
     """Waits for the end of a hook, and ends it when it is told to or its time is up."""
 
     def __init__(
-        self, hook: int, output: Output, began: float, limit: float, kill_after: float, cgroup: str = ""
+        self, hook: int, output: OutputCapture, began: float, limit: float, kill_after: float, cgroup: str = ""
     ) -> None:
         self.hook = hook
         self.cgroup = cgroup
@@ -171,7 +171,7 @@ class Watch:
         self.kill_at: float | None = None
         self.cause = self.error = ""
 
-    def until_it_ends(self) -> tuple[int, str, str]:
+    def wait(self) -> tuple[int, str, str]:
         """Its exit status (minus the number of the signal that ended it), and why it was ended early or "", as a word and as a text."""
         import select
         import signal
@@ -188,46 +188,48 @@ class Watch:
         for descriptor in (woken, REQUESTS, self.output.descriptor):
             waiting.register(descriptor, select.POLLIN)
         while os.waitid(os.P_PID, self.hook, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            for descriptor, _event in waiting.poll(self.pause() * 1000):
+            for descriptor, _event in waiting.poll(self.poll_timeout() * 1000):
                 if descriptor == self.output.descriptor:
-                    if self.output.take() == b"":
+                    if self.output.read_chunk() == b"":
                         waiting.unregister(descriptor)
                 elif descriptor == woken:
-                    if TERM in os.read(woken, CHUNK):
-                        self.end("host-shutdown", "the host's services were told to end", self.kill_after)
+                    if TERM in os.read(woken, CHUNK_SIZE):
+                        self.terminate("host-shutdown", "the host's services were told to end", self.kill_after)
                 else:
-                    request = os.read(REQUESTS, CHUNK).split()
-                    self.end("ended-early", "it was ended early", float(request[-1]) if request else self.kill_after)
-            self.keep_time()
-        self.end_leftovers()
+                    request = os.read(REQUESTS, CHUNK_SIZE).split()
+                    self.terminate(
+                        "ended-early", "it was ended early", float(request[-1]) if request else self.kill_after
+                    )
+            self.enforce_limit()
+        self.terminate_group()
         self.output.finish()
         _pid, status = os.waitpid(self.hook, 0)
         return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status), self.cause, self.error
 
-    def pause(self) -> float:
+    def poll_timeout(self) -> float:
         """Seconds until something has to be done even if nothing happens."""
         return min(
             3600.0, max(0.0, (self.term_at if self.kill_at is None else self.kill_at) - time.monotonic()) + 0.001
         )
 
-    def keep_time(self) -> None:
+    def enforce_limit(self) -> None:
         now = time.monotonic()
         if self.kill_at is None and now >= self.term_at:
-            self.end("time-limit", f"its time limit of {self.limit:g} s was up", self.kill_after)
+            self.terminate("time-limit", f"its time limit of {self.limit:g} s was up", self.kill_after)
         if self.kill_at is not None and now >= self.kill_at:
-            self.send(KILL)
+            self.signal_group(KILL)
             self.kill_at = now + 3600
 
-    def end(self, cause: str, error: str, kill_after: float) -> None:
+    def terminate(self, cause: str, error: str, kill_after: float) -> None:
         """Ask the hook's whole group to end, and see to it that it does. May come twice: the earlier end holds."""
         kill_at = time.monotonic() + kill_after
         if self.kill_at is None:
             self.cause, self.error = cause, error
-            self.send(TERM)
-            self.send(CONT)  # what is stopped would not hear
+            self.signal_group(TERM)
+            self.signal_group(CONT)  # what is stopped would not hear
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
 
-    def send(self, number: int) -> None:
+    def signal_group(self, number: int) -> None:
         """Send a signal to the hook's process group, and to all that it has started where it has a control group."""
         try:
             os.killpg(self.hook, number)
@@ -242,23 +244,23 @@ class Watch:
             except OSError:
                 pass  # it has ended
 
-    def end_leftovers(self) -> None:
+    def terminate_group(self) -> None:
         """End what the hook left. It has not been waited for yet, so that no other process can have its number."""
-        leaving = [(0, LEFTOVERS_MAY_LEAVE)] if self.kill_at is None else []
-        for number, seconds in (*leaving, (TERM, min(self.kill_after, LEFTOVERS_MAY_TAKE)), (KILL, LEFTOVERS_MAY_TAKE)):
+        leaving = [(0, DAEMONISE_GRACE)] if self.kill_at is None else []
+        for number, seconds in (*leaving, (TERM, min(self.kill_after, GROUP_TERM_GRACE)), (KILL, GROUP_TERM_GRACE)):
             until = time.monotonic() + seconds
-            if not self.leftovers():
+            if not self.group_has_members():
                 return
             if number:
-                self.send(number)
-                self.send(CONT)
-            while self.leftovers() and time.monotonic() < until:
+                self.signal_group(number)
+                self.signal_group(CONT)
+            while self.group_has_members() and time.monotonic() < until:
                 if number == KILL:
-                    self.send(number)  # to those too that were started since
-                self.output.take()
+                    self.signal_group(number)  # to those too that were started since
+                self.output.read_chunk()
                 time.sleep(0.01)
 
-    def leftovers(self) -> bool:
+    def group_has_members(self) -> bool:
         """Return True if the hook's groups have more processes than the dead hook itself."""
         if self.cgroup and any(process != self.hook for process in members(self.cgroup)):
             return True
@@ -274,12 +276,12 @@ class Watch:
         return False
 
 
-class Output:
+class OutputCapture:
     """The last part of what a hook prints is kept; whole lines go on to the log, but not more than that can bear."""
 
     def __init__(self, path: bytes, tail: int, event_id: bytes = b"") -> None:
         self.descriptor = -1
-        self.event_id = event_id[:LONGEST_ID]
+        self.event_id = event_id[:MAX_ID]
         self.label = b"/".join(path.split(b"/")[-2:]) + (b" " + self.event_id if event_id else b"") + b": "
         self.log = Log()
         self.tail = tail
@@ -287,29 +289,29 @@ class Output:
         self.line = b""
         self.second, self.lines, self.dropped = 0, 0, 0
 
-    def take(self) -> bytes | None:
+    def read_chunk(self) -> bytes | None:
         """What there is: b"" at the end, None where nothing has come."""
         try:
-            chunk = os.read(self.descriptor, CHUNK)
+            chunk = os.read(self.descriptor, CHUNK_SIZE)
         except BlockingIOError:
             return None
         self.kept = (self.kept + chunk)[-self.tail :] if self.tail else b""
-        self.copy(chunk)
+        self.forward(chunk)
         return chunk
 
     def finish(self) -> None:
         """Take the rest; what a process that left the group prints later is nobody's."""
         for _piece in range(16):
-            if not self.take():
+            if not self.read_chunk():
                 break
         if self.line:
-            self.say(self.line)
-        self.tell_dropped()
+            self.log_line(self.line)
+        self.log_dropped_lines()
 
-    def copy(self, chunk: bytes) -> None:
+    def forward(self, chunk: bytes) -> None:
         second = int(time.monotonic())
         if second != self.second:
-            self.tell_dropped()
+            self.log_dropped_lines()
             self.second, self.lines = second, 0
         if self.lines >= LINES_PER_SECOND:
             self.dropped += chunk.count(b"\n")
@@ -317,23 +319,23 @@ class Output:
             return
         *lines, self.line = (self.line + chunk).split(b"\n")
         for line in lines:
-            self.say(line)
-        self.line = self.line[:LONGEST_LINE]
+            self.log_line(line)
+        self.line = self.line[:MAX_LINE]
 
-    def tell_dropped(self) -> None:
+    def log_dropped_lines(self) -> None:
         if self.dropped:
             dropped, self.dropped, self.lines = self.dropped, 0, 0
-            self.say(b"... and %d more lines" % dropped)
+            self.log_line(b"... and %d more lines" % dropped)
 
-    def say(self, line: bytes) -> None:
+    def log_line(self, line: bytes) -> None:
         self.lines += 1
-        text = clean((self.label + line)[:LONGEST_LINE].decode("utf-8", "replace")).replace("\n", "?")
+        text = strip_control_characters((self.label + line)[:MAX_LINE].decode("utf-8", "replace")).replace("\n", "?")
         if self.lines > LINES_PER_SECOND or not self.log.takes(text.encode("utf-8"), self.event_id):
             self.dropped += 1
 
     def text(self) -> str:
         """The kept part, without anything that could steer a terminal."""
-        return clean(self.kept.decode("utf-8", "replace")).lstrip("\ufffd")
+        return strip_control_characters(self.kept.decode("utf-8", "replace")).lstrip("\ufffd")
 
 
 class Log:
@@ -356,7 +358,7 @@ class Log:
                 return False
             except OSError:
                 pass  # journald restarts: standard error reaches it all the same
-        if not log_listens():
+        if not stderr_is_writable():
             return False
         try:
             os.write(2, text + b"\n")
@@ -381,7 +383,7 @@ def journal_of_standard_error() -> Any:
     return journal
 
 
-def log_listens() -> bool:
+def stderr_is_writable() -> bool:
     """Whether a line can be written without waiting for whoever reads the log."""
     import select
 
@@ -390,11 +392,11 @@ def log_listens() -> bool:
     return bool(log.poll(0))
 
 
-def clean(text: str) -> str:
+def strip_control_characters(text: str) -> str:
     return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
 
 
-def keep_result(
+def store_result(
     folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str
 ) -> None:
     """Leave the result; where the file system does not take it, keep it and try again until it does."""
@@ -409,7 +411,7 @@ def keep_result(
             return  # nothing of the run directory is left, nor of the folder above it
         except OSError:
             time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, MAX_POLL_TIMEOUT)
 
 
 def leave_result(

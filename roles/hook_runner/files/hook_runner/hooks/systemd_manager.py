@@ -20,14 +20,14 @@ from hook_runner.hooks import dbus_message
 from hook_runner.hooks.spawning import SYSTEMD, HostEnds
 
 # seconds that systemd may take to answer; a reload of all units takes the better part of one
-ANSWER_MAY_TAKE = 10.0
+ANSWER_TIMEOUT = 10.0
 # how often, and after what pause, a connection is tried that systemd ended, which it does when it
 # executes itself anew
 ATTEMPTS, PAUSE = 3, 0.2
 EXISTS = "org.freedesktop.systemd1.UnitExists"
 # a job that the end of the host, or of all services, has made impossible
 ENDING = ("org.freedesktop.systemd1.TransactionIsDestructive", "org.freedesktop.systemd1.ShuttingDown")
-LONGEST = 1 << 20
+MAX_ANSWER = 1 << 20
 
 
 class Property(NamedTuple):
@@ -74,7 +74,7 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
         try:
             reply = _ask(message, descriptors)
         except socket.timeout:
-            raise NoAnswer(f"systemd did not answer within {ANSWER_MAY_TAKE:g} s") from None
+            raise NoAnswer(f"systemd did not answer within {ANSWER_TIMEOUT:g} s") from None
         except ConnectionError:
             if attempt == ATTEMPTS:
                 raise
@@ -92,7 +92,7 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
 def _ask(message: bytes, descriptors: Sequence[int]) -> dbus_message.Reply:
     """Send a call and return its answer. Raises OSError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as channel:
-        channel.settimeout(ANSWER_MAY_TAKE)
+        channel.settimeout(ANSWER_TIMEOUT)
         channel.connect(SYSTEMD)
         _authenticate(channel)
         ancillary = (
@@ -100,12 +100,12 @@ def _ask(message: bytes, descriptors: Sequence[int]) -> dbus_message.Reply:
         )
         sent = channel.sendmsg([message], ancillary)
         channel.sendall(message[sent:])
-        until = time.monotonic() + ANSWER_MAY_TAKE
+        until = time.monotonic() + ANSWER_TIMEOUT
         while time.monotonic() < until:
             start = _receive(channel, dbus_message.FIXED)
             try:
                 size = dbus_message.length(start)
-                reply = dbus_message.reply(start + _receive(channel, size - len(start))) if size < LONGEST else None
+                reply = dbus_message.reply(start + _receive(channel, size - len(start))) if size < MAX_ANSWER else None
             except ValueError as error:
                 raise NoAnswer(str(error)) from None
             if reply is not None and reply.serial == 1:

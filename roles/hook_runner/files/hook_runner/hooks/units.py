@@ -18,20 +18,20 @@ from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.config.hook_limits import LIMITS
 from hook_runner.hooks import systemd_manager
 from hook_runner.hooks.processes import UNITS
-from hook_runner.hooks.spawning import KEEPER, opened
+from hook_runner.hooks.spawning import SUPERVISOR, opened
 from hook_runner.hooks.systemd_manager import Property
 
 IDENTIFIER = "azure-scheduled-events"
 # seconds that a keeper takes beyond the hook's own times: for what the hook left, and for the
 # result
-KEEPER_MAY_TAKE = 4.0
+SUPERVISOR_TIMEOUT = 4.0
 # seconds after which systemd ends a unit whose keeper hangs
-BACKSTOP = 30.0
+SUPERVISOR_MARGIN = 30.0
 _UNUSUAL = re.compile(r"[^A-Za-z0-9:_.\\-]")
-_LONGEST_NAME = 100
+_MAX_NAME = 100
 
 
-class Wanted(NamedTuple):
+class UnitRequest(NamedTuple):
     """A unit for one run.
 
     Attributes:
@@ -55,10 +55,10 @@ class Wanted(NamedTuple):
 
 def unit_name(stage: str, hook: str, step_id: int) -> str:
     """Return the name of a run's unit; drop-ins for ``azure-scheduled-events-hook-STAGE-NAME-.service`` apply to it."""
-    return f"{UNITS}{stage}-{_UNUSUAL.sub('_', hook)[:_LONGEST_NAME]}-{step_id}.service"
+    return f"{UNITS}{stage}-{_UNUSUAL.sub('_', hook)[:_MAX_NAME]}-{step_id}.service"
 
 
-def start_unit(folder: str, wanted: Wanted) -> None:
+def start_unit(folder: str, wanted: UnitRequest) -> None:
     """Start the keeper of the run in this folder. Raises OSError where it will not start."""
     with opened(folder) as (lock, requests):
         descriptors = (lock, requests) if wanted.log is None else (lock, requests, wanted.log)
@@ -70,13 +70,13 @@ def start_unit(folder: str, wanted: Wanted) -> None:
             pass  # it may begin yet: the lock shows whether it does
 
 
-def properties(folder: str, wanted: Wanted) -> list[Property]:
+def properties(folder: str, wanted: UnitRequest) -> list[Property]:
     """Return the properties of a run's unit; its first two descriptors are the lock and the pipe of requests."""
     # systemd expands variables in arguments
-    command = [word.replace("$", "$$") for word in (sys.executable, "-I", "-S", KEEPER, folder, "unit")]
-    stop = wanted.kill_after + KEEPER_MAY_TAKE
+    command = [word.replace("$", "$$") for word in (sys.executable, "-I", "-S", SUPERVISOR, folder, "unit")]
+    stop = wanted.kill_after + SUPERVISOR_TIMEOUT
     found = [
-        Property("Description", "s", f"Hook {wanted.stage}/{wanted.hook} for event {wanted.event_id[:_LONGEST_NAME]}"),
+        Property("Description", "s", f"Hook {wanted.stage}/{wanted.hook} for event {wanted.event_id[:_MAX_NAME]}"),
         Property("Type", "s", "simple"),
         Property("ExecStart", "a(sasb)", [(sys.executable, command, False)]),
         Property("StandardInputFileDescriptor", "h", 0),
@@ -96,7 +96,7 @@ def properties(folder: str, wanted: Wanted) -> list[Property]:
         # killed
         Property("KillMode", "s", "mixed"),
         Property("TimeoutStopUSec", "t", _microseconds(stop)),
-        Property("RuntimeMaxUSec", "t", _microseconds(wanted.limit + stop + BACKSTOP)),
+        Property("RuntimeMaxUSec", "t", _microseconds(wanted.limit + stop + SUPERVISOR_MARGIN)),
         # the hook judges by itself what the end of one of its processes means
         Property("OOMPolicy", "s", "continue"),
         # at the end of the host the daemon ends first, and begins no other hook; the network ends

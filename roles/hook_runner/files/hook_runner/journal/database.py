@@ -15,10 +15,10 @@ from typing import Callable
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.journal import rows, schema
-from hook_runner.journal.schema import Unusable, examine, is_corruption, migrate, version_of
+from hook_runner.journal.schema import UnusableJournal, check_usable, is_corruption, migrate, schema_version
 from hook_runner.permissions import make_folder, trusted_owners
 
-BESIDE = ("-wal", "-shm", "-journal")
+SIDECAR_SUFFIXES = ("-wal", "-shm", "-journal")
 
 # what a disk that fills up leaves to us: this much in the log, and as much in the tables
 RESERVE = 256 * 1024
@@ -32,9 +32,9 @@ CACHE = 64
 STATEMENTS = 8
 
 # a disk that breaks the journal again and again must not be filled with the pieces
-KEPT_ASIDE = 5
+MAX_QUARANTINED = 5
 # how the names of such files end: see keep_aside
-_KEPT_NAME = re.compile(r"-\d{8}T\d{6}Z(-\d+)?$")
+_QUARANTINED_NAME = re.compile(r"-\d{8}T\d{6}Z(-\d+)?$")
 
 
 Commit = Callable[[sqlite3.Connection], None]
@@ -55,16 +55,16 @@ def open_for_writing(
     Raises OSError and sqlite3.Error where it cannot be made or written now.
     """
     try:
-        return _opened(path, say, commit, patience)
-    except Unusable as reason:
+        return _open_and_migrate(path, say, commit, patience)
+    except UnusableJournal as reason:
         replace(path, reason, say, now)
-    return _opened(path, say, commit, patience)
+    return _open_and_migrate(path, say, commit, patience)
 
 
-def replace(path: str, reason: Unusable, say: Callable[[str], None], now: float) -> None:
+def replace(path: str, reason: UnusableJournal, say: Callable[[str], None], now: float) -> None:
     """Keep the file aside, and say why; nothing happens where there is none. Raises OSError."""
     if os.path.lexists(path):
-        aside = keep_aside(path, reason.label, now)
+        aside = quarantine(path, reason.label, now)
         say(
             f"the journal {path} cannot be used: {reason}; it is kept as {aside}, and a new one begins with no more than this service still knows"
         )
@@ -80,12 +80,12 @@ def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
     os.stat(path)  # says more clearly what is wrong than SQLite does
     uri = f"file:{quote(os.path.abspath(path))}?mode=ro"
     try:
-        return _examined(uri, patience)
+        return _open_checked(uri, patience)
     except sqlite3.OperationalError:
         # SQLite wants to make the files beside it, which others may not; they are missing because
         # no process has it open
         if not _has_log(path):
-            return _examined(uri + "&immutable=1", patience)
+            return _open_checked(uri + "&immutable=1", patience)
         return _copied(path, patience)
 
 
@@ -110,9 +110,9 @@ def checkpoint(connection: sqlite3.Connection) -> None:
         pass  # the log has it all
 
 
-def holds_nothing(error: Exception) -> bool:
+def is_worthless(error: Exception) -> bool:
     """Whether a journal that could not be opened has nothing to tell, now or later: it is not there, or is none."""
-    if isinstance(error, Unusable):
+    if isinstance(error, UnusableJournal):
         return error.label in ("corrupt", "version-0")
     return isinstance(error, (FileNotFoundError, NotADirectoryError))
 
@@ -144,31 +144,31 @@ def fingerprint(path: str) -> Fingerprint:
     )
 
 
-def keep_aside(path: str, label: str, now: float) -> str:
+def quarantine(path: str, label: str, now: float) -> str:
     """Rename the journal and what belongs to it; returns its new name."""
     stem = f"{path}.{label}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}"
     aside, number = stem, 1
     while os.path.lexists(aside):
         number += 1
         aside = f"{stem}-{number}"
-    for suffix in BESIDE:  # first, since a log that were left beside a new journal would be taken for its own
+    for suffix in SIDECAR_SUFFIXES:  # first, since a log that were left beside a new journal would be taken for its own
         if os.path.lexists(path + suffix):
             os.replace(path + suffix, aside + suffix)
     os.replace(path, aside)
-    _forget_oldest(path)
+    _prune_quarantined(path)
     return aside
 
 
-def _forget_oldest(path: str) -> None:
+def _prune_quarantined(path: str) -> None:
     folder, name = os.path.split(os.path.abspath(path))
     kept = [
         entry
         for entry in os.listdir(folder)
-        if entry.startswith(name + ".") and _KEPT_NAME.search(entry) and not entry.endswith(BESIDE)
+        if entry.startswith(name + ".") and _QUARANTINED_NAME.search(entry) and not entry.endswith(SIDECAR_SUFFIXES)
     ]
     kept.sort(key=lambda entry: os.lstat(os.path.join(folder, entry)).st_mtime)
-    for entry in kept[:-KEPT_ASIDE]:
-        for suffix in ("", *BESIDE):
+    for entry in kept[:-MAX_QUARANTINED]:
+        for suffix in ("", *SIDECAR_SUFFIXES):
             try:
                 os.unlink(os.path.join(folder, entry + suffix))
             except FileNotFoundError:
@@ -178,19 +178,19 @@ def _forget_oldest(path: str) -> None:
                     os.rmdir(os.path.join(folder, entry + suffix))
 
 
-def _examined(uri: str, patience: float) -> sqlite3.Connection:
+def _open_checked(uri: str, patience: float) -> sqlite3.Connection:
     connection = _connect(uri, patience, uri=True)
     try:
-        examine(connection)
-        version = version_of(connection)
+        check_usable(connection)
+        version = schema_version(connection)
         if version < len(schema.MIGRATIONS):
             older = "it has version %d, and the service has to bring it to version %d first" % (
                 version,
                 len(schema.MIGRATIONS),
             )
-            raise Unusable(f"version-{version}", older if version else "nothing has been written into it")
+            raise UnusableJournal(f"version-{version}", older if version else "nothing has been written into it")
         if not schema.is_current(connection):
-            raise Unusable(
+            raise UnusableJournal(
                 f"version-{version}", "an older version wrote it, and the service has to add to its tables first"
             )
     except BaseException:
@@ -209,26 +209,26 @@ def _copied(path: str, patience: float) -> sqlite3.Connection:
         copy = os.path.join(folder, "journal")
         for suffix in ("", "-wal"):
             shutil.copyfile(path + suffix, copy + suffix)
-        return _examined(f"file:{quote(copy)}", patience)  # the files go away with the folder, and stay open
+        return _open_checked(f"file:{quote(copy)}", patience)  # the files go away with the folder, and stay open
 
 
 def _has_log(path: str) -> bool:
     return os.path.exists(path + "-wal") and os.path.getsize(path + "-wal") > 0
 
 
-def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: float) -> sqlite3.Connection:
-    _make(path)
+def _open_and_migrate(path: str, say: Callable[[str], None], commit: Commit, patience: float) -> sqlite3.Connection:
+    _create(path)
     if os.path.isdir(path):
         if os.listdir(path):
             raise IsADirectoryError("a folder that is not empty has its name")
-        raise Unusable("corrupt", "it is an empty folder")
+        raise UnusableJournal("corrupt", "it is an empty folder")
     if not os.path.getsize(path) and _has_log(path):
-        raise Unusable(
+        raise UnusableJournal(
             "corrupt", "it is missing or empty, and the log beside it is not"
         )  # SQLite would throw the log away
     connection = _connect(path, patience)
     try:
-        examine(connection)
+        check_usable(connection)
         connection.execute(f"PRAGMA cache_size = -{CACHE}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -239,7 +239,7 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
             try:
                 rows.load(connection, record_id)
             except ValueError as error:
-                raise Unusable("corrupt", str(error)) from None
+                raise UnusableJournal("corrupt", str(error)) from None
         connection.execute("BEGIN IMMEDIATE")
         try_to_write(connection)
         connection.execute("ROLLBACK")
@@ -252,12 +252,12 @@ def _opened(path: str, say: Callable[[str], None], commit: Commit, patience: flo
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error) and is_corruption(error):
-            raise Unusable("corrupt", str(error)) from None
+            raise UnusableJournal("corrupt", str(error)) from None
         raise
     return connection
 
 
-def _make(path: str) -> None:
+def _create(path: str) -> None:
     """Make folder and file for the daemon's own user alone; SQLite gives the files beside it the same mode.
 
     Not for a group: a process that may read the file may also lock it, and the daemon could not
@@ -270,7 +270,7 @@ def _make(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         # it is not opened here: closing it again would take SQLite's locks away
-        for suffix in ("", *BESIDE):
+        for suffix in ("", *SIDECAR_SUFFIXES):
             _keep_private(path + suffix)
 
 

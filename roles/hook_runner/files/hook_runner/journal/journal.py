@@ -13,18 +13,18 @@ from typing import Callable, Iterator
 
 from hook_runner.journal import database, rows
 from hook_runner.journal.record_index import RecordIndex
-from hook_runner.journal.schema import Unusable, is_corruption
-from hook_runner.records import INTERRUPTED, RUNNING, Cause, Entry, Record
+from hook_runner.journal.schema import UnusableJournal, is_corruption
+from hook_runner.records import INTERRUPTED, RUNNING, Cause, EventRecord, TimelineEntry
 
 # seconds between two attempts to open, or to write, a file that could not be opened or written
-PAUSE = 5.0
+REOPEN_INTERVAL = 5.0
 # seconds between two looks at the file while a record is open: what was lost with the file is
 # written into a new one
-LOOK_EVERY = 2.0
+CHECK_INTERVAL = 2.0
 # seconds that another program may hold the file: at the start, where nothing is known without it,
 # and later, when IMDS is asked every second
-PATIENCE_AT_START = 5.0
-PATIENCE = 0.5
+START_BUSY_TIMEOUT = 5.0
+BUSY_TIMEOUT = 0.5
 
 # so many records that were closed last stay in memory, for a file that takes the place of the one
 # that has them
@@ -33,7 +33,7 @@ RECENT = 10
 OWN_KEYS = 1000
 
 # what is wrong with one record only, so that the others can be written
-OF_ONE_RECORD = (ValueError, OverflowError, sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError)
+PER_RECORD_ERRORS = (ValueError, OverflowError, sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError)
 
 
 class JournalUnreadable(Exception):
@@ -46,7 +46,7 @@ class Journal:
     Make one with `open` or `read_only`.
 
     Attributes:
-        degraded: a sentence while something is not on disk; None while all is.
+        write_error: a sentence while something is not on disk; None while all is.
         degraded_since: when that began, in seconds of `clock`; None while all is on disk.
         files_opened: how often a file was opened for writing, which may each time be another one.
         unreadable: a sentence for each record that `records` had to leave out.
@@ -57,7 +57,7 @@ class Journal:
     def __init__(
         self, path: str, say: Callable[[str], None], clock: Callable[[], float], wall: Callable[[], float]
     ) -> None:
-        self.degraded: str | None = None
+        self.write_error: str | None = None
         self.degraded_since: float | None = None
         self.files_opened = 0
         self.unreadable: list[str] = []
@@ -85,12 +85,12 @@ class Journal:
         # the events of which this process knows more than a file that comes back
         self._own_keys: dict[str, None] = {}
         # why the file that has the journal's name must not be read, until it has another name
-        self._unwanted: Unusable | None = None
+        self._unwanted: UnusableJournal | None = None
         self._in_batch = False
         # whether a record was closed since the last pruning, and how many that kept
         self._is_to_prune, self._kept = True, 0
         self._was_asked = False
-        self._late: list[Record] = []
+        self._late: list[EventRecord] = []
         self._entries_written: dict[int, int] = {}
         self._steps_written: dict[int, tuple[rows.Value, ...]] = {}
         self._notes: dict[str, str] = {}
@@ -112,18 +112,18 @@ class Journal:
             clock, wall: seconds that never go back, and seconds since 1970.
         """
         journal = cls(path, say, clock, wall)
-        journal._attach(PATIENCE_AT_START)
+        journal._open_file(START_BUSY_TIMEOUT)
         return journal
 
     @classmethod
     def read_only(cls, path: str) -> Journal:
         """The journal for whoever only looks at it, beside the daemon or without one. Raises JournalUnreadable."""
         journal = cls(path, lambda text: None, time.monotonic, time.time)
-        journal.degraded = f"the journal {path} is open for reading only"
+        journal.write_error = f"the journal {path} is open for reading only"
         journal._may_write = False
         try:
-            journal._connection = database.open_for_reading(path, PATIENCE_AT_START)
-        except (OSError, sqlite3.Error, Unusable) as error:
+            journal._connection = database.open_for_reading(path, START_BUSY_TIMEOUT)
+        except (OSError, sqlite3.Error, UnusableJournal) as error:
             raise JournalUnreadable(f"the journal {path} cannot be read: {error}") from None
         return journal
 
@@ -136,7 +136,7 @@ class Journal:
         self._last_id += 1
         return self._last_id
 
-    def save(self, record: Record) -> bool:
+    def save(self, record: EventRecord) -> bool:
         """Write the record in one transaction; False where it is in memory only, until the next save that works."""
         # an end that is not written would have its event recovered from once more: it is not put
         # off
@@ -183,7 +183,7 @@ class Journal:
         """What was noted last under this name, also by an earlier process; "" where nothing was."""
         return self._notes.get(name, "")
 
-    def open_records(self) -> list[Record]:
+    def open_records(self) -> list[EventRecord]:
         """The records of events that are not over, or not recovered from, in the order of their beginning."""
         self._was_asked = True
         return sorted(self._open, key=lambda record: record.id)
@@ -199,47 +199,47 @@ class Journal:
         """
         if not self._may_write:
             return
-        if self.degraded is None and not self._is_behind():
+        if self.write_error is None and not self._is_behind():
             if not self._is_as_left():
                 self._write_pending(at_once=True)
-        elif urgent or self._clock() - self._tried_at >= PAUSE:
+        elif urgent or self._clock() - self._tried_at >= REOPEN_INTERVAL:
             self._write_pending(at_once=True)
 
     def is_durable(self) -> bool:
         """Return True if all is on disk, after another attempt where the last one is long enough ago."""
-        if self.degraded is not None:
+        if self.write_error is not None:
             self.maintain()
-        return self.degraded is None
+        return self.write_error is None
 
     def due(self) -> float:
         """Return the seconds until `maintain` has something to do; infinity while nothing could be lost."""
-        if self.degraded is not None or self._is_behind():
-            return max(0.0, self._tried_at + PAUSE - self._clock())
-        return LOOK_EVERY if self._open else float("inf")
+        if self.write_error is not None or self._is_behind():
+            return max(0.0, self._tried_at + REOPEN_INTERVAL - self._clock())
+        return CHECK_INTERVAL if self._open else float("inf")
 
-    def retry(self) -> None:
+    def reload(self) -> None:
         """Try to read the file now, where that failed: see `is_known`."""
         if not self.is_known:
-            self._attach(PATIENCE)
+            self._open_file(BUSY_TIMEOUT)
 
-    def late_records(self) -> list[Record]:
+    def take_late_records(self) -> list[EventRecord]:
         """Open records that came to light after `open_records` was asked, since the file could not be read before; each of them once."""
-        if not self.is_known and self._clock() - self._tried_at >= PAUSE:
-            self.retry()
+        if not self.is_known and self._clock() - self._tried_at >= REOPEN_INTERVAL:
+            self.reload()
         late, self._late = self._late, []
         return [record for record in late if record.id in self._open]
 
-    def last_life(self, key: str) -> int:
+    def last_occurrence(self, key: str) -> int:
         """The number of the last life of the event of this key; 0 where it is unknown."""
-        lives = [record.life for record in self._in_memory(key)]
+        lives = [record.occurrence for record in self._in_memory(key)]
         if self._connection is not None:
             try:
                 lives.append(rows.last_life(self._connection, key))
             except sqlite3.Error as error:
-                self._degrade(error)
+                self._set_write_error(error)
         return max(lives, default=0)
 
-    def last_of(self, key: str) -> Record | None:
+    def last_of(self, key: str) -> EventRecord | None:
         """Return the newest record of the event of this key, open or closed, with its steps and timeline; None without one.
 
         The record can be opened again: set `closed_at` to None and save it.
@@ -253,7 +253,7 @@ class Journal:
                 if newest is None or record_id > newest.id:
                     return rows.load(connection, record_id)
         except sqlite3.Error as error:
-            self._degrade(error)
+            self._set_write_error(error)
         except ValueError as error:
             self._say(f"the journal {self._path}: {error}; the event counts as a new one")
         return newest
@@ -268,7 +268,7 @@ class Journal:
             label: part of the new name, such as "other-vm".
             text: why, for the log: the end of the sentence "the journal PATH cannot be used: ...".
         """
-        self._detach()
+        self._close_file()
         for memory in (
             self._open,
             self._pending,
@@ -279,10 +279,10 @@ class Journal:
             self._late,
         ):
             memory.clear()
-        self._unwanted = Unusable(label, text)
+        self._unwanted = UnusableJournal(label, text)
         self._write_pending(at_once=True)
 
-    def records(self, limit: int, event_id: str | None = None) -> list[Record]:
+    def records(self, limit: int, event_id: str | None = None) -> list[EventRecord]:
         """The newest records, newest first, of all events or of one (in any letter case). Raises JournalUnreadable."""
         self.unreadable = []
         found = [self.record(record_id) for record_id in self.ids(limit, event_id)]
@@ -306,7 +306,7 @@ class Journal:
             raise JournalUnreadable(f"the journal {self._path} cannot be read: {error}") from None
         return sorted(found, reverse=True)[:limit]
 
-    def record(self, record_id: int) -> Record | None:
+    def record(self, record_id: int) -> EventRecord | None:
         """A record by its number; None where its content makes no sense, which `unreadable` then says. Raises JournalUnreadable."""
         known = next((record for record in self._pending if record.id == record_id), None)
         if known is not None or self._connection is None:
@@ -353,9 +353,9 @@ class Journal:
         """Write what is left, and close the file."""
         if self._may_write and (self._is_behind() or self._open):
             self._write_pending(at_once=True)
-        self._detach()
+        self._close_file()
 
-    def _in_memory(self, key: str) -> list[Record]:
+    def _in_memory(self, key: str) -> list[EventRecord]:
         """The records of an event that need not be read from the file."""
         return [*self._open.of(key), *self._pending.of(key), *self._recent.of(key)]
 
@@ -387,15 +387,15 @@ class Journal:
                 continue
             self._leave()
             if problem is None:
-                self._recover()
+                self._clear_write_error()
             else:
-                self._degrade(problem)
+                self._set_write_error(problem)
             return
 
     def _write_all(self, connection: sqlite3.Connection) -> Exception | None:
         """Write all that is pending; returns what was wrong with single ones, raises sqlite3.Error where it is the file."""
         problem: Exception | None = None
-        if self.degraded is not None:
+        if self.write_error is not None:
             self._begin(connection)  # there may be nothing to write, and then this shows whether something could be
             database.try_to_write(connection)
             connection.execute("ROLLBACK")
@@ -405,7 +405,7 @@ class Journal:
                 rows.save_note(connection, name, value)
                 self._commit(connection)
                 del self._notes_pending[name]
-            except OF_ONE_RECORD as error:
+            except PER_RECORD_ERRORS as error:
                 _roll_back(connection)
                 problem = error
         # one wait for the disk for all; where that fails each by itself, the latest first: a large
@@ -415,7 +415,7 @@ class Journal:
                 try:
                     self._begin(connection)
                     self._write(connection, [record])
-                except OF_ONE_RECORD as error:
+                except PER_RECORD_ERRORS as error:
                     _roll_back(connection)
                     problem = error
         return problem
@@ -424,12 +424,12 @@ class Journal:
         self._begin(connection)
         try:
             self._write(connection, list(self._pending))
-        except (*OF_ONE_RECORD, sqlite3.Error):
+        except (*PER_RECORD_ERRORS, sqlite3.Error):
             _roll_back(connection)
             return False
         return True
 
-    def _write(self, connection: sqlite3.Connection, records: list[Record]) -> None:
+    def _write(self, connection: sqlite3.Connection, records: list[EventRecord]) -> None:
         """Write these pending records, and end the transaction."""
         written = [(record, self._put(connection, record)) for record in records]
         self._commit(connection)
@@ -443,7 +443,7 @@ class Journal:
                 for step_id in steps:
                     self._steps_written.pop(step_id, None)
 
-    def _put(self, connection: sqlite3.Connection, record: Record) -> dict[int, tuple[rows.Value, ...]]:
+    def _put(self, connection: sqlite3.Connection, record: EventRecord) -> dict[int, tuple[rows.Value, ...]]:
         """Write what the open file lacks of a record; returns the rows of its steps."""
         rows.save_record(connection, record)
         steps = {step.id: rows.step_row(record, step) for step in record.steps}
@@ -463,7 +463,7 @@ class Journal:
         connection.execute("BEGIN IMMEDIATE")
 
     def _patience(self) -> float:
-        return PATIENCE if self._clock() - self._failed_at >= PAUSE else 0.0
+        return BUSY_TIMEOUT if self._clock() - self._failed_at >= REOPEN_INTERVAL else 0.0
 
     def _has_waited(self) -> None:
         if self._patience():
@@ -473,7 +473,7 @@ class Journal:
         """Note that something could not be written."""
         _roll_back(connection)
         self._has_waited()
-        self._degrade(error)
+        self._set_write_error(error)
 
     def _is_as_left(self) -> bool:
         """Whether the journal's name stands for the file that is open, and nothing else has changed its content.
@@ -483,12 +483,12 @@ class Journal:
         found = database.fingerprint(self._path)
         if self._left is None or found.identities != self._left.identities:
             if self._left is not None and self._writable:
-                self._degrade("it was moved or removed while it was in use")
+                self._set_write_error("it was moved or removed while it was in use")
             return False
         # to open it tells whether it was damaged; not at each look, should the file system tell of
         # changes that nothing made
         self._is_changed = self._is_changed or found != self._left
-        return not self._is_changed or self._clock() - self._attached_at < PAUSE
+        return not self._is_changed or self._clock() - self._attached_at < REOPEN_INTERVAL
 
     def _leave(self) -> None:
         """Remember how the files are after a transaction, unless something else has changed them in the meantime.
@@ -512,16 +512,16 @@ class Journal:
             if self._is_as_left():
                 return self._connection
             at_once = True
-        if self._may_write and (at_once or self._clock() - self._tried_at >= PAUSE):
-            self._attach(self._patience())
+        if self._may_write and (at_once or self._clock() - self._tried_at >= REOPEN_INTERVAL):
+            self._open_file(self._patience())
         return self._connection if self._writable else None
 
-    def _attach(self, patience: float) -> None:
+    def _open_file(self, patience: float) -> None:
         """Open the file; where it cannot be written, at least for reading: a full disk still tells what was done before."""
         self._tried_at = self._attached_at = self._clock()
         # first, since SQLite's locks belong to the process: closing one connection could take away
         # those of the next
-        self._detach()
+        self._close_file()
         try:
             if self._unwanted is not None:
                 database.replace(self._path, self._unwanted, self._say, self._wall())
@@ -529,30 +529,30 @@ class Journal:
             self._connection = database.open_for_writing(self._path, self._say, self._commit, self._wall(), patience)
             self._writable = True
             self.files_opened += 1
-        except (OSError, sqlite3.Error, Unusable) as error:
+        except (OSError, sqlite3.Error, UnusableJournal) as error:
             self._has_waited()
-            self._degrade(error)
+            self._set_write_error(error)
             if self._unwanted is not None:
                 self.is_known = True  # what it says is not about this VM
                 return
             try:
                 self._connection = database.open_for_reading(self._path, patience)
-            except (OSError, sqlite3.Error, Unusable) as reason:
-                self.is_known = self.is_known or database.holds_nothing(reason)
+            except (OSError, sqlite3.Error, UnusableJournal) as reason:
+                self.is_known = self.is_known or database.is_worthless(reason)
                 return
         self._left = database.fingerprint(self._path)
         try:
             self._last_id = max(self._last_id, rows.last_id(self._connection))
-            self._take_in(self._connection)
+            self._load_open_records(self._connection)
         except sqlite3.Error as error:
             self._writable = False  # so that it is opened, and read, once more
-            self._degrade(error)
+            self._set_write_error(error)
         for record in (*self._open, *self._recent):
             if record.id not in self._pending:
                 self._pending.add(record)
         self._notes_pending = dict(self._notes)
 
-    def _take_in(self, connection: sqlite3.Connection) -> None:
+    def _load_open_records(self, connection: sqlite3.Connection) -> None:
         """Learn the file's open records and notes. Raises sqlite3.Error."""
         if self._may_write:
             self._notes = {**rows.notes(connection), **self._notes}
@@ -562,7 +562,7 @@ class Journal:
             try:
                 record = rows.load(connection, record_id)
             except ValueError as error:
-                self._degrade(error)  # in a file that cannot be written; another one was kept aside
+                self._set_write_error(error)  # in a file that cannot be written; another one was kept aside
                 continue
             if record.key in self._own_keys or self._open.of(record.key):
                 self._supersede(record)
@@ -572,7 +572,7 @@ class Journal:
                 self._late.append(record)
         self.is_known = True
 
-    def _supersede(self, record: Record) -> None:
+    def _supersede(self, record: EventRecord) -> None:
         """Close a record of a file that was away: this process began another one for the event, and two would recover twice."""
         now = datetime.fromtimestamp(self._wall(), timezone.utc)
         for step in record.steps:
@@ -581,7 +581,7 @@ class Journal:
                 step.reason = "the journal could not be read, so that nobody knows how it ended"
         record.closed_at = now
         record.timeline.append(
-            Entry(
+            TimelineEntry(
                 now,
                 "superseded",
                 "the journal could not be read for a while, and the service began another record of this event",
@@ -589,7 +589,7 @@ class Journal:
         )
         self._pending.add(record)
 
-    def _detach(self) -> None:
+    def _close_file(self) -> None:
         connection, self._connection, self._writable = self._connection, None, False
         self._left, self._is_changed = None, False
         self._entries_written.clear()
@@ -600,20 +600,20 @@ class Journal:
             except sqlite3.Error:
                 pass  # what was committed is in the log, whatever became of it
 
-    def _degrade(self, reason: object) -> None:
+    def _set_write_error(self, reason: object) -> None:
         text = f"the journal {self._path} cannot be written, so that a restart would forget what happens: {reason}"
-        if text != self.degraded:
+        if text != self.write_error:
             self._say(text)
-        self.degraded = text
+        self.write_error = text
         if self.degraded_since is None:
             self.degraded_since = self._clock()
         if isinstance(reason, sqlite3.Error) and is_corruption(reason):
             self._left = None  # so that it is opened anew, which keeps a broken file aside
 
-    def _recover(self) -> None:
-        if self.degraded is not None:
+    def _clear_write_error(self) -> None:
+        if self.write_error is not None:
             self._say(f"the journal {self._path} is written again, and has all that happened meanwhile")
-        self.degraded = self.degraded_since = None
+        self.write_error = self.degraded_since = None
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Iterator
 
-from hook_runner.records import Record
+from hook_runner.records import EventRecord
 
 
 class RecordIndex:
     """A set of records, in the order in which each of them was added last."""
 
     def __init__(self) -> None:
-        self._by_id: dict[int, Record] = {}
-        self._by_key: dict[str, dict[int, Record]] = {}
+        self._by_id: dict[int, EventRecord] = {}
+        self._by_key: dict[str, dict[int, EventRecord]] = {}
 
-    def add(self, record: Record) -> None:
+    def add(self, record: EventRecord) -> None:
         """Add the record as the last one."""
         self._by_id.pop(record.id, None)
         self._by_id[record.id] = record
@@ -32,7 +32,7 @@ class RecordIndex:
             if not same_event:
                 del self._by_key[record.key]
 
-    def of(self, key: str) -> list[Record]:
+    def of(self, key: str) -> list[EventRecord]:
         """Return the records of one event."""
         return list(self._by_key.get(key, {}).values())
 
@@ -44,7 +44,7 @@ class RecordIndex:
     def __contains__(self, record_id: int) -> bool:
         return record_id in self._by_id
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[EventRecord]:
         return iter(list(self._by_id.values()))
 
     def __len__(self) -> int:

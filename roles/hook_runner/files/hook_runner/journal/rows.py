@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, Union
 
 from azure_scheduled_events.document import ScheduledEvent
-from hook_runner.records import Cause, Entry, Record, Step
+from hook_runner.records import Cause, EventRecord, HookRun, TimelineEntry
 
 _RECORD_COLUMNS = (
     "id",
@@ -68,18 +68,18 @@ _SAVE_STEP = _upsert("steps", _STEP_COLUMNS)
 Value = Union[None, int, str, bytes]
 
 
-def save_record(connection: sqlite3.Connection, record: Record) -> None:
+def save_record(connection: sqlite3.Connection, record: EventRecord) -> None:
     """Write the record's own row."""
     connection.execute(
         _SAVE_RECORD,
         (
             record.id,
             _text(record.key),
-            record.life,
+            record.occurrence,
             _time(record.first_seen),
             _text(record.first_type),
             _text(record.first_status),
-            int(record.concerned),
+            int(record.affects_this_vm),
             int(record.seen_started),
             _time(record.gone_at),
             _text(record.outcome),
@@ -95,7 +95,7 @@ def save_record(connection: sqlite3.Connection, record: Record) -> None:
     )
 
 
-def step_row(record: Record, step: Step) -> tuple[Value, ...]:
+def step_row(record: EventRecord, step: HookRun) -> tuple[Value, ...]:
     """The row of a step, also to tell whether it has changed."""
     return (
         step.id,
@@ -120,12 +120,12 @@ def save_step(connection: sqlite3.Connection, row: tuple[Value, ...]) -> None:
     connection.execute(_SAVE_STEP, row)
 
 
-def entries_of(connection: sqlite3.Connection, record_id: int) -> int:
+def count_entries(connection: sqlite3.Connection, record_id: int) -> int:
     """How many lines of the record's timeline the journal has."""
     return int(connection.execute("SELECT count(*) FROM timeline WHERE record = ?", (record_id,)).fetchone()[0])
 
 
-def save_entries(connection: sqlite3.Connection, record: Record, known: int) -> None:
+def save_entries(connection: sqlite3.Connection, record: EventRecord, known: int) -> None:
     """Write the lines of the timeline behind the first `known`."""
     rows = [
         (record.id, position, _time(at), _text(what), _text(detail))
@@ -156,7 +156,7 @@ def save_note(connection: sqlite3.Connection, name: str, value: str) -> None:
 
 def notes(connection: sqlite3.Connection) -> dict[str, str]:
     """All notes by name."""
-    return {name: _restored(value) for name, value in connection.execute("SELECT name, value FROM notes").fetchall()}
+    return {name: _decode_text(value) for name, value in connection.execute("SELECT name, value FROM notes").fetchall()}
 
 
 def open_ids(connection: sqlite3.Connection) -> list[int]:
@@ -181,7 +181,7 @@ def newest_ids(connection: sqlite3.Connection, limit: int, key: str | None, befo
 def keys_beginning(connection: sqlite3.Connection, start: str, limit: int) -> list[str]:
     """The keys of events that begin so, in their order."""
     question = "SELECT DISTINCT key FROM records WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key LIMIT ?2"
-    return [_restored(row[0]) for row in connection.execute(question, (_text(start), limit)).fetchall()]
+    return [_decode_text(row[0]) for row in connection.execute(question, (_text(start), limit)).fetchall()]
 
 
 def prune(connection: sqlite3.Connection, keep: int) -> None:
@@ -190,14 +190,14 @@ def prune(connection: sqlite3.Connection, keep: int) -> None:
     connection.execute(f"DELETE FROM records WHERE id IN ({closed})", (max(0, keep),))
 
 
-def load(connection: sqlite3.Connection, record_id: int) -> Record:
+def load(connection: sqlite3.Connection, record_id: int) -> EventRecord:
     """One record with its steps and its timeline. Raises ValueError where its content makes no sense."""
     columns = connection.execute(
         f"SELECT {', '.join(_RECORD_COLUMNS)} FROM records WHERE id = ?", (record_id,)
     ).fetchone()
     try:
         row = dict(zip(_RECORD_COLUMNS, columns))
-        record = Record(row["id"], int(row["life"]), _event(row["event"]), _known_time(row["first_seen"]))
+        record = EventRecord(row["id"], int(row["life"]), _event(row["event"]), _decode_time(row["first_seen"]))
         for name in (
             "first_type",
             "first_status",
@@ -207,9 +207,12 @@ def load(connection: sqlite3.Connection, record_id: int) -> Record:
             "approval_asked_by",
             "approval_error",
         ):
-            setattr(record, name, _restored(row[name]))
-        record.concerned, record.seen_started = bool(row["concerned"]), bool(row["seen_started"])
-        record.gone_at, record.closed_at = _restored_time(row["gone_at"]), _restored_time(row["closed_at"])
+            setattr(record, name, _decode_text(row[name]))
+        record.affects_this_vm, record.seen_started = bool(row["concerned"]), bool(row["seen_started"])
+        record.gone_at, record.closed_at = (
+            _decode_optional_time(row["gone_at"]),
+            _decode_optional_time(row["closed_at"]),
+        )
         record.approval_attempts, record.approval_forced = int(row["approval_attempts"]), bool(row["approval_forced"])
         steps = connection.execute(
             f"SELECT {', '.join(_STEP_COLUMNS)} FROM steps WHERE record = ? ORDER BY id", (record_id,)
@@ -218,24 +221,26 @@ def load(connection: sqlite3.Connection, record_id: int) -> Record:
         lines = connection.execute(
             "SELECT at, what, detail FROM timeline WHERE record = ? ORDER BY position", (record_id,)
         ).fetchall()
-        record.timeline.extend(Entry(_known_time(at), _restored(what), _restored(detail)) for at, what, detail in lines)
+        record.timeline.extend(
+            TimelineEntry(_decode_time(at), _decode_text(what), _decode_text(detail)) for at, what, detail in lines
+        )
     except (TypeError, KeyError, OverflowError, ValueError) as error:
         raise ValueError(f"record {record_id} cannot be read: {error}") from None
     return record
 
 
-def _step(row: dict[str, Any]) -> Step:
-    step = Step(
+def _step(row: dict[str, Any]) -> HookRun:
+    step = HookRun(
         row["id"],
-        _restored(row["stage"]),
-        _restored(row["hook"]),
+        _decode_text(row["stage"]),
+        _decode_text(row["hook"]),
         int(row["attempt"]),
-        _restored(row["state"]),
-        _restored_time(row["started_at"]),
+        _decode_text(row["state"]),
+        _decode_optional_time(row["started_at"]),
     )
-    step.reason, step.output = _restored(row["reason"]), _restored(row["output"])
-    step.ended_at, step.exit_status = _restored_time(row["ended_at"]), row["exit_status"]
-    step.boot, step.void, step.cause = _restored(row["boot"]), _restored(row["void"]), Cause(row["cause"])
+    step.reason, step.output = _decode_text(row["reason"]), _decode_text(row["output"])
+    step.ended_at, step.exit_status = _decode_optional_time(row["ended_at"]), row["exit_status"]
+    step.boot, step.void, step.cause = _decode_text(row["boot"]), _decode_text(row["void"]), Cause(row["cause"])
     return step
 
 
@@ -249,7 +254,7 @@ def _event_text(event: ScheduledEvent) -> str:
 def _event(text: str) -> ScheduledEvent:
     fields = json.loads(text)
     fields["resources"] = tuple(fields["resources"])
-    fields["not_before"] = _restored_time(fields["not_before"])
+    fields["not_before"] = _decode_optional_time(fields["not_before"])
     fields["duration"] = None if fields["duration"] is None else timedelta(seconds=fields["duration"])
     return ScheduledEvent(**fields)
 
@@ -263,7 +268,7 @@ def _text(text: str) -> str | bytes:
     return text
 
 
-def _restored(value: str | bytes) -> str:
+def _decode_text(value: str | bytes) -> str:
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else str(value)
 
 
@@ -271,11 +276,11 @@ def _time(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()
 
 
-def _restored_time(text: str | None) -> datetime | None:
-    return None if text is None else _known_time(text)
+def _decode_optional_time(text: str | None) -> datetime | None:
+    return None if text is None else _decode_time(text)
 
 
-def _known_time(text: str) -> datetime:
+def _decode_time(text: str) -> datetime:
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         raise ValueError(f"the time {text} has no zone")

@@ -89,7 +89,7 @@ ADDITIONS = (
 
 # the columns that each table needs to have, so that a file of the right version that is not ours is
 # found out
-EXPECTED = (
+PROBE_QUERIES = (
     "SELECT id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval,"
     " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event, approval_error FROM records LIMIT 0",
     "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output, boot, void, cause FROM steps LIMIT 0",
@@ -99,7 +99,7 @@ EXPECTED = (
 )
 
 
-class Unusable(Exception):
+class UnusableJournal(Exception):
     """The file is no journal that this program can use, now or later.
 
     Attributes:
@@ -111,29 +111,29 @@ class Unusable(Exception):
         self.label = label
 
 
-def version_of(connection: sqlite3.Connection) -> int:
+def schema_version(connection: sqlite3.Connection) -> int:
     """The version of the tables; 0 for an empty file."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def examine(connection: sqlite3.Connection) -> None:
+def check_usable(connection: sqlite3.Connection) -> None:
     """Look whether the file can be read and migrated. Raises Unusable where not, sqlite3.OperationalError where nobody knows."""
     try:
-        version = version_of(connection)
+        version = schema_version(connection)
         if version > len(MIGRATIONS):
             text = f"it has version {version}, and this program knows versions up to {len(MIGRATIONS)}"
-            raise Unusable(f"version-{version}", text)
+            raise UnusableJournal(f"version-{version}", text)
         # "main": the check of all databases makes a temporary one, whose pages would stay in memory
         found = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
         foreign = version <= 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     except sqlite3.DatabaseError as error:
         if is_corruption(error):
-            raise Unusable("corrupt", str(error)) from None
+            raise UnusableJournal("corrupt", str(error)) from None
         raise
     if found != "ok":
-        raise Unusable("corrupt", str(found).replace("\n", " "))
+        raise UnusableJournal("corrupt", str(found).replace("\n", " "))
     if foreign:
-        raise Unusable("corrupt", "it is a database of another program")
+        raise UnusableJournal("corrupt", "it is a database of another program")
 
 
 def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
@@ -141,14 +141,14 @@ def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
     missing = [
         table
         for table, _column, _declaration in ADDED_COLUMNS
-        if version_of(connection) and not _columns(connection, table)
+        if schema_version(connection) and not _columns(connection, table)
     ]
     if missing:
-        raise Unusable("corrupt", f"no such table: {missing[0]}")
-    if version_of(connection) < len(MIGRATIONS) or not is_current(connection):
+        raise UnusableJournal("corrupt", f"no such table: {missing[0]}")
+    if schema_version(connection) < len(MIGRATIONS) or not is_current(connection):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for statements in MIGRATIONS[version_of(connection) :]:
+            for statements in MIGRATIONS[schema_version(connection) :]:
                 for statement in statements:
                     connection.execute(statement)
             for table, column, declaration in ADDED_COLUMNS:
@@ -166,12 +166,12 @@ def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-    for question in EXPECTED:
+    for question in PROBE_QUERIES:
         try:
             connection.execute(question)
         except sqlite3.OperationalError as error:
             if str(error).startswith("no such"):
-                raise Unusable("corrupt", str(error)) from None
+                raise UnusableJournal("corrupt", str(error)) from None
             raise
 
 

@@ -15,15 +15,15 @@ from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
-from hook_runner.gates import gates_open
+from hook_runner.gates import open_gates
 from hook_runner.lifecycle import leader
 from hook_runner.lifecycle.pause import Pausing
 from hook_runner.permissions import trusted_owners
-from hook_runner.records import ACCEPTED, REFUSED, SENT, Record
+from hook_runner.records import ACCEPTED, REFUSED, SENT, EventRecord
 
 # what the policy judges by: when one of these changes, an earlier word of a person does not hold
 # any more
-JUDGED_BY = ("event_type", "resources", "resource_type", "source", "duration")
+EVALUATED_FIELDS = ("event_type", "resources", "resource_type", "source", "duration")
 
 _LONGEST_PAUSE = 10.0
 # seconds after a refusal: the first one may be about something that has passed, and where time is
@@ -34,7 +34,7 @@ _PAUSE_IN_SHORT_TIME = 5.0
 _SHORT_TIME = 120.0
 
 
-class Asked(NamedTuple):
+class ManualApprovalAnswer(NamedTuple):
     """What became of a person's wish to approve.
 
     Attributes:
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
     text: str
 
 
-class Approvals:
+class Approver:
     """Decides, for one record after the other, whether an approval is to be sent now.
 
     Args:
@@ -63,9 +63,9 @@ class Approvals:
         self,
         settings: Settings,
         clock: ServerClock,
-        send: Callable[[Record, ScheduledEvent], None],
+        send: Callable[[EventRecord, ScheduledEvent], None],
         durable: Callable[[], bool],
-        keep: Callable[[Record, str, str, str], bool],
+        keep: Callable[[EventRecord, str, str, str], bool],
         pausing: Pausing,
     ) -> None:
         self.settings = settings
@@ -79,26 +79,26 @@ class Approvals:
         self._errors_in_a_row: dict[int, int] = {}
         # those whose last request went wrong: nobody knows what became of it until the events are
         # looked at again (docs/reference/scheduled-events.md 1.5)
-        self._unsure: set[int] = set()
+        self._outcome_unknown: set[int] = set()
         # whether the last look at the events brought nothing, so that they may not be any more what
         # was judged
-        self._blind = False
-        self.explained: dict[int, str] = {}
+        self._last_poll_failed = False
+        self.explanations: dict[int, str] = {}
 
-    def looked(self) -> None:
+    def document_received(self) -> None:
         """A good document came, so that what is known of the events is what Azure knows."""
-        self._unsure.clear()
-        self._blind = False
+        self._outcome_unknown.clear()
+        self._last_poll_failed = False
 
-    def missed(self) -> None:
+    def poll_failed(self) -> None:
         """A look at the events brought nothing: nothing is approved on what was true before."""
-        self._blind = True
+        self._last_poll_failed = True
 
     def awaits_observation(self) -> bool:
         """Return True if a request is kept back until the events have been read once more."""
-        return self._blind or bool(self._unsure)
+        return self._last_poll_failed or bool(self._outcome_unknown)
 
-    def decide(self, record: Record, own_name: str | None, prepared: str) -> Decision:
+    def decide(self, record: EventRecord, own_name: str | None, prepared: str) -> Decision:
         """What the policy says about the event at this moment."""
         context = PolicyContext(
             now=self._clock.now(),
@@ -109,21 +109,21 @@ class Approvals:
             approved_by_us=record.approval == ACCEPTED,
             previous_type=record.first_type if record.first_type != record.event.event_type else None,
             prepared=prepared,
-            gates=gates_open(self.settings.gates, trusted_owners()),
+            gates=open_gates(self.settings.gates, trusted_owners()),
         )
         try:
             return self.settings.policy.decide(record.event, context)
         except OwnNameUnknown as error:
             return Decision(NEVER, False, ("hold",), None, str(error))
 
-    def consider(self, record: Record, decision: Decision, own_name: str | None, prepared: str) -> None:
+    def send_if_due(self, record: EventRecord, decision: Decision, own_name: str | None, prepared: str) -> None:
         """Send an approval if it is due, permitted, and not on its way already."""
         if record.approval == ACCEPTED:
-            self.explained[record.id] = "approved, and waits for Azure to start it: " + record.approval_reason
+            self.explanations[record.id] = "approved, and waits for Azure to start it: " + record.approval_reason
             return
-        due, reason = self._wish(record, decision, prepared)
-        obstacle = self._obstacle(record, own_name) if due else None
-        self.explained[record.id] = "; but not now: ".join(filter(None, (reason, obstacle)))
+        due, reason = self._requested(record, decision, prepared)
+        obstacle = self._blocked_by(record, own_name) if due else None
+        self.explanations[record.id] = "; but not now: ".join(filter(None, (reason, obstacle)))
         if (
             not due
             or obstacle is not None
@@ -142,7 +142,7 @@ class Approvals:
             self._in_flight.add(record.id)
             self._send(record, record.event)
 
-    def withdrawn(self, record: Record) -> None:
+    def request_withheld(self, record: EventRecord) -> None:
         """The request was not sent, because the event was not any more what it had been when it was judged."""
         self._in_flight.discard(record.id)
         record.approval = ""
@@ -150,15 +150,15 @@ class Approvals:
             record, "approval-held", "the event changed before the request was sent, and is judged anew", "notice"
         )
 
-    def answered(self, record: Record, error: ImdsError | None) -> None:
+    def answer_received(self, record: EventRecord, error: ImdsError | None) -> None:
         """IMDS took the approval, or gave this error instead."""
         self._in_flight.discard(record.id)
         if error is None:
             record.approval, record.approval_error = ACCEPTED, ""
-            self.forget(record)
+            self.reset(record)
             self._keep(record, "approved", "IMDS took the approval; Azure starts the event when it can", "notice")
             return
-        self._unsure.add(record.id)
+        self._outcome_unknown.add(record.id)
         count = self._errors_in_a_row[record.id] = self._errors_in_a_row.get(record.id, 0) + 1
         record.approval = SENT if error.retryable else REFUSED
         record.approval_error = str(error)
@@ -178,29 +178,29 @@ class Approvals:
             level,
         )
 
-    def _pause_after_refusal(self, record: Record, count: int) -> float:
+    def _pause_after_refusal(self, record: EventRecord, count: int) -> float:
         """Seconds before the next request. count: how many have failed in a row."""
         if count == 1:
             return _PAUSE_AFTER_FIRST_REFUSAL
         left = record.event.seconds_left(self._clock.now())
         return _PAUSE_IN_SHORT_TIME if left < _SHORT_TIME else _PAUSE_AFTER_REFUSAL
 
-    def ask(
-        self, record: Record, who: str, own_name: str | None, prepared: str, force: bool, release_others: bool
-    ) -> Asked:
+    def request_manual(
+        self, record: EventRecord, who: str, own_name: str | None, prepared: str, force: bool, release_others: bool
+    ) -> ManualApprovalAnswer:
         """A person wants the event approved."""
         event = record.event
         if record.approval == ACCEPTED:
-            return Asked(True, "this host has approved it already; it waits for Azure to start it")
+            return ManualApprovalAnswer(True, "this host has approved it already; it waits for Azure to start it")
         if record.seen_started:
-            return Asked(False, "it has started, so there is nothing left to approve")
+            return ManualApprovalAnswer(False, "it has started, so there is nothing left to approve")
         if event.status != "Scheduled":
-            return Asked(False, f"its status {event.status!r} is not one that can be approved")
+            return ManualApprovalAnswer(False, f"its status {event.status!r} is not one that can be approved")
         if self.settings.dry_run:
-            return Asked(False, "this is a dry run, in which nothing is approved")
+            return ManualApprovalAnswer(False, "this is a dry run, in which nothing is approved")
         try:
             if not release_others and not affects_only(event, own_name):
-                return Asked(
+                return ManualApprovalAnswer(
                     False,
                     "an approval would release other VMs too ({}), which needs --release-others".format(
                         ", ".join(event.resources)
@@ -208,42 +208,42 @@ class Approvals:
                 )
         except OwnNameUnknown as error:
             if not release_others:
-                return Asked(False, str(error))
+                return ManualApprovalAnswer(False, str(error))
         if prepared == "failed" and not force:
-            return Asked(False, "its preparation failed, which needs --force")
+            return ManualApprovalAnswer(False, "its preparation failed, which needs --force")
         if not self._durable() and not force:
-            return Asked(
+            return ManualApprovalAnswer(
                 False, "the journal cannot be written, so that the approval would be forgotten, which needs --force"
             )
         pause = self._pausing.current()
         if pause is not None and not force:
-            return Asked(False, f"{pause.text()}, which needs --force")
+            return ManualApprovalAnswer(False, f"{pause.text()}, which needs --force")
         record.approval_asked_by = who
         record.approval_forced = force
         self._keep(record, "approval-asked", f"by {who}{', forced' if force else ''}", "notice")
         if prepared != "ok" and not force:
-            return Asked(True, "it will be approved when its preparation is done")
-        return Asked(True, "it is approved now")
+            return ManualApprovalAnswer(True, "it will be approved when its preparation is done")
+        return ManualApprovalAnswer(True, "it is approved now")
 
-    def changed(self, record: Record, fields: tuple[str, ...]) -> None:
+    def event_changed(self, record: EventRecord, fields: tuple[str, ...]) -> None:
         """The event is not what it was when somebody judged it."""
         if (
             record.approval != ACCEPTED
             and (record.approval or record.approval_asked_by)
-            and set(fields) & set(JUDGED_BY)
+            and set(fields) & set(EVALUATED_FIELDS)
         ):
             record.approval = record.approval_asked_by = record.approval_reason = record.approval_error = ""
             record.approval_forced = False
-            self.forget(record)
+            self.reset(record)
             self._keep(record, "approval-withdrawn", "the event changed before IMDS had taken the approval", "warning")
 
-    def forget(self, record: Record) -> None:
+    def reset(self, record: EventRecord) -> None:
         """Drop what is only needed while an approval is on its way."""
         for memory in (self._not_before, self._errors_in_a_row):
             memory.pop(record.id, None)
-        self._unsure.discard(record.id)
+        self._outcome_unknown.discard(record.id)
 
-    def _wish(self, record: Record, decision: Decision, prepared: str) -> tuple[bool, str]:
+    def _requested(self, record: EventRecord, decision: Decision, prepared: str) -> tuple[bool, str]:
         """Whether somebody wants the approval now, and why or why not."""
         if not record.approval_asked_by:
             return decision.due, decision.reason
@@ -252,7 +252,7 @@ class Approvals:
             return True, reason
         return False, f"{reason}; but not now: its preparation {'failed' if prepared == 'failed' else 'is not done'}"
 
-    def _obstacle(self, record: Record, own_name: str | None) -> str | None:
+    def _blocked_by(self, record: EventRecord, own_name: str | None) -> str | None:
         event = record.event
         if event.status != "Scheduled" or record.seen_started:
             return "it has started already"
@@ -263,9 +263,9 @@ class Approvals:
             return "the last document does not list the event for this VM any more; it counts as over after one more"
         if record.resources_unknown:
             return "the last document does not say which VMs the event affects"
-        if self._blind:
+        if self._last_poll_failed:
             return "IMDS gives no good answer, so that nobody knows whether the event is still what it was"
-        if record.id in self._unsure:
+        if record.id in self._outcome_unknown:
             return "the last request went wrong, so that the events are looked at first"
         if not self._durable() and not record.approval_forced:
             return "the journal cannot be written, so that the approval would be forgotten"
@@ -276,6 +276,6 @@ class Approvals:
             return None
         age = max(0.0, (now - record.first_seen).total_seconds())
         try:
-            return leader.obstacle(event, own_name, self.settings.leader, self.settings.takeover_after, age)
+            return leader.blocked_by(event, own_name, self.settings.leader, self.settings.takeover_after, age)
         except OwnNameUnknown as error:
             return str(error)

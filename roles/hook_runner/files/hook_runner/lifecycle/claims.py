@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks.discovery import Hook
 from hook_runner.lifecycle.stage_plan import Times, is_late, prepare_budget
-from hook_runner.records import Record
+from hook_runner.records import EventRecord
 
 
 class Claim(NamedTuple):
@@ -22,7 +22,7 @@ class Claim(NamedTuple):
         inherits: whether a success of the hook is a success for the waiting event, too.
     """
 
-    record: Record
+    record: EventRecord
     end: datetime
     inherits: bool
 
@@ -37,7 +37,7 @@ class Claims:
         """All claims on a hook."""
         return list(self._by_step.get(step_id, {}).values())
 
-    def earlier(self, step_id: int, record: Record) -> Claim | None:
+    def earlier(self, step_id: int, record: EventRecord) -> Claim | None:
         """The claim of this event, or None."""
         return self._by_step.get(step_id, {}).get(record.id)
 
@@ -49,14 +49,14 @@ class Claims:
         """Remove the claims on a hook that has ended, and return them."""
         return list(self._by_step.pop(step_id, {}).values())
 
-    def drop(self, record: Record) -> None:
+    def drop(self, record: EventRecord) -> None:
         """The event does not wait any more."""
         for claims in self._by_step.values():
             claims.pop(record.id, None)
 
 
 def end_of_claim(
-    record: Record, hook: Hook, times: Times, now: datetime, inherits: bool, before: Claim | None
+    record: EventRecord, hook: Hook, times: Times, now: datetime, inherits: bool, before: Claim | None
 ) -> datetime:
     """When a hook that runs has to have ended, so that `hook` of a more urgent event has its time.
 

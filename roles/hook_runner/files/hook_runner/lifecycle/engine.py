@@ -20,9 +20,9 @@ from azure_scheduled_events.policy import NEVER, Decision
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
-from hook_runner.hooks.runs import Runs
+from hook_runner.hooks.runs import HookRuns
 from hook_runner.journal.journal import Journal
-from hook_runner.lifecycle.approvals import Approvals, Asked
+from hook_runner.lifecycle.approvals import Approver, ManualApprovalAnswer
 from hook_runner.lifecycle.identification import Identification
 from hook_runner.lifecycle.pause import Pausing
 from hook_runner.lifecycle.stage_plan import (
@@ -31,18 +31,18 @@ from hook_runner.lifecycle.stage_plan import (
 from hook_runner.lifecycle.stage_plan import (
     SEVERITY,
     Hooks,
-    applicable,
     has_prepared,
+    hooks_for,
     is_late,
     is_undone,
     not_recovered,
-    outcome,
-    prepare_ends,
+    prepare_deadline,
     retry_at,
+    stage_state,
     urgency,
     will_prepare,
 )
-from hook_runner.lifecycle.stage_runner import Work
+from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.log import Log
 from hook_runner.records import (
     ACCEPTED,
@@ -55,13 +55,13 @@ from hook_runner.records import (
     SKIPPED,
     STARTED,
     Cause,
-    Entry,
-    Record,
-    Step,
+    EventRecord,
+    HookRun,
+    TimelineEntry,
 )
 
 # an event that changed every second would fill the disk otherwise; the log still has it all
-LONGEST_TIMELINE = 1000
+MAX_TIMELINE_ENTRIES = 1000
 
 # seconds between two evaluations of the policy
 WHILE_UNDECIDED = 1.0
@@ -92,11 +92,11 @@ class Engine:
         settings: Settings,
         hooks: Hooks,
         journal: Journal,
-        runs: Runs,
+        runs: HookRuns,
         clock: ServerClock,
-        send_approval: Callable[[Record, ScheduledEvent], None],
+        send_approval: Callable[[EventRecord, ScheduledEvent], None],
         log: Log,
-        step_ended: Callable[[Record, Step], None] = lambda record, step: None,
+        step_ended: Callable[[EventRecord, HookRun], None] = lambda record, step: None,
         boot: str = "",
     ) -> None:
         self.settings = settings
@@ -105,38 +105,38 @@ class Engine:
         self._clock = clock
         self._log = log
         self.identification = Identification(settings.resource_name, journal, boot)
-        self.work = Work(settings, hooks, runs, clock, journal.next_id, self._keep, step_ended, boot)
+        self.work = StageRunner(settings, hooks, runs, clock, journal.next_id, self._record, step_ended, boot)
         self.pausing = Pausing(journal, clock, log)
-        self.approvals = Approvals(settings, clock, send_approval, journal.is_durable, self._keep, self.pausing)
+        self.approvals = Approver(settings, clock, send_approval, journal.is_durable, self._record, self.pausing)
         self._said: dict[int, tuple[object, ...]] = {}
         self._has_seen = False
         # an event, or this VM's name, came to light that the last document has not been compared
         # with
         self._is_behind = False
-        self.records: list[Record] = []
+        self.records: list[EventRecord] = []
         # the newest record of each event, closed ones too as long as the event may come back
-        self._by_key: dict[str, Record] = {}
+        self._by_key: dict[str, EventRecord] = {}
         self.work.is_durable = journal.is_durable
         records = journal.open_records()
         if journal.is_known:  # else these may be the hooks of events that it has
-            self._runs.clean({step.id for record in records for step in record.steps})
+            self._runs.stop_orphans({step.id for record in records for step in record.steps})
         for record in records:
             self.take_over(record)
         if settings.resource_name:
-            self.identified(settings.resource_name)
+            self.name_resolved(settings.resource_name)
 
     @property
     def own_name(self) -> str | None:
         """This VM's resource name, or None while it is unknown."""
         return self.identification.name
 
-    def take_over(self, record: Record) -> None:
+    def take_over(self, record: EventRecord) -> None:
         """Go on with an event that the journal has from before."""
         # a record of the same event that was not worth a line of the journal knows less
         self.records[:] = [other for other in self.records if other.key != record.key or other.gone_at is not None]
         self._add(record)
         self._is_behind = True
-        self.work.take_over(record)
+        self.work.adopt_runs(record)
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Go on by other settings and hooks; what runs, runs on."""
@@ -148,7 +148,7 @@ class Engine:
             settings.kill_after,
         )
 
-    def identified(self, name: str, vm_id: str = "") -> None:
+    def name_resolved(self, name: str, vm_id: str = "") -> None:
         """IMDS gave this VM's resource name and id. Where the journal is another VM's, it is set aside, and no hook runs for its events."""
         other = self.identification.confirm(name, vm_id)
         if other is None:
@@ -161,15 +161,15 @@ class Engine:
             "other-vm",
             f"it is the journal of the VM {escape_surrogates(other)}, and this VM is {escape_surrogates(name)}",
         )
-        self._runs.clean(set())
+        self._runs.stop_orphans(set())
         self.identification.confirm(name, vm_id)  # for the new journal
 
-    def unidentified(self) -> None:
+    def name_unavailable(self) -> None:
         """IMDS did not give this VM's name: the one that an earlier run has noted holds."""
         name = self.identification.fall_back()
         if name is not None:
             self._is_behind = True
-            self._log.say(
+            self._log.write(
                 "warning",
                 f"IMDS does not give this VM's resource name; {name} holds, which an earlier run of this service has noted",
             )
@@ -177,7 +177,7 @@ class Engine:
     def observe(self, document: EventDocument) -> None:
         """A good document came: note what has changed since the records were made, and act."""
         self._has_seen, self._is_behind = True, False
-        self.approvals.looked()
+        self.approvals.document_received()
         with self._journal.batch():
             self._compare(document)
         if self.own_name is not None:
@@ -203,7 +203,7 @@ class Engine:
                 self._changed(record, change)
         for event in document.events:
             record = present.get(event.key)
-            if record is not None and record.concerned and record.gone_at is None:
+            if record is not None and record.affects_this_vm and record.gone_at is None:
                 self._affects(record)
             elif record is not None:
                 record.absences = 0
@@ -213,7 +213,7 @@ class Engine:
         if self._has_seen:
             self.pausing.expire()
         self.work.own_name = self.own_name or ""
-        self.work.collect(self.records)
+        self.work.collect_finished(self.records)
         self._forget_ended()
         holders = [record for record in self.records if self._holds(record)]
         # what is over comes first, then the events by urgency
@@ -222,8 +222,8 @@ class Engine:
             # nor whose journal this is
             if self.identification.is_confirmed and (self._has_seen or record.gone_at is not None):
                 self._advance(record, holders)
-            elif self._clock.is_set():
-                self.work.keep_time(record, PREPARE)  # what runs from before has no more time for that
+            elif self._clock.is_synchronised():
+                self.work.enforce_deadline(record, PREPARE)  # what runs from before has no more time for that
         self.records[:] = [record for record in self.records if record.closed_at is None]
 
     def awaits_observation(self) -> bool:
@@ -235,14 +235,16 @@ class Engine:
     def due_in(self) -> float | None:
         """Seconds until time alone may give the engine something to do, apart from the hooks that run; None where it does not."""
         now = self._clock.now()
-        times = [self._due_of(record, now) for record in self.records if record.concerned or record.approval_asked_by]
+        times = [
+            self._due_of(record, now) for record in self.records if record.affects_this_vm or record.approval_asked_by
+        ]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
-    def _due_of(self, record: Record, now: datetime) -> float | None:
+    def _due_of(self, record: EventRecord, now: datetime) -> float | None:
         if record.gone_at is not None:
             times = [
-                retry_at(hook, record.latest(RECOVER, hook.name))
-                for hook in applicable(self.work.hooks, record, RECOVER)
+                retry_at(hook, record.latest_run(RECOVER, hook.name))
+                for hook in hooks_for(self.work.hooks, record, RECOVER)
             ]
             seconds = [(at - now).total_seconds() for at in times if at is not None and at != NEVER_AGAIN]
             return (
@@ -264,71 +266,77 @@ class Engine:
         """IMDS took an approval, or gave this error instead."""
         for record in self.records:
             if record.id == record_id:
-                self.approvals.answered(record, error)
+                self.approvals.answer_received(record, error)
 
     def approval_withheld(self, record_id: int) -> None:
         """An approval was not sent, because the event is not any more what was judged."""
         for record in self.records:
             if record.id == record_id:
-                self.approvals.withdrawn(record)
+                self.approvals.request_withheld(record)
 
-    def missed(self) -> None:
+    def poll_failed(self) -> None:
         """A look at the events brought no good document."""
-        self.approvals.missed()
+        self.approvals.poll_failed()
 
-    def approve_by_hand(self, event_id: str, who: str, force: bool, release_others: bool) -> Asked | None:
+    def approve_manually(
+        self, event_id: str, who: str, force: bool, release_others: bool
+    ) -> ManualApprovalAnswer | None:
         """A person wants an event approved; None where there is no such event."""
         record = next(
             (record for record in self.records if record.key == event_id.casefold() and record.gone_at is None), None
         )
         if record is None:
             return None
-        prepared = self.prepared(record) if record.concerned else "ok"
-        asked = self.approvals.ask(record, who, self.own_name, prepared, force, release_others)
+        prepared = self.preparation_state(record) if record.affects_this_vm else "ok"
+        asked = self.approvals.request_manual(record, who, self.own_name, prepared, force, release_others)
         self.tick()
         return asked
 
-    def prepared(self, record: Record) -> str:
+    def preparation_state(self, record: EventRecord) -> str:
         """How far this VM's preparation for the event is: "none", "running", "ok" or "failed"."""
-        if not record.concerned:
+        if not record.affects_this_vm:
             return "none"
-        state = outcome(self.work.hooks, record, PREPARE)
-        if state == "running" and (record.seen_started or record.gone_at) and not self.work.runs_for(record, PREPARE):
+        state = stage_state(self.work.hooks, record, PREPARE)
+        if (
+            state == "running"
+            and (record.seen_started or record.gone_at)
+            and not self.work.has_running(record, PREPARE)
+        ):
             return "failed"  # it was cut short, and what is left of it will not run any more
-        if state == "ok" and (self.work.recovers() or self.work.is_being_undone(record) or is_undone(record)):
+        if state == "ok" and (self.work.is_recovering() or self.work.is_being_undone(record) or is_undone(record)):
             return "running"  # what recovers may undo what was prepared, or has undone it
         return state
 
-    def recover_by_hand(self, event_id: str, who: str, give_up: bool) -> Asked | None:
+    def recover_manually(self, event_id: str, who: str, give_up: bool) -> ManualApprovalAnswer | None:
         """An operator wants the recovery from an event that is over to be tried again now, or not any more; None for no such event."""
         found = [record for record in self.records if record.key == event_id.casefold()]
         record = next((record for record in found if record.gone_at is not None), found[0] if found else None)
         if record is None:
             return None
         if record.gone_at is None:
-            return Asked(False, "the event is not over; the recovery begins by itself when it is")
-        if self.work.runs_for(record, RECOVER):
-            return Asked(False, "a recover hook runs now; try again when it has ended")
+            return ManualApprovalAnswer(False, "the event is not over; the recovery begins by itself when it is")
+        if self.work.has_running(record, RECOVER):
+            return ManualApprovalAnswer(False, "a recover hook runs now; try again when it has ended")
         failed = not_recovered(self.work.hooks, record)
         if give_up:
-            self._keep(record, GIVEN_UP, f"{who} gives the recovery up", "error")
+            self._record(record, GIVEN_UP, f"{who} gives the recovery up", "error")
             self.work.give_up(record, escape_surrogates(who))
             self.tick()
-            return Asked(True, "the recovery is given up; what the prepare hooks did may still hold")
+            return ManualApprovalAnswer(True, "the recovery is given up; what the prepare hooks did may still hold")
         for step in failed:
             step.void = f"{escape_surrogates(who)} asked for another attempt"
-        self._keep(record, "recovery-asked", f"by {who}", "notice")
+        self._record(record, "recovery-asked", f"by {who}", "notice")
         self.tick()
-        return Asked(
+        return ManualApprovalAnswer(
             True,
-            "the recovery is tried again now" if failed else self.work.waiting.get(record.id, "the recovery goes on"),
+            "the recovery is tried again now" if failed else self.work.blocked.get(record.id, "the recovery goes on"),
         )
 
-    def _add(self, record: Record) -> None:
+    def _add(self, record: EventRecord) -> None:
         self.records.append(record)
         self._by_key[record.key] = record
 
-    def _with_known_resources(self, document: EventDocument, present: dict[str, Record]) -> EventDocument:
+    def _with_known_resources(self, document: EventDocument, present: dict[str, EventRecord]) -> EventDocument:
         """The document, with the VMs of an event as they were known last where it does not give them in a readable form."""
         for record in present.values():
             record.resources_unknown = False
@@ -356,79 +364,81 @@ class Engine:
         ):
             self._came_back(earlier, event, now)
             return
-        life = 1 if earlier is None else earlier.life + 1
-        record = Record(self._journal.next_id(), life, event, now)
-        record.concerned = affects(event, self.own_name)
+        life = 1 if earlier is None else earlier.occurrence + 1
+        record = EventRecord(self._journal.next_id(), life, event, now)
+        record.affects_this_vm = affects(event, self.own_name)
         self._add(record)
-        self._keep(record, "appeared", self._described(record), "notice" if record.concerned else "info")
-        if life > 1 and record.concerned:
-            self._keep(record, "anomaly", "an event of this id was over before; it is taken for another one", "warning")
+        self._record(record, "appeared", self._summary(record), "notice" if record.affects_this_vm else "info")
+        if life > 1 and record.affects_this_vm:
+            self._record(
+                record, "anomaly", "an event of this id was over before; it is taken for another one", "warning"
+            )
 
-    def _came_back(self, record: Record, event: ScheduledEvent, now: datetime) -> None:
+    def _came_back(self, record: EventRecord, event: ScheduledEvent, now: datetime) -> None:
         """An event that was gone for a moment goes on as the same occurrence: the service's backends did not agree."""
         away = 0.0 if record.gone_at is None else (now - record.gone_at).total_seconds()
         if record.closed_at is not None:
             self._add(record)
         record.gone_at, record.closed_at, record.outcome = None, None, ""
         record.came_back_at, record.absences = now, 0
-        self._keep(
+        self._record(
             record,
             "came-back",
             f"it is listed again after {away:.0f} s, and goes on as the same occurrence",
-            "warning" if record.concerned else "info",
+            "warning" if record.affects_this_vm else "info",
         )
         for change in changes(EventDocument(None, (record.event,)), EventDocument(None, (event,))):
             self._changed(record, change)
 
-    def _changed(self, record: Record, change: Change) -> None:
+    def _changed(self, record: EventRecord, change: Change) -> None:
         before, record.event = record.event, change.event
         if change.event.status == "Started" and not record.seen_started:
             record.seen_started = True
-            self._keep(record, "started", self._described(record), "notice")
+            self._record(record, "started", self._summary(record), "notice")
         else:
             text = ", ".join(
                 f"{name}: {_shown(before, name)} -> {_shown(change.event, name)}" for name in change.fields
             )
-            self._keep(record, "changed", text, "notice" if record.concerned else "info")
+            self._record(record, "changed", text, "notice" if record.affects_this_vm else "info")
         if before.status == "Started" and change.event.status != "Started":
-            self._keep(
+            self._record(
                 record,
                 "anomaly",
                 f"it was Started and is {change.event.status} again, which Azure rules out; nothing is done twice",
                 "warning",
             )
         if SEVERITY.get(change.event.event_type, -1) > SEVERITY.get(before.event_type, -1):
-            self._keep(record, "worse", f"hooks for {change.event.event_type} that have not run will run", "warning")
-        self.approvals.changed(record, change.fields)
+            self._record(record, "worse", f"hooks for {change.event.event_type} that have not run will run", "warning")
+        self.approvals.event_changed(record, change.fields)
         if "not_before" in change.fields and not record.seen_started:
-            self.work.rescheduled(record, before)
+            self.work.not_before_changed(record, before)
         if (
             "resources" in change.fields
-            and not record.concerned
+            and not record.affects_this_vm
             and self.own_name is not None
             and affects(record.event, self.own_name)
         ):
-            record.concerned = True
-            self._keep(record, "concerns-us", "this VM has come to the event", "notice")
+            record.affects_this_vm = True
+            self._record(record, "concerns-us", "this VM has come to the event", "notice")
 
-    def _affects(self, record: Record) -> None:
+    def _affects(self, record: EventRecord) -> None:
         """An event that affects this VM is listed: it may have left this VM out."""
         if self.own_name is not None and not affects(record.event, self.own_name):
             self._absent(record, NOT_AFFECTED)
         else:
             record.absences = 0
 
-    def _absent(self, record: Record, how: str) -> None:
+    def _absent(self, record: EventRecord, how: str) -> None:
         """One good document lacks the event, or this VM in it. One alone may come from a backend that is behind the others."""
         record.absences += 1
         if record.absences >= ABSENCES_NEEDED:
             self._gone(record, how)
 
-    def _gone(self, record: Record, how: str) -> None:
+    def _gone(self, record: EventRecord, how: str) -> None:
         record.gone_at = self._clock.now()
         record.absences = 0
         record.outcome = COMPLETED if record.seen_started else CANCELLED_OR_MISSED
-        last_recover = max((step.id for step in record.of_stage(RECOVER)), default=0)
+        last_recover = max((step.id for step in record.runs_in_stage(RECOVER)), default=0)
         if any(step.id > last_recover > 0 and step.stage != RECOVER and step.state != SKIPPED for step in record.steps):
             self.work.void(record, (RECOVER,), "other hooks ran after it")
         text = (
@@ -436,122 +446,124 @@ class Engine:
             if record.seen_started
             else how + ", and was never seen Started: it was cancelled, or its start was missed"
         )
-        self._keep(record, "gone", text, "notice" if record.concerned else "info")
+        self._record(record, "gone", text, "notice" if record.affects_this_vm else "info")
 
-    def _holds(self, record: Record) -> bool:
+    def _holds(self, record: EventRecord) -> bool:
         """Return True if this VM is, or is going to be, prepared for the event, so that a recovery may have to wait."""
         return (
             record.gone_at is None
-            and record.concerned
+            and record.affects_this_vm
             and (has_prepared(record) or will_prepare(self.work.hooks, record))
         )
 
-    def _advance(self, record: Record, holders: list[Record]) -> None:
+    def _advance(self, record: EventRecord, holders: list[EventRecord]) -> None:
         if record.gone_at is not None:
             if self._recover(record, holders):
                 self._close(record)
         elif record.absences:
-            self.work.keep_time(record, PREPARE)  # nothing begins for an event that may be over
+            self.work.enforce_deadline(record, PREPARE)  # nothing begins for an event that may be over
         elif record.seen_started:
             self._start(record, holders)
         elif record.event.status == "Scheduled":
             self._prepare(record, holders)
 
-    def _prepare(self, record: Record, holders: list[Record]) -> None:
-        if not record.concerned:
+    def _prepare(self, record: EventRecord, holders: list[EventRecord]) -> None:
+        if not record.affects_this_vm:
             if record.approval_asked_by:
-                self.approvals.consider(record, Decision(NEVER, False, (), None, ""), self.own_name, "ok")
+                self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), self.own_name, "ok")
             return
-        prepared = self.prepared(record)
+        prepared = self.preparation_state(record)
         decision = self.approvals.decide(record, self.own_name, prepared)
         judged = (decision.rule, decision.approval)
         if self._said.get(record.id) != judged:
             self._said[record.id] = judged
-            self._log.say("notice" if "notify" in decision.actions else "info", decision.reason, **self._fields(record))
+            self._log.write(
+                "notice" if "notify" in decision.actions else "info", decision.reason, **self._log_fields(record)
+            )
         pause = self.pausing.current()
         record.on_hold = prepared == "none" and (
             pause is not None or ("hold" in decision.actions and not record.approval_asked_by)
         )
         if pause is not None:
             self.work.put_off(record, pause.text())
-            prepared = self.prepared(record)
+            prepared = self.preparation_state(record)
         elif not record.on_hold and self._is_ready(record, holders):
             if is_late(record, self._clock.now()):
                 self.work.reopen_late(record)
-            self.work.go_on(record, PREPARE, holders)
-            prepared = self.prepared(record)
+            self.work.advance_stage(record, PREPARE, holders)
+            prepared = self.preparation_state(record)
             decision = self.approvals.decide(record, self.own_name, prepared)
-        self.approvals.consider(record, decision, self.own_name, prepared)
+        self.approvals.send_if_due(record, decision, self.own_name, prepared)
 
-    def _is_ready(self, record: Record, holders: list[Record]) -> bool:
+    def _is_ready(self, record: EventRecord, holders: list[EventRecord]) -> bool:
         """Return True if prepare hooks may run now. An event that came back after its recovery had begun has to wait.
 
         The recovery is finished first. Then the preparation, which it has undone, is repeated, but
         only when the event has been listed for longer than a stale document explains, or when
         NotBefore is too near to wait for that.
         """
-        if self.work.runs_for(record, RECOVER) or self.work.is_being_undone(record):
-            self.work.keep_time(record, RECOVER)
+        if self.work.has_running(record, RECOVER) or self.work.is_being_undone(record):
+            self.work.enforce_deadline(record, RECOVER)
             return False
         if not is_undone(record):
             return True
         if record.came_back_at is None:
             record.came_back_at = self._clock.now()  # before this start of the daemon, which begins the time anew
         now, window = self._clock.now(), timedelta(seconds=self.settings.reappear_within)
-        end = prepare_ends(record, self.settings.margin)
+        end = prepare_deadline(record, self.settings.margin)
         if now < record.came_back_at + window and (end is None or end - now > window):
-            self.work.waiting[record.id] = (
+            self.work.blocked[record.id] = (
                 f"a stale document may list it; it is prepared again when it has been listed for {window.total_seconds():.0f} s"
             )
             return False
         self.work.void(record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it")
         return True
 
-    def _start(self, record: Record, holders: list[Record]) -> None:
-        self.approvals.explained.pop(record.id, None)
-        if not record.concerned:
+    def _start(self, record: EventRecord, holders: list[EventRecord]) -> None:
+        self.approvals.explanations.pop(record.id, None)
+        if not record.affects_this_vm:
             return
-        if self.work.runs_for(record, RECOVER):
-            self.work.keep_time(record, RECOVER)  # it came back Started
+        if self.work.has_running(record, RECOVER):
+            self.work.enforce_deadline(record, RECOVER)  # it came back Started
             return
-        if self.work.runs_for(record, PREPARE):
+        if self.work.has_running(record, PREPARE):
             if self.settings.when_started == "stop":
                 self.work.stop(record, Cause.EVENT_STARTED, "the event has started", PREPARE)
             elif self.pausing.current() is None:
-                self.work.go_on(record, PREPARE, holders)
+                self.work.advance_stage(record, PREPARE, holders)
             else:
-                self.work.keep_time(record, PREPARE)
+                self.work.enforce_deadline(record, PREPARE)
             return
-        self.work.go_on(record, EMERGENCY if record.first_status == "Started" else STARTED, holders)
+        self.work.advance_stage(record, EMERGENCY if record.first_status == "Started" else STARTED, holders)
 
-    def _recover(self, record: Record, holders: list[Record]) -> bool:
+    def _recover(self, record: EventRecord, holders: list[EventRecord]) -> bool:
         """Return True if nothing is left to do for an event that is over."""
-        if not record.concerned:
+        if not record.affects_this_vm:
             return True
-        if self.work.runs_for(record, PREPARE, EMERGENCY, STARTED):
+        if self.work.has_running(record, PREPARE, EMERGENCY, STARTED):
             if self.work.is_claimed(record):
-                self.work.keep_time(record, PREPARE)  # its success counts for the event that waits for it
+                self.work.enforce_deadline(record, PREPARE)  # its success counts for the event that waits for it
             else:
                 self.work.stop(record, Cause.EVENT_OVER, "the event is over", PREPARE)
             self.work.stop(record, Cause.EVENT_OVER, "the event is over", EMERGENCY, STARTED)
             return False
-        return self.work.go_on(record, RECOVER, holders)
+        return self.work.advance_stage(record, RECOVER, holders)
 
-    def _close(self, record: Record) -> None:
+    def _close(self, record: EventRecord) -> None:
         record.closed_at = self._clock.now()
         self._forget(record)
-        if self._is_kept(record):
-            latest = {step.hook: step for step in record.of_stage(RECOVER)}
+        if self._is_journalled(record):
+            latest = {step.hook: step for step in record.runs_in_stage(RECOVER)}
             failed = [step.hook for step in latest.values() if step.state not in (OK, SKIPPED)]
             text = "recovered" if not failed else f"recovered, but for {', '.join(failed)}"
             if any(entry.what == GIVEN_UP for entry in record.timeline):
                 text, failed = "not recovered, as an operator gave it up", ["all"]
-            self._keep(record, "closed", f"{text}; outcome: {record.outcome}", "notice" if not failed else "error")
+            self._record(record, "closed", f"{text}; outcome: {record.outcome}", "notice" if not failed else "error")
             self._journal.prune(self.settings.history_events)
 
-    def _forget(self, record: Record) -> None:
-        self.approvals.forget(record)
-        self.approvals.explained.pop(record.id, None)
+    def _forget(self, record: EventRecord) -> None:
+        self.approvals.reset(record)
+        self.approvals.explanations.pop(record.id, None)
         self.work.forget(record)
         self._said.pop(record.id, None)
 
@@ -563,26 +575,26 @@ class Engine:
         ]:
             del self._by_key[record.key]
 
-    def _keep(self, record: Record, what: str, detail: str, level: str) -> bool:
+    def _record(self, record: EventRecord, what: str, detail: str, level: str) -> bool:
         """Note something in an event's timeline, say it, and save the record; False where the journal could not take it."""
-        if len(record.timeline) < LONGEST_TIMELINE or record.closed_at is not None:
-            record.timeline.append(Entry(self._clock.now(), what, escape_surrogates(detail)))
-        self._log.say(level, f"{what}: {detail}", **self._fields(record))
-        return self._journal.save(record) if self._is_kept(record) else True
+        if len(record.timeline) < MAX_TIMELINE_ENTRIES or record.closed_at is not None:
+            record.timeline.append(TimelineEntry(self._clock.now(), what, escape_surrogates(detail)))
+        self._log.write(level, f"{what}: {detail}", **self._log_fields(record))
+        return self._journal.save(record) if self._is_journalled(record) else True
 
-    def _is_kept(self, record: Record) -> bool:
+    def _is_journalled(self, record: EventRecord) -> bool:
         """Events of other VMs are not worth a line of the journal, unless this VM approved them."""
-        return record.concerned or bool(record.approval)
+        return record.affects_this_vm or bool(record.approval)
 
-    def _described(self, record: Record) -> str:
+    def _summary(self, record: EventRecord) -> str:
         event = record.event
-        who = "this VM" if record.concerned else "other VMs"
+        who = "this VM" if record.affects_this_vm else "other VMs"
         when = "it has started" if event.status == "Started" else "its start is not known"
         if event.not_before is not None:
             when = f"not before {as_utc_text(event.not_before)}, in {event.seconds_left(self._clock.now()):.0f} s"
         return f"{event.event_type} by {event.source or 'somebody'} hits {who} ({', '.join(event.resources)}); {when}"
 
-    def _fields(self, record: Record) -> dict[str, object]:
+    def _log_fields(self, record: EventRecord) -> dict[str, object]:
         return {
             "azure_event_id": record.event.event_id,
             "azure_event_type": record.event.event_type,

@@ -14,7 +14,7 @@ EXTERNAL = "external"
 STRATEGIES = (SELF_ONLY, FIRST, EXTERNAL)
 
 
-def obstacle(
+def blocked_by(
     event: ScheduledEvent, own_name: str | None, strategy: str, takeover_after: float, age: float
 ) -> str | None:
     """What keeps this VM from approving the event, as half a sentence; None where it may.

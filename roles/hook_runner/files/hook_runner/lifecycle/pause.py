@@ -81,7 +81,7 @@ class Pausing:
             return None
         pause = Pause(now, until, escape_surrogates(by), escape_surrogates(reason))
         self._journal.note(NOTE, json.dumps(pause.as_data()))
-        self._log.say("warning", f"{pause.text()}; no prepare hook begins, and nothing is approved")
+        self._log.write("warning", f"{pause.text()}; no prepare hook begins, and nothing is approved")
         return pause
 
     def end(self, by: str) -> bool:
@@ -89,7 +89,7 @@ class Pausing:
         was = self.current()
         if was is not None:
             self._journal.note(NOTE, "")
-            self._log.say(
+            self._log.write(
                 "notice", f"the pause since {as_utc_text(was.since)} is over: {escape_surrogates(by)} resumed"
             )
         return was is not None
@@ -99,7 +99,7 @@ class Pausing:
         pause = self._noted()
         if pause is not None and self.current() is None:
             self._journal.note(NOTE, "")
-            self._log.say("notice", f"the pause since {as_utc_text(pause.since)} is over: its time has passed")
+            self._log.write("notice", f"the pause since {as_utc_text(pause.since)} is over: its time has passed")
 
     def seconds_left(self) -> float | None:
         """Seconds until the pause ends by itself; None where it does not."""
@@ -117,7 +117,7 @@ class Pausing:
             text = "%s has passed; nothing is paused" % (until and as_utc_text(until))
             return {"accepted": False, "text": text, "paused": self._data()}
         text = f"{pause.text()}; no prepare hook begins, and nothing is approved"
-        if self._journal.degraded is not None:
+        if self._journal.write_error is not None:
             text += "; the journal cannot be written: a restart forgets the pause"
         return {"accepted": True, "text": text, "paused": self._data()}
 

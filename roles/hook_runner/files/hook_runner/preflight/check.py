@@ -11,7 +11,7 @@ from azure_scheduled_events.errors import ImdsError, ImdsUnreachable
 from azure_scheduled_events.identity import resource_name_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.policy import AFTER_PREPARE, NOW
-from hook_runner.config.settings import DEFAULT_PATH, WAITING_RESTARTS, ConfigError, Settings, load_settings
+from hook_runner.config.settings import DEFAULT_PATH, NO_APPROVAL_WARNING, ConfigError, Settings, load_settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight.hooks import check_hooks
@@ -22,10 +22,10 @@ from hook_runner.records import PREPARE
 
 # an answer that takes longer says that the service is being switched on, which may take two
 # minutes: nobody waits for that here
-IMDS_MAY_TAKE = 10.0
+IMDS_TIMEOUT = 10.0
 
 
-def check(
+def run_checks(
     config_path: str,
     hooks_directory: str | None = None,
     offline: bool = False,
@@ -77,7 +77,7 @@ def _settings(path: str, owners: frozenset[int], report: Report) -> Settings | N
 def _check_policy(settings: Settings, hooks: dict[str, tuple[Hook, ...]], report: Report) -> None:
     name = settings.policy.name
     if not settings.policy.may_approve():
-        report.add(WARNING, "policy", name, WAITING_RESTARTS % name)
+        report.add(WARNING, "policy", name, NO_APPROVAL_WARNING % name)
     elif settings.dry_run:
         report.add(WARNING, "policy", name, "dry_run is set, so that nothing is approved")
     if NOW in settings.policy.approval_times() and hooks[PREPARE]:
@@ -93,7 +93,7 @@ def _check_policy(settings: Settings, hooks: dict[str, tuple[Hook, ...]], report
 
 
 def _check_imds(settings: Settings, report: Report) -> None:
-    imds = Imds(settings.endpoint, settings.api_version, settings.timeout, min(settings.first_timeout, IMDS_MAY_TAKE))
+    imds = Imds(settings.endpoint, settings.api_version, settings.timeout, min(settings.first_timeout, IMDS_TIMEOUT))
     try:
         name = resource_name_of(imds.instance())
         if name is None and not settings.resource_name:

@@ -9,7 +9,7 @@ import os
 
 from azure_scheduled_events.values import did_you_mean, suggestion
 from hook_runner.config.settings import Settings
-from hook_runner.hooks.discovery import Hook, SkipReason, find_hooks
+from hook_runner.hooks.discovery import Hook, SkipReason, discover_hooks
 from hook_runner.hooks.runs import PATH
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE, RECOVER, STAGES
@@ -22,7 +22,7 @@ def check_hooks(
     directory: str, settings: Settings, owners: frozenset[int], report: Report
 ) -> dict[str, tuple[Hook, ...]]:
     """Look at all hooks, and return them by stage."""
-    hooks, skipped = find_hooks(directory, settings, owners)
+    hooks, skipped = discover_hooks(directory, settings, owners)
     everywhere = [hook for stage in STAGES for hook in hooks[stage]]
     if not everywhere:
         report.add(INFO, "hooks", directory, "there are no hooks")
@@ -34,14 +34,14 @@ def check_hooks(
         severity = WARNING if file.reason in (SkipReason.NOT_EXECUTABLE, SkipReason.NAME) else INFO
         report.add(severity, "hooks", directory, file.text)
     for hook in everywhere:
-        reason = hook.refusal or _cannot_start(hook.path, settings)
+        reason = hook.problem or _cannot_start(hook.path, settings)
         if reason is not None:
             report.add(ERROR, "hooks", hook.path, f"it will not be run, and counts as failed: {reason}")
     _check_stages(directory, report)
     _check_keys(everywhere, settings, report)
     recover = {hook.name for hook in hooks[RECOVER]}
     for hook in hooks[PREPARE]:
-        if hook.refusal is None and hook.name not in recover:
+        if hook.problem is None and hook.name not in recover:
             report.add(INFO, "hooks", hook.path, f"there is no recover/{hook.name} that takes back what it does")
     return hooks
 
@@ -95,11 +95,11 @@ def _cannot_start(path: str, settings: Settings) -> str | None:
     if not _executable(words[0]):
         return f"its interpreter {words[0]} is missing, or is not executable"
     if os.path.basename(words[0]) == "env":
-        return _env_finds(words[1:], settings)
+        return _env_command_problem(words[1:], settings)
     return None
 
 
-def _env_finds(words: list[str], settings: Settings) -> str | None:
+def _env_command_problem(words: list[str], settings: Settings) -> str | None:
     """Whether `env` will find its command on the hooks' PATH."""
     command = next((word for word in words if not word.startswith("-") and "=" not in word), None)
     folders = settings.environment.get("PATH", PATH).split(":")

@@ -12,8 +12,8 @@ import sys
 
 from hook_runner.config.directories import metrics_obstacle
 from hook_runner.config.settings import Settings
-from hook_runner.gates import distrusted
-from hook_runner.permissions import nearest_existing, untrusted, untrusted_place
+from hook_runner.gates import gate_problem
+from hook_runner.permissions import location_problem, nearest_existing, permission_problem
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 
 # bytes: less than this is too little for journal or runs; less than the second will not do for long
@@ -24,7 +24,7 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
     """Look at what the settings need of the host."""
     _check_folder("journal", os.path.dirname(settings.journal), owners, report)
     _check_folder("run_directory", settings.run_directory, owners, report)
-    reason = untrusted_place(settings.hooks_directory, owners)
+    reason = location_problem(settings.hooks_directory, owners)
     if reason is not None:
         report.add(ERROR, "hooks", settings.hooks_directory, reason)
     for key, group in (("control_group", settings.control_group), ("status_group", settings.status_group)):
@@ -34,7 +34,7 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
         except KeyError:
             report.add(ERROR, key, group, f"there is no group {group}")
     for name, path in settings.gates.items():
-        reason = distrusted(path, owners)
+        reason = gate_problem(path, owners)
         if reason is not None:
             report.add(ERROR, "gates", path, f"the gate {name} stays closed, since others could open it: {reason}")
     if settings.metrics_file:
@@ -45,7 +45,7 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
 
 def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report) -> None:
     there = nearest_existing(folder)
-    reason = untrusted_place(folder, owners)
+    reason = location_problem(folder, owners)
     if reason is not None:
         report.add(ERROR, what, folder, reason)
     if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
@@ -69,7 +69,7 @@ def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
         report.add(ERROR if os.geteuid() == 0 else WARNING, "metrics", folder, "it cannot be written")
     else:
         obstacle = metrics_obstacle(path, owners)
-        reason = untrusted(folder, folder, owners)
+        reason = permission_problem(folder, folder, owners)
         if obstacle:
             report.add(ERROR, "metrics", folder, f"nothing is written there: {obstacle}")
         elif reason is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from azure_scheduled_events.named_tuple import NamedTuple
-from hook_runner.log import harmless
+from hook_runner.log import printable
 
 ERROR = "error"
 WARNING = "warning"
@@ -42,7 +42,7 @@ class Report:
 
     def add(self, severity: str, what: str, where: str, text: str) -> None:
         """Note a finding."""
-        self.findings.append(Finding(severity, what, harmless(where), harmless(text)))
+        self.findings.append(Finding(severity, what, printable(where), printable(text)))
 
     def has_errors(self) -> bool:
         """Whether anything is wrong."""

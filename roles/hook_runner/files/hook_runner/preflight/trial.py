@@ -18,22 +18,22 @@ from datetime import datetime, timedelta, timezone
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.config.settings import Settings
-from hook_runner.hooks.discovery import WHOLE_FOLDER, Hook, find_hooks
-from hook_runner.hooks.inputs import hook_input, hook_variables
-from hook_runner.hooks.runs import Result, Runs
+from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook, discover_hooks
+from hook_runner.hooks.inputs import event_environment, event_json
+from hook_runner.hooks.runs import HookRuns, RunResult
 from hook_runner.hooks.spawning import has_units
-from hook_runner.lifecycle.stage_plan import prepare_ends
-from hook_runner.records import COMPLETED, PREPARE, RECOVER, STAGES, Record
+from hook_runner.lifecycle.stage_plan import prepare_deadline
+from hook_runner.records import COMPLETED, PREPARE, RECOVER, STAGES, EventRecord
 
 # seconds between two looks while nothing announces an end
-LOOK = 1.0
+CHECK_INTERVAL = 1.0
 
 
 class NoSuchHook(LookupError):
     """There is no hook of that stage and name; the text says which there are."""
 
 
-class Tried(NamedTuple):
+class TrialResult(NamedTuple):
     """How it went.
 
     Attributes:
@@ -45,7 +45,7 @@ class Tried(NamedTuple):
 
     event_id: str
     limit: int
-    result: Result | None
+    result: RunResult | None
     refusal: str
 
 
@@ -53,15 +53,15 @@ def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
     """Return the hook STAGE/NAME; NAME alone is one of stage prepare. Raises NoSuchHook."""
     stage, slash, name = name.rpartition("/")
     stage = stage if slash else PREPARE
-    hooks = find_hooks(settings.hooks_directory, settings, owners)[0]
+    hooks = discover_hooks(settings.hooks_directory, settings, owners)[0]
     for hook in hooks.get(stage, ()):
-        if hook.name in (name, WHOLE_FOLDER):
+        if hook.name in (name, WHOLE_DIRECTORY):
             return hook
     known = ", ".join(f"{each}/{hook.name}" for each in STAGES for hook in hooks[each])
     raise NoSuchHook(f"there is no hook {stage}/{name} in {settings.hooks_directory}; there are: {known or 'none'}")
 
 
-def made_up(stage: str, kind: str, notice: float, now: datetime) -> Record:
+def invented_event(stage: str, kind: str, notice: float, now: datetime) -> EventRecord:
     """Return an event in which the hooks of a stage run. notice: seconds until it may start, for stage prepare."""
     scheduled = stage == PREPARE
     name = socket.gethostname()
@@ -76,14 +76,14 @@ def made_up(stage: str, kind: str, notice: float, now: datetime) -> Record:
         "Platform",
         None,
     )
-    record = Record(0, 1, event, now)
-    record.concerned = True
+    record = EventRecord(0, 1, event, now)
+    record.affects_this_vm = True
     if stage == RECOVER:
         record.gone_at, record.outcome = now, COMPLETED
     return record
 
 
-def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) -> Tried:
+def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) -> TrialResult:
     """Run the hook, and wait for its end; SIGINT and SIGTERM end it. Raises OSError where it cannot be tried at all.
 
     Args:
@@ -94,22 +94,22 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) 
         log: descriptor that gets the hook's output, line by line.
     """
     now = datetime.now(timezone.utc)
-    record = made_up(hook.stage, kind, notice, now)
-    end = prepare_ends(record, settings.margin) if hook.stage == PREPARE else None
+    record = invented_event(hook.stage, kind, notice, now)
+    end = prepare_deadline(record, settings.margin) if hook.stage == PREPARE else None
     limit = hook.settings.timeout if end is None else min(hook.settings.timeout, (end - now).total_seconds())
     limit = max(1, int(limit))
-    if hook.refusal is not None:
-        return Tried(record.event.event_id, limit, None, hook.refusal)
+    if hook.problem is not None:
+        return TrialResult(record.event.event_id, limit, None, hook.problem)
     folder = _folder(settings.run_directory)
     try:
-        runs = Runs(
+        runs = HookRuns(
             folder, settings.environment, settings.output_tail, settings.kill_after, in_units=has_units(), log=log
         )
         told = (record, hook.stage, settings.resource_name or record.event.resources[0], now, float(limit))
         # numbers of the daemon's own runs are milliseconds too
         number = int(time.time() * 1000)
-        runs.start(number, hook.path, hook_input(*told), hook_variables(*told), limit, None, hook.settings.unit)
-        return Tried(record.event.event_id, limit, _wait(runs, number), "")
+        runs.start(number, hook.path, event_json(*told), event_environment(*told), limit, None, hook.settings.unit)
+        return TrialResult(record.event.event_id, limit, _wait(runs, number), "")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -120,7 +120,7 @@ def _folder(run_directory: str) -> str:
     return tempfile.mkdtemp(prefix="try-", dir=usual)
 
 
-def _wait(runs: Runs, number: int) -> Result:
+def _wait(runs: HookRuns, number: int) -> RunResult:
     woken, waker = os.pipe()
     for end in (woken, waker):
         os.set_blocking(end, False)
@@ -134,17 +134,17 @@ def _wait(runs: Runs, number: int) -> Result:
     while True:
         if asked:
             runs.stop(number)
-        for ended, result in runs.poll():
+        for ended, result in runs.collect_finished():
             if ended == number:
                 return result
-        look = runs.next_look()
-        pause = LOOK if look is None else min(LOOK, max(0.01, look - time.monotonic()))
+        look = runs.next_check_in()
+        pause = CHECK_INTERVAL if look is None else min(CHECK_INTERVAL, max(0.01, look - time.monotonic()))
         for descriptor, _event in waiting.poll(pause * 1000):
             if descriptor == woken:
                 os.read(woken, 4096)
 
 
-def as_data(hook: Hook, tried: Tried) -> dict[str, object]:
+def as_data(hook: Hook, tried: TrialResult) -> dict[str, object]:
     """Return what happened as JSON values."""
     result = tried.result
     return {
@@ -160,7 +160,7 @@ def as_data(hook: Hook, tried: Tried) -> dict[str, object]:
     }
 
 
-def as_text(hook: Hook, tried: Tried) -> str:
+def as_text(hook: Hook, tried: TrialResult) -> str:
     """Return what happened as one line."""
     name = f"{hook.stage}/{hook.name}"
     if tried.result is None:

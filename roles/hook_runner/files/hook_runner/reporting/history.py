@@ -12,15 +12,15 @@ from datetime import datetime, timezone
 from typing import Any, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
-from hook_runner.log import harmless
-from hook_runner.records import ACCEPTED, REFUSED, SENT, STAGES, Record, Step
+from hook_runner.log import printable
+from hook_runner.records import ACCEPTED, REFUSED, SENT, STAGES, EventRecord, HookRun
 
 # what is longer is cut in the text for people; the data has all of it
-LONGEST_TEXT = 2000
-MOST_NAMES = 20
+MAX_TEXT = 2000
+MAX_NAMES = 20
 
 
-def as_data(records: Sequence[Record]) -> list[dict[str, Any]]:
+def to_dict(records: Sequence[EventRecord]) -> list[dict[str, Any]]:
     """The records as plain JSON values, in the same order. Times are ISO 8601 in UTC with milliseconds; what is not known is null.
 
     Of each record::
@@ -46,21 +46,21 @@ def as_data(records: Sequence[Record]) -> list[dict[str, Any]]:
     return [_record_data(record) for record in records]
 
 
-def as_text(records: Sequence[Record]) -> str:
+def as_text(records: Sequence[EventRecord]) -> str:
     """The records for people, in the same order, with an empty line between them; no line break at the end."""
     if not records:
         return "no events"
     return "\n\n".join("\n".join(_record_lines(record)) for record in records)
 
 
-def _record_data(record: Record) -> dict[str, Any]:
+def _record_data(record: EventRecord) -> dict[str, Any]:
     return {
         "event": record.event.as_dict(),
-        "life": record.life,
+        "life": record.occurrence,
         "first_seen": _iso(record.first_seen),
         "first_type": escape_surrogates(record.first_type),
         "first_status": escape_surrogates(record.first_status),
-        "concerned": record.concerned,
+        "concerned": record.affects_this_vm,
         "seen_started": record.seen_started,
         "gone_at": _iso(record.gone_at),
         "outcome": record.outcome or None,
@@ -80,7 +80,7 @@ def _record_data(record: Record) -> dict[str, Any]:
     }
 
 
-def _step_data(step: Step) -> dict[str, Any]:
+def _step_data(step: HookRun) -> dict[str, Any]:
     return {
         "id": step.id,
         "hook": escape_surrogates(step.hook),
@@ -96,13 +96,17 @@ def _step_data(step: Step) -> dict[str, Any]:
     }
 
 
-def _record_lines(record: Record) -> list[str]:
+def _record_lines(record: EventRecord) -> list[str]:
     event = record.event
-    lines = ["event {}{}".format(_short(event.event_id), ", life %d" % record.life if record.life > 1 else "")]
-    lines.append(f"  what       {_what(event)}")
-    lines.append(f"  hits       {_names(event.resources)}{'' if record.concerned else ' (not this VM)'}")
+    lines = [
+        "event {}{}".format(
+            _truncated(event.event_id), ", life %d" % record.occurrence if record.occurrence > 1 else ""
+        )
+    ]
+    lines.append(f"  what       {_event_summary(event)}")
+    lines.append(f"  hits       {_names(event.resources)}{'' if record.affects_this_vm else ' (not this VM)'}")
     if event.description:
-        lines.append(f"  says       {_short(event.description)}")
+        lines.append(f"  says       {_truncated(event.description)}")
     lines.append(f"  approval   {_approval(record)}")
     lines.append(f"  outcome    {_outcome(record)}")
     lines.append("  timeline   (UTC)")
@@ -116,27 +120,27 @@ def _record_lines(record: Record) -> list[str]:
     return lines
 
 
-def _what(event: ScheduledEvent) -> str:
+def _event_summary(event: ScheduledEvent) -> str:
     parts = [
         "{} by {}, {}".format(
-            _short(event.event_type) or "unknown type",
-            _short(event.source or "") or "somebody",
-            _short(event.status) or "no status",
+            _truncated(event.event_type) or "unknown type",
+            _truncated(event.source or "") or "somebody",
+            _truncated(event.status) or "no status",
         )
     ]
     if event.not_before is not None:
         parts.append(f"not before {_clock(event.not_before)[:19]} UTC")
     if event.duration is not None:
-        parts.append(f"expected to take {_span(event.duration.total_seconds())}")
+        parts.append(f"expected to take {_duration_text(event.duration.total_seconds())}")
     return ", ".join(parts)
 
 
 def _names(names: tuple[str, ...]) -> str:
-    shown = ", ".join(_short(name) for name in names[:MOST_NAMES]) or "no VM by name"
-    return shown if len(names) <= MOST_NAMES else "%s and %d more" % (shown, len(names) - MOST_NAMES)
+    shown = ", ".join(_truncated(name) for name in names[:MAX_NAMES]) or "no VM by name"
+    return shown if len(names) <= MAX_NAMES else "%s and %d more" % (shown, len(names) - MAX_NAMES)
 
 
-def _approval(record: Record) -> str:
+def _approval(record: EventRecord) -> str:
     times = "%d request%s" % (record.approval_attempts, "" if record.approval_attempts == 1 else "s")
     states = {
         ACCEPTED: "accepted after %s",
@@ -145,53 +149,53 @@ def _approval(record: Record) -> str:
     }
     state = states[record.approval] % times if record.approval in states else "none"
     if record.approval_error:
-        state += f" ({_short(record.approval_error)})"
+        state += f" ({_truncated(record.approval_error)})"
     if record.approval_reason:
-        state += f": {_short(record.approval_reason)}"
+        state += f": {_truncated(record.approval_reason)}"
     if record.approval_asked_by:
-        state += f" (asked for by {_short(record.approval_asked_by)})"
+        state += f" (asked for by {_truncated(record.approval_asked_by)})"
     return state
 
 
-def _outcome(record: Record) -> str:
+def _outcome(record: EventRecord) -> str:
     if record.gone_at is None:
         return "not over"
-    text = f"{_short(record.outcome)}, over since {_clock(record.gone_at)[:19]} UTC"
+    text = f"{_truncated(record.outcome)}, over since {_clock(record.gone_at)[:19]} UTC"
     return text if record.closed_at is not None else text + ", recovery not done"
 
 
-def _timeline_lines(record: Record) -> list[str]:
-    width = max((len(_short(entry.what)) for entry in record.timeline), default=0)
+def _timeline_lines(record: EventRecord) -> list[str]:
+    width = max((len(_truncated(entry.what)) for entry in record.timeline), default=0)
     return [
-        ("    %s  %-*s  %s" % (_clock(at), width, _short(what), _short(detail))).rstrip()
+        ("    %s  %-*s  %s" % (_clock(at), width, _truncated(what), _truncated(detail))).rstrip()
         for at, what, detail in record.timeline
     ]
 
 
-def _step_lines(step: Step) -> list[str]:
-    parts = [_short(step.hook), _short(step.state)]
+def _step_lines(step: HookRun) -> list[str]:
+    parts = [_truncated(step.hook), _truncated(step.state)]
     seconds = _seconds(step)
     if seconds is not None and step.state != "skipped":
-        parts.append(f"after {_span(seconds)}")
+        parts.append(f"after {_duration_text(seconds)}")
     if step.exit_status is not None:
         parts.append("exit status %d" % step.exit_status if step.exit_status >= 0 else "signal %d" % -step.exit_status)
     if step.attempt > 1:
         parts.append("attempt %d" % step.attempt)
     if step.void:
-        parts.append(f"void ({_short(step.void)})")
+        parts.append(f"void ({_truncated(step.void)})")
     line = f"    {'  '.join(parts)}"
     if step.reason:
-        line += f": {_short(step.reason)}"
-    return [line] + [f"      | {harmless(text.expandtabs())}".rstrip() for text in step.output.splitlines()]
+        line += f": {_truncated(step.reason)}"
+    return [line] + [f"      | {printable(text.expandtabs())}".rstrip() for text in step.output.splitlines()]
 
 
-def _seconds(step: Step) -> float | None:
+def _seconds(step: HookRun) -> float | None:
     if step.started_at is None or step.ended_at is None:
         return None
     return round((step.ended_at - step.started_at).total_seconds(), 3)
 
 
-def _span(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     if seconds < 60:
         return f"{round(seconds, 1):g} s"
     if seconds < 3600:
@@ -199,8 +203,8 @@ def _span(seconds: float) -> str:
     return "%d h %d min" % divmod(round(seconds / 60), 60)
 
 
-def _short(text: str) -> str:
-    return harmless(text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "...")
+def _truncated(text: str) -> str:
+    return printable(text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "...")
 
 
 def _clock(time: datetime) -> str:

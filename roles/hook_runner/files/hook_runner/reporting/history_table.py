@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-from hook_runner.log import harmless
+from hook_runner.log import printable
 from hook_runner.records import OK, RUNNING, SKIPPED
 
 HEADINGS = ("EVENT", "TYPE", "FIRST SEEN (UTC)", "OUTCOME", "APPROVAL", "PREPARED", "RECOVERED")
 # no column but the first gets wider than this; what IMDS sends may be long
-WIDEST = 24
-LONGEST_ID = 64
+MAX_WIDTH = 24
+MAX_ID = 64
 
 
 def as_text(events: Sequence[Mapping[str, Any]]) -> str:
@@ -38,7 +38,7 @@ def _cells(event: Mapping[str, Any]) -> tuple[str, ...]:
         event["outcome"] or "not over",
         event["approval"]["state"] or "none",
     ]
-    return (_cut(about["event_id"], LONGEST_ID) + life, *(_cut(cell, WIDEST) for cell in cells + results))
+    return (_cut(about["event_id"], MAX_ID) + life, *(_cut(cell, MAX_WIDTH) for cell in cells + results))
 
 
 def result(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -51,4 +51,4 @@ def result(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cut(text: str, longest: int) -> str:
-    return harmless(text if len(text) <= longest else text[: longest - 3] + "...")
+    return printable(text if len(text) <= longest else text[: longest - 3] + "...")

@@ -16,7 +16,7 @@ from hook_runner.clock import ServerClock
 from hook_runner.log import Log
 
 
-class Health:
+class ImdsHealth:
     """What is told of IMDS.
 
     Attributes:
@@ -42,26 +42,26 @@ class Health:
         self._last: EventDocument | None = None
         self._same_number = False
 
-    def good(self, document: EventDocument, now: datetime) -> None:
+    def poll_succeeded(self, document: EventDocument, now: datetime) -> None:
         """A good document came."""
         if self.error:
             seconds = (now - self.failing_since).total_seconds() if self.failing_since else 0.0
-            self._log.say("notice", f"IMDS answers again, after {seconds:.0f} s")
+            self._log.write("notice", f"IMDS answers again, after {seconds:.0f} s")
         elif self.last_good is None:
-            self._log.say("info", f"IMDS answers: {len(document.events)} events")
+            self._log.write("info", f"IMDS answers: {len(document.events)} events")
         self.last_good = now
         self.error, self.failing_since, self._kind, self._alarmed = "", None, "", False
         if document.warnings != self._warned:
             for warning in document.warnings:
                 if warning not in self._warned:
-                    self._log.say("warning", f"the document is odd: {warning}")
+                    self._log.write("warning", f"the document is odd: {warning}")
             self._warned = document.warnings
         self._compare_numbers(document)
         if document.complete:
             self.incomplete_since = None
         elif self.incomplete_since is None:
             self.incomplete_since = now
-            self._log.say(
+            self._log.write(
                 "error", "the document has entries that cannot be read: as long as it does, no event is taken for over"
             )
 
@@ -73,9 +73,9 @@ class Health:
         if document.incarnation == last.incarnation and document.events != last.events:
             self._same_number = True
             text = "IMDS: the events changed under an unchanged DocumentIncarnation (%d); the new ones count, and this is not repeated"
-            self._log.say("warning", text % document.incarnation)
+            self._log.write("warning", text % document.incarnation)
 
-    def bad(self, error: ImdsError, outage: bool, now: datetime) -> None:
+    def poll_failed(self, error: ImdsError, outage: bool, now: datetime) -> None:
         """A poll brought nothing."""
         kind = kind_of(error)
         self.errors[kind] += 1
@@ -84,25 +84,25 @@ class Health:
             self.failing_since = now
         if kind != self._kind:
             self._kind = kind
-            self._log.say(
+            self._log.write(
                 "warning", f"IMDS gives no good answer, so that nothing is concluded: {error}", azure_imds_error=kind
             )
         if outage and not self._alarmed and (now - self.failing_since).total_seconds() >= 60:
             self._alarmed = True
             since = as_utc_text(self.failing_since)
-            self._log.say("error", f"what is known of events is stale since {since}: {error}", azure_imds_error=kind)
+            self._log.write("error", f"what is known of events is stale since {since}: {error}", azure_imds_error=kind)
 
-    def seen(self, clock: ServerClock, at: float) -> None:
+    def unchanged_document_at(self, clock: ServerClock, at: float) -> None:
         """A good document that brought nothing new came at this monotonic time."""
         if self.last_good is not None:
             self.last_good = max(self.last_good, clock.at(at))
 
-    def nameless(self, reason: str) -> None:
+    def name_unavailable(self, reason: str) -> None:
         """IMDS did not tell which VM this is."""
         if reason != self._nameless:
             self._nameless = reason
             text = "this VM's resource name is not known yet, so that nothing is done about new events; it is asked for again, or set resource_name: %s"
-            self._log.say("warning", text % reason)
+            self._log.write("warning", text % reason)
 
     def as_data(self) -> dict[str, Any]:
         """For `status`."""

@@ -14,12 +14,12 @@ from typing import Any, Callable, Sequence
 from azure_scheduled_events.timestamps import as_utc_text
 from azure_scheduled_events.yaml_lines import YamlLoader, YamlSource
 from hook_runner.config.settings import Settings
-from hook_runner.hooks.discovery import find_hooks
+from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.lifecycle.stage_plan import Hooks
 
 # bytes: a larger hook is recognized by size and time of change, so that `status` never reads for
 # long
-LARGEST_HASHED = 1 << 20
+MAX_HASHED = 1 << 20
 
 
 class InForce:
@@ -67,7 +67,7 @@ class InForce:
         """These hooks are in force from now on, and these keys of the configuration are not before a restart."""
         self._restart_needed = tuple(restart_needed)
         self._hooks_loaded_at, self._hooks_sha256 = _now(), hooks_sha256(hooks)
-        self._find_hooks = lambda: find_hooks(settings.hooks_directory, settings, owners)[0]
+        self._find_hooks = lambda: discover_hooks(settings.hooks_directory, settings, owners)[0]
         self._hooks_directory = settings.hooks_directory
 
     def as_data(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def hooks_sha256(hooks: Hooks) -> str:
     for stage, of_stage in hooks.items():
         for hook in of_stage:
             whole.update(
-                repr((stage, hook.name, hook.refusal, _content(hook.path))).encode("utf-8", "backslashreplace")
+                repr((stage, hook.name, hook.problem, _content(hook.path))).encode("utf-8", "backslashreplace")
             )
     return whole.hexdigest()
 
@@ -134,7 +134,7 @@ def _content(path: str) -> str:
     """A word for what a hook's file holds, which another content changes."""
     try:
         found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_HASHED:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_HASHED:
             return f"{found.st_size} bytes, changed at {found.st_mtime_ns} ns"
     except OSError as error:
         return f"error {error.errno}"

@@ -15,9 +15,9 @@ from azure_scheduled_events.errors import ImdsError
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_plan import not_recovered
-from hook_runner.log import harmless
-from hook_runner.records import PREPARE, Record, Step
-from hook_runner.reporting.imds_health import Health, kind_of
+from hook_runner.log import printable
+from hook_runner.records import PREPARE, EventRecord, HookRun
+from hook_runner.reporting.imds_health import ImdsHealth, kind_of
 from hook_runner.reporting.status import stage_of
 
 PREFIX = "azure_scheduled_events_"
@@ -85,11 +85,11 @@ class Metrics:
         )
         self._told: collections.Counter[str] = collections.Counter()
 
-    def step_ended(self, record: Record, step: Step, clock: ServerClock) -> None:
+    def step_ended(self, record: EventRecord, step: HookRun, clock: ServerClock) -> None:
         """A hook run has ended."""
-        self._results.labels(step.stage, harmless(step.hook), step.state).inc()
+        self._results.labels(step.stage, printable(step.hook), step.state).inc()
         if step.started_at is not None and step.ended_at is not None:
-            self._durations.labels(step.stage, harmless(step.hook)).observe(
+            self._durations.labels(step.stage, printable(step.hook)).observe(
                 max(0.0, (step.ended_at - step.started_at).total_seconds())
             )
         if step.stage == PREPARE:
@@ -99,12 +99,12 @@ class Metrics:
         """IMDS took an approval, or gave this error instead."""
         self._approvals.labels("accepted" if error is None else kind_of(error)).inc()
 
-    def write(self, engine: Engine, health: Health, degraded: bool, degraded_since: datetime | None = None) -> None:
+    def write(self, engine: Engine, health: ImdsHealth, degraded: bool, degraded_since: datetime | None = None) -> None:
         """Write the file, whole or not at all. Raises OSError."""
         self._events.clear()
         # what IMDS or a file name says may be nothing that UTF-8 has
         for (kind, stage), count in collections.Counter(
-            (harmless(record.event.event_type), stage_of(engine, record)) for record in engine.records
+            (printable(record.event.event_type), stage_of(engine, record)) for record in engine.records
         ).items():
             self._events.labels(kind, stage).set(count)
         self._imds_ok.set(int(health.last_good is not None and not health.error))

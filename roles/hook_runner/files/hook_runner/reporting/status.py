@@ -13,16 +13,16 @@ from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.pause import described
-from hook_runner.lifecycle.stage_plan import NEVER, applicable, not_recovered, retry_at
-from hook_runner.log import harmless
-from hook_runner.records import RECOVER, STAGES, Record, Step
-from hook_runner.reporting.imds_health import Health
+from hook_runner.lifecycle.stage_plan import NEVER, hooks_for, not_recovered, retry_at
+from hook_runner.log import printable
+from hook_runner.records import RECOVER, STAGES, EventRecord, HookRun
+from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.in_force import as_lines
 
 
-def as_data(
+def to_dict(
     engine: Engine,
-    health: Health,
+    health: ImdsHealth,
     clock: ServerClock,
     degraded: str | None,
     degraded_since: datetime | None = None,
@@ -52,7 +52,7 @@ def as_data(
     }
 
 
-def is_good(data: dict[str, Any]) -> bool:
+def is_healthy(data: dict[str, Any]) -> bool:
     """Whether there is nothing that somebody should look at."""
     imds = data["imds"]
     sound = imds["ok"] and imds["incomplete_since"] is None and data["journal"]["ok"] and bool(data["resource_name"])
@@ -67,34 +67,34 @@ def _is_good_event(event: dict[str, Any]) -> bool:
     return event["prepared"] != "failed" and not is_refused and not event.get("not_recovered")
 
 
-def stage_of(engine: Engine, record: Record) -> str:
+def stage_of(engine: Engine, record: EventRecord) -> str:
     """In which stage an event is for this VM: "watched" where nothing is done about it."""
     if record.gone_at is not None:
         return "recover"
-    if not record.concerned:
+    if not record.affects_this_vm:
         return "watched"
     if record.seen_started:
         return "emergency" if record.first_status == "Started" else "started"
     return "prepare"
 
 
-def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]:
+def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str, Any]:
     latest = {(step.stage, step.hook): step for step in record.steps if not step.void}
     failed = not_recovered(engine.work.hooks, record)
     return {
         **record.event.as_dict(),
-        "concerns_me": record.concerned,
+        "concerns_me": record.affects_this_vm,
         "first_seen": as_utc_text(record.first_seen),
         "seconds_left": int(record.event.seconds_left(clock.now())),
         "stage": stage_of(engine, record),
-        "prepared": engine.prepared(record),
+        "prepared": engine.preparation_state(record),
         "approval": record.approval or None,
         "approval_error": escape_surrogates(record.approval_error) or None,
         "not_recovered": [step.hook for step in failed],
         "next_attempt": _next_attempt(engine, record, failed, clock),
-        "reason": escape_surrogates(engine.approvals.explained.get(record.id, "")) or None,
+        "reason": escape_surrogates(engine.approvals.explanations.get(record.id, "")) or None,
         "outcome": record.outcome or None,
-        "waiting": escape_surrogates(engine.work.waiting.get(record.id, "")) or None,
+        "waiting": escape_surrogates(engine.work.blocked.get(record.id, "")) or None,
         "hooks": [
             {
                 "stage": stage,
@@ -108,19 +108,17 @@ def _event(engine: Engine, record: Record, clock: ServerClock) -> dict[str, Any]
     }
 
 
-def _next_attempt(engine: Engine, record: Record, failed: list[Step], clock: ServerClock) -> int | None:
+def _next_attempt(engine: Engine, record: EventRecord, failed: list[HookRun], clock: ServerClock) -> int | None:
     """Seconds until the next run of a recover hook that has not succeeded; None where no run is planned."""
     names = {step.hook: step for step in failed}
     times = [
-        retry_at(hook, names[hook.name])
-        for hook in applicable(engine.work.hooks, record, RECOVER)
-        if hook.name in names
+        retry_at(hook, names[hook.name]) for hook in hooks_for(engine.work.hooks, record, RECOVER) if hook.name in names
     ]
     seconds = [max(0.0, (at - clock.now()).total_seconds()) for at in times if at is not None and at != NEVER]
     return int(min(seconds)) if seconds else None
 
 
-def as_text(data: dict[str, Any]) -> str:
+def to_text(data: dict[str, Any]) -> str:
     """The same for people."""
     imds = data["imds"]
     lines = [
@@ -128,7 +126,8 @@ def as_text(data: dict[str, Any]) -> str:
         "policy     {}, leader {}{}".format(
             data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""
         ),
-        "IMDS       %s" % ("good, last answer {}".format(imds["last_good_poll"]) if imds["ok"] else _trouble(imds)),
+        "IMDS       %s"
+        % ("good, last answer {}".format(imds["last_good_poll"]) if imds["ok"] else _error_summary(imds)),
     ]
     if data.get("paused"):
         lines.insert(0, f"PAUSED     {described(data['paused'])}")
@@ -146,10 +145,10 @@ def as_text(data: dict[str, Any]) -> str:
         lines += _lines(event)
     if not data["events"]:
         lines.append("events     none")
-    return "\n".join(harmless(line) for line in lines)
+    return "\n".join(printable(line) for line in lines)
 
 
-def _trouble(imds: dict[str, Any]) -> str:
+def _error_summary(imds: dict[str, Any]) -> str:
     if imds["stale_since"] is None:
         return "no answer yet; the first one may take two minutes"
     return f"stale since {imds['stale_since']}: {imds['error']}"
@@ -183,28 +182,28 @@ def _lines(event: dict[str, Any]) -> list[str]:
     return lines
 
 
-def one_line(engine: Engine, health: Health) -> str:
+def summary(engine: Engine, health: ImdsHealth) -> str:
     """For systemd's status line; it changes only when something has happened."""
     if engine.pausing.current() is not None:
         return "paused; " + _one_line(engine, health)
     return _one_line(engine, health)
 
 
-def _one_line(engine: Engine, health: Health) -> str:
+def _one_line(engine: Engine, health: ImdsHealth) -> str:
     if health.last_good is None:
         return (
             "waiting for the first answer of IMDS"
             if not health.error
-            else "no answer of IMDS yet: " + harmless(health.error)
+            else "no answer of IMDS yet: " + printable(health.error)
         )
     if health.error:
-        return "IMDS gives no good answer: " + harmless(health.error)
+        return "IMDS gives no good answer: " + printable(health.error)
     if not engine.records:
-        return f"watching as {harmless(engine.own_name or '?')}: no events"
+        return f"watching as {printable(engine.own_name or '?')}: no events"
     stages = {
         record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else stage_of(engine, record)
         for record in engine.records[:3]
     }
     told = [f"{record.event.event_type} {record.event.status}, {stages[record.id]}" for record in engine.records[:3]]
     more = ", and %d more" % (len(engine.records) - 3) if len(engine.records) > 3 else ""
-    return f"watching as {harmless(engine.own_name or '?')}: {harmless('; '.join(told))}{more}"
+    return f"watching as {printable(engine.own_name or '?')}: {printable('; '.join(told))}{more}"

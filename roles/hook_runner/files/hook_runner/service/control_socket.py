@@ -21,15 +21,15 @@ NAME = "control.sock"
 # the socket of those who may look, and change nothing
 STATUS_NAME = "status.sock"
 READ_ONLY = ("status", "history")
-LONGEST_QUESTION = 65536
+MAX_REQUEST = 65536
 # a client holds up the daemon no longer than this with its question, however slowly it sends it,
 # and with taking the answer
-_PATIENCE = 0.5
+_CLIENT_TIMEOUT = 0.5
 NOT_PERMITTED = "the members of status_group may ask for the status and the history only"
 _CREDENTIALS = struct.Struct("3i")
 
 
-class Control:
+class ControlSocket:
     """The daemon's end.
 
     Args:
@@ -86,21 +86,21 @@ class Control:
         """For select: readable when somebody wants to connect."""
         return self._socket.fileno()
 
-    def serve(self) -> None:
+    def answer_one(self) -> None:
         """Answer one client, if there is one."""
         try:
             client, _address = self._socket.accept()
         except OSError:
             return
         with client:
-            until = time.monotonic() + _PATIENCE
+            until = time.monotonic() + _CLIENT_TIMEOUT
             try:
-                question = json.loads(_line(client, LONGEST_QUESTION, until))
+                question = json.loads(_read_line(client, MAX_REQUEST, until))
                 if not isinstance(question, dict):
                     raise ValueError("not an object")
                 permitted = not self._is_read_only or question.get("ask") in READ_ONLY
                 answer = self._answer(question, _user_of(client)) if permitted else {"error": NOT_PERMITTED}
-                client.settimeout(_PATIENCE)  # sendall takes it for the whole
+                client.settimeout(_CLIENT_TIMEOUT)  # sendall takes it for the whole
                 client.sendall(json.dumps(answer).encode("ascii") + b"\n")
             except (OSError, ValueError, RecursionError):
                 return  # it went away, or speaks another language
@@ -130,7 +130,7 @@ def remove_stale(directory: str, name: str) -> None:
         os.unlink(os.path.join(directory, name))
 
 
-def ask(directory: str, question: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
+def send_request(directory: str, question: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
     """The client's end: the daemon's answer.
 
     Raises FileNotFoundError or ConnectionRefusedError where no daemon runs, PermissionError where
@@ -151,13 +151,13 @@ def _asked(path: str, question: Mapping[str, Any], timeout: float) -> dict[str, 
         channel.connect(path)
         channel.sendall(json.dumps(question).encode("ascii") + b"\n")
         try:
-            answer = json.loads(_line(channel, 1 << 26, until))
+            answer = json.loads(_read_line(channel, 1 << 26, until))
         except ValueError as error:
             raise OSError(f"the service gave no answer: {error}") from None
     return answer if isinstance(answer, dict) else {}
 
 
-def _line(channel: socket.socket, longest: int, until: float) -> bytes:
+def _read_line(channel: socket.socket, longest: int, until: float) -> bytes:
     """What comes up to the end of a line. Raises OSError where it has not come until then, in monotonic seconds."""
     data = bytearray()
     while not data.endswith(b"\n") and len(data) < longest:

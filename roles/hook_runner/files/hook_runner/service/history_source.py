@@ -13,10 +13,10 @@ import json
 from typing import Any, Mapping
 
 from azure_scheduled_events.named_tuple import NamedTuple
-from hook_runner.event_ids import MOST_CANDIDATES, meant
+from hook_runner.event_ids import MAX_CANDIDATES, matching_ids
 from hook_runner.journal.journal import Journal, JournalUnreadable
 from hook_runner.reporting import history
-from hook_runner.service.control_socket import ask
+from hook_runner.service.control_socket import send_request
 
 # the daemon's loop does nothing else while it answers: so many records, or so many bytes of them
 PAGE_RECORDS = 20
@@ -29,7 +29,7 @@ class Found(NamedTuple):
     """What the journal has.
 
     Attributes:
-        events: oldest first, as `history.as_data` has them.
+        events: oldest first, as `history.to_dict` has them.
         texts: the same for people, one text for each.
         unreadable: a sentence for each record that had to be left out.
         candidates: the ids of several events that begin as what was asked for; nothing else is
@@ -47,7 +47,9 @@ def from_daemon(run_directory: str, event_id: str | None, limit: int) -> Found |
     pages: list[dict[str, Any]] = []
     count, before = 0, None
     while count < limit:
-        page = ask(run_directory, {"ask": "history", "event_id": event_id, "limit": limit - count, "before": before})
+        page = send_request(
+            run_directory, {"ask": "history", "event_id": event_id, "limit": limit - count, "before": before}
+        )
         if "events" not in page:
             return None  # an older daemon, or one whose journal cannot be read
         pages.append(page)
@@ -69,7 +71,7 @@ def from_file(path: str, event_id: str | None, limit: int) -> Found:
             return Found([], [], [], candidates)
         records = journal.records(limit, key)[::-1]
         return Found(
-            history.as_data(records), [history.as_text([record]) for record in records], journal.unreadable, []
+            history.to_dict(records), [history.as_text([record]) for record in records], journal.unreadable, []
         )
     finally:
         journal.close()
@@ -89,7 +91,7 @@ def page(journal: Journal, question: Mapping[str, Any]) -> dict[str, Any]:
         for record_id in ids:
             record = journal.record(record_id)
             if record is not None:
-                events += history.as_data([record])
+                events += history.to_dict([record])
                 texts.append(history.as_text([record]))
                 size += len(json.dumps(events[-1]))
             is_last = record_id == ids[-1] and len(ids) < limit
@@ -111,7 +113,7 @@ def _key(journal: Journal, event_id: str | None) -> tuple[str | None, list[str]]
     """The key of the event that is meant, and the ids of several that may be."""
     if event_id is None:
         return None, []
-    keys = meant(event_id, journal.keys_beginning(event_id.casefold(), MOST_CANDIDATES))
+    keys = matching_ids(event_id, journal.keys_beginning(event_id.casefold(), MAX_CANDIDATES))
     if len(keys) < 2:
         return keys[0] if keys else event_id, []
     return None, [record.event.event_id for key in keys for record in journal.records(1, key)]

@@ -13,7 +13,7 @@ class AlreadyRunning(Exception):
     """Another process works in the same directory."""
 
 
-def claim(directory: str) -> int:
+def lock_instance(directory: str) -> int:
     """Hold the directory until this process ends; returns the descriptor that holds it. Raises AlreadyRunning, OSError."""
     path = os.path.join(directory, "lock")
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -20,12 +20,12 @@ from azure_scheduled_events.pacing import WATCHING, Pacer
 from hook_runner.clock import ANSWERS_NEEDED
 
 # one request may take so long beyond its own limit before the loop counts as stuck
-SLACK = 20.0
+STUCK_MARGIN = 20.0
 _APPROVAL_TIMEOUT = 5.0
 # after so long without an answer the service may have been switched off, and is slow again
 # (docs/reference/scheduled-events.md 4.1.3)
-_SILENCE = 23 * 3600.0
-_NAME_PAUSE = 5.0
+_SERVICE_IDLE_LIMIT = 23 * 3600.0
+_NAME_RETRY_INTERVAL = 5.0
 # the first look may have to wait for minutes, while the name is known at once
 _FIRST_NAME_TIMEOUT = 2.0
 # the server's date is delivered when it has moved by so many seconds against this host's monotonic
@@ -36,7 +36,7 @@ _DRIFT = 2.0
 Date = tuple[Optional[datetime], float]
 
 
-class Looked(NamedTuple):
+class DocumentReceived(NamedTuple):
     """A good document; ``at``: monotonic time of its arrival; ``dates``: of the answers that led to it, the latest last."""
 
     document: EventDocument
@@ -44,40 +44,40 @@ class Looked(NamedTuple):
     dates: tuple[Date, ...] = ()
 
 
-class Missed(NamedTuple):
+class PollFailed(NamedTuple):
     """A poll without a good document; ``outage``: whether that is worth an alarm by now."""
 
     error: ImdsError
     outage: bool
 
 
-class Named(NamedTuple):
+class NameResolved(NamedTuple):
     """IMDS gave this VM's resource name, and its id or ""."""
 
     name: str
     vm_id: str = ""
 
 
-class Nameless(NamedTuple):
+class NameUnavailable(NamedTuple):
     """IMDS did not tell this VM's resource name, for this reason."""
 
     reason: str
 
 
-class Answered(NamedTuple):
+class ApprovalAnswered(NamedTuple):
     """An approval was taken (error None) or not."""
 
     record_id: int
     error: ImdsError | None
 
 
-class Withheld(NamedTuple):
+class ApprovalWithheld(NamedTuple):
     """An approval was not sent: the event is not any more what was judged, or nobody knows."""
 
     record_id: int
 
 
-News = Union[Looked, Missed, Named, Nameless, Answered, Withheld]
+PollerEvent = Union[DocumentReceived, PollFailed, NameResolved, NameUnavailable, ApprovalAnswered, ApprovalWithheld]
 
 
 def _differs(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
@@ -85,7 +85,10 @@ def _differs(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
 
 
 def confirmed(
-    document: EventDocument, at: float, again: Callable[[], Looked], doubts: Callable[[datetime | None, float], bool]
+    document: EventDocument,
+    at: float,
+    again: Callable[[], DocumentReceived],
+    doubts: Callable[[datetime | None, float], bool],
 ) -> tuple[EventDocument, tuple[Date, ...]]:
     """A first document, or a later one, with as many dates as it takes to know the server's time.
 
@@ -130,7 +133,7 @@ class Poller(threading.Thread):
         interval: float,
         longest_first: float,
         longest: float,
-        deliver: Callable[[News], None],
+        deliver: Callable[[PollerEvent], None],
         needs_name: bool,
         doubts: Callable[[datetime | None, float], bool] = lambda date, at: False,
         clock: Callable[[], float] = time.monotonic,
@@ -149,11 +152,11 @@ class Poller(threading.Thread):
         self._wake = threading.Event()
         self._approvals: collections.deque[tuple[int, ScheduledEvent]] = collections.deque()
         self._last: EventDocument | None = None
-        self._next_is_news = True
-        self._sees = False
-        self.attentive = True
+        self._deliver_next = True
+        self._last_poll_succeeded = False
+        self.deliver_unchanged = True
         self.last_good: float | None = None
-        self._due = self._clock() + SLACK
+        self._stuck_after = self._clock() + STUCK_MARGIN
 
     def approve(self, record_id: int, event: ScheduledEvent) -> None:
         """Send an approval soon, if the event still is as it is given here; `Answered` or `Withheld` tells what became of it."""
@@ -162,7 +165,7 @@ class Poller(threading.Thread):
 
     def is_stuck(self) -> bool:
         """Whether the loop has ended, or has not come round within the limits of its requests."""
-        return self._clock() > self._due or (self.ident is not None and not self.is_alive())
+        return self._clock() > self._stuck_after or (self.ident is not None and not self.is_alive())
 
     def run(self) -> None:
         while True:
@@ -178,25 +181,25 @@ class Poller(threading.Thread):
             self._send_approval(*self._approvals.popleft())
         if self._needs_name and self._name_after == float("-inf"):
             self._ask_name(_FIRST_NAME_TIMEOUT)
-        self._look()
+        self._poll()
         if self._needs_name and self._clock() >= self._name_after:
             self._ask_name(self._longest)
         # one approval at a time, and a look after each: no queue of them keeps the next event
         # waiting
         pause = 0.0 if self._approvals else max(0.0, began + self._pacer.delay(self._knows_events()) - self._clock())
-        self._alive(pause)
+        self._expect_return_within(pause)
         return pause
 
-    def _alive(self, seconds: float) -> None:
+    def _expect_return_within(self, seconds: float) -> None:
         """The loop will be back here within so many seconds, and some slack."""
-        self._due = self._clock() + seconds + SLACK
+        self._stuck_after = self._clock() + seconds + STUCK_MARGIN
 
     def _knows_events(self) -> bool:
         return self._last is not None and bool(self._last.events)
 
-    def _look(self) -> None:
-        answered = self.last_good is not None and self._clock() - self.last_good < _SILENCE
-        self._alive(self._longest if answered else self._longest_first)
+    def _poll(self) -> None:
+        answered = self.last_good is not None and self._clock() - self.last_good < _SERVICE_IDLE_LIMIT
+        self._expect_return_within(self._longest if answered else self._longest_first)
         try:
             document = self._pacer.call(self._imds.events)
             now = self._clock()
@@ -204,22 +207,22 @@ class Poller(threading.Thread):
             if self._last is None:
                 document, dates = confirmed(document, now, self._ask_again, self._doubts)
         except ImdsError as error:
-            self._missed(error)
+            self._poll_failed(error)
             return
         except Exception as error:  # pylint: disable=broad-exception-caught  # whatever it is, the next event must not be missed for it
-            self._missed(ImdsError(f"the answer of IMDS led to an error of this program: {error!r}"))
+            self._poll_failed(ImdsError(f"the answer of IMDS led to an error of this program: {error!r}"))
             return
         now = self.last_good = dates[-1][1]
         last = self._last
         is_news = last is None or _differs(document.events, last.events) or _differs(document.warnings, last.warnings)
-        self._last, self._sees = document, True
-        if self._has_drifted(document, now) or is_news or self._next_is_news or self.attentive:
-            self._next_is_news = False
-            self._deliver(Looked(document, now, dates))
+        self._last, self._last_poll_succeeded = document, True
+        if self._has_drifted(document, now) or is_news or self._deliver_next or self.deliver_unchanged:
+            self._deliver_next = False
+            self._deliver(DocumentReceived(document, now, dates))
 
-    def _ask_again(self) -> Looked:
-        self._alive(self._longest)
-        return Looked(self._pacer.call(self._imds.events), self._clock())
+    def _ask_again(self) -> DocumentReceived:
+        self._expect_return_within(self._longest)
+        return DocumentReceived(self._pacer.call(self._imds.events), self._clock())
 
     def _has_drifted(self, document: EventDocument, at: float) -> bool:
         """Whether the date is not what the last one that was delivered for this reason foretold."""
@@ -231,13 +234,13 @@ class Poller(threading.Thread):
         self._offset = offset
         return True
 
-    def _missed(self, error: ImdsError) -> None:
-        self._next_is_news = True  # it says that the trouble is over
-        self._sees = False
-        self._deliver(Missed(error, self._pacer.is_outage()))
+    def _poll_failed(self, error: ImdsError) -> None:
+        self._deliver_next = True  # it says that the trouble is over
+        self._last_poll_succeeded = False
+        self._deliver(PollFailed(error, self._pacer.is_outage()))
 
     def _ask_name(self, within: float) -> None:
-        self._alive(within)
+        self._expect_return_within(within)
         vm_id = ""
         try:
             instance = self._pacer.call(self._imds.instance, within=within)
@@ -246,26 +249,26 @@ class Poller(threading.Thread):
         except ImdsError as error:
             name, reason = None, str(error)
         if name is None:
-            self._name_after = self._clock() + _NAME_PAUSE
-            self._deliver(Nameless(reason))
+            self._name_after = self._clock() + _NAME_RETRY_INTERVAL
+            self._deliver(NameUnavailable(reason))
         else:
             self._needs_name = False
-            self._next_is_news = True  # an event that came before the name was nobody's
-            self._deliver(Named(name, vm_id))
+            self._deliver_next = True  # an event that came before the name was nobody's
+            self._deliver(NameResolved(name, vm_id))
 
     def _send_approval(self, record_id: int, event: ScheduledEvent) -> None:
-        if not self._is_as_judged(event):
-            self._deliver(Withheld(record_id))
+        if not self._is_unchanged(event):
+            self._deliver(ApprovalWithheld(record_id))
             return
-        self._alive(_APPROVAL_TIMEOUT)
+        self._expect_return_within(_APPROVAL_TIMEOUT)
         try:
             self._pacer.call(self._imds.approve, [event.event_id], within=_APPROVAL_TIMEOUT)
         except ImdsError as error:
-            self._deliver(Answered(record_id, error))
+            self._deliver(ApprovalAnswered(record_id, error))
         else:
-            self._deliver(Answered(record_id, None))
+            self._deliver(ApprovalAnswered(record_id, None))
 
-    def _is_as_judged(self, event: ScheduledEvent) -> bool:
+    def _is_unchanged(self, event: ScheduledEvent) -> bool:
         """Whether the last look brought a good document that has the event as it was judged, but for its time."""
-        now = self._last.find(event.event_id) if self._last is not None and self._sees else None
+        now = self._last.find(event.event_id) if self._last is not None and self._last_poll_succeeded else None
         return now is not None and now._replace(not_before=None) == event._replace(not_before=None)

@@ -10,7 +10,7 @@ import socket
 from typing import Mapping
 
 
-class Notifier:
+class SystemdNotifier:
     """Tells the service manager that started this process; without one it says nothing.
 
     Args:
@@ -28,7 +28,7 @@ class Notifier:
         usec = environment.get("WATCHDOG_USEC", "")
         self.watchdog = int(usec) / 1e6 if watched and usec.isdigit() else None
 
-    def tell(self, *assignments: str) -> None:
+    def notify(self, *assignments: str) -> None:
         """Send assignments such as ``READY=1``; that nobody listens is no reason to stop."""
         if not self._address:
             return
@@ -40,14 +40,14 @@ class Notifier:
         except OSError:
             pass
 
-    def feed(self, now: float) -> None:
+    def ping_watchdog(self, now: float) -> None:
         """The work goes on; sent no more often than the watchdog needs. now: monotonic seconds."""
         if self.watchdog is not None and now - self._fed >= self.watchdog / 4:
             self._fed = now
-            self.tell("WATCHDOG=1")
+            self.notify("WATCHDOG=1")
 
     def status(self, text: str) -> None:
         """The status line, sent when it differs from the last one."""
         if text != self._status:
             self._status = text
-            self.tell("STATUS=" + text)
+            self.notify("STATUS=" + text)
