@@ -220,6 +220,6 @@ def test_an_event_that_came_before_the_name_was_known_is_not_forgotten(azure: Az
     event = azure.schedule("Reboot", hold=True)
     azure.fault("unavailable", route="instance", requests="1-2")
     me = make_daemon()
-    me.start(first="from hook_runner.service import poller; poller._NAME_PAUSE = 0.5")
+    me.start(first="from hook_runner.service import poller; poller._NAME_RETRY_INTERVAL = 0.5")
     me.wait(azure.approvals)
     assert azure.approvals() == [("vm1", event)] and me.said("resource name is not known yet") == 1

@@ -24,8 +24,8 @@ Earlier = Callable[..., None]
 DAEMON = """
 import os, sys
 sys.path[:0] = %r
-from hook_runner.hooks.runs import Runs
-runs = Runs(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
+from hook_runner.hooks.runs import HookRuns
+runs = HookRuns(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
 runs.start(1, sys.argv[3], b"in", {}, float(sys.argv[4]))
 print("started", flush=True)
 sys.stdin.read()
@@ -164,8 +164,8 @@ def test_a_number_that_a_lost_journal_gives_again_ends_the_old_run_first(bench: 
 DOOMED = """
 import sys
 sys.path[:0] = %r
-from hook_runner.hooks.runs import Runs
-runs = Runs(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
+from hook_runner.hooks.runs import HookRuns
+runs = HookRuns(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
 print("ready", flush=True)
 sys.stdin.readline()
 runs.start(1, sys.argv[3], b"in", {}, 30.0)

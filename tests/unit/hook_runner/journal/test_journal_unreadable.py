@@ -168,7 +168,7 @@ def connect_or_not(*arguments, **options):
         raise sqlite3.OperationalError("disk I/O error")
     return connect(*arguments, **options)
 database._connect = connect_or_not
-daemon.JOURNAL_PAUSE, daemon.JOURNAL_MAY_TAKE = 0.1, %r
+daemon.JOURNAL_RETRY_INTERVAL, daemon.JOURNAL_TIMEOUT = 0.1, %r
 """
 
 
