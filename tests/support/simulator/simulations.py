@@ -47,7 +47,7 @@ def ids() -> Callable[[], str]:
 
 def seen(simulation: Simulation, vm: str, now: float, version: str = NEWEST) -> dict[str, Any]:
     """The document that ``vm`` sees ``now`` seconds after T0 on the clock."""
-    simulation.settle(T0 + now)
+    simulation.advance_to(T0 + now)
     return document(simulation.world, simulation.world.scope_for(simulation.world.vms[vm]), version)
 
 
@@ -57,5 +57,5 @@ def statuses(simulation: Simulation, vm: str, now: float) -> list[str]:
 
 def approve(simulation: Simulation, event: str, by: str, now: float) -> list[str]:
     """Approve by name as a VM; what happened."""
-    simulation.settle(T0 + now)
+    simulation.advance_to(T0 + now)
     return [line.what for line in operations.approve(simulation, [simulation.world.find(event)], by, T0 + now)]

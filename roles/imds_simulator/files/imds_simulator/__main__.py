@@ -8,9 +8,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .cli.control_commands import VERBS, speak
+from .cli.control_commands import VERBS, run_control_command
 from .cli.options import serve_parser
-from .suggestions import nearest
+from .suggestions import suggestion
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,11 +18,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     # a verb is one HTTP request: it does not wait for the import of the server's libraries
     if argv and argv[0] in VERBS:
-        return speak(argv)
+        return run_control_command(argv)
     if argv and argv[0] == "exec":
         return _exec(argv[1:])
     if argv and not argv[0].startswith("-"):
-        hint = nearest(argv[0], [*VERBS, "exec"]) or "; --help lists them"
+        hint = suggestion(argv[0], [*VERBS, "exec"]) or "; --help lists them"
         return _complain(f"there is no verb {argv[0]}{hint}")
     return _serve_or_tell(serve_parser().parse_args(argv))
 

@@ -24,7 +24,7 @@ from .server.listeners import Listeners, bind, bound
 
 
 @dataclass(frozen=True)
-class Setup:
+class ServerOptions:
     """What the command line decides."""
 
     scenario: Scenario
@@ -34,7 +34,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningSimulator:
     """A simulator that serves."""
 
     engine: Engine
@@ -47,7 +47,7 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Running]:
+async def run_simulator(setup: ServerOptions, say: Callable[[str], None]) -> AsyncIterator[RunningSimulator]:
     """Serve while the block runs; raises CannotListen when an address is not to be had."""
     clock: Clock = ManualClock(time.time()) if setup.manual_clock else WallClock()
     engine = Engine(setup.scenario, clock, say)
@@ -56,11 +56,11 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
     # all of this before the control API answers anybody: who asks it whether the simulator is there
     # asks the VMs' addresses next
     await listeners.open()
-    await listeners.obey()
+    await listeners.apply_refusals()
     async with _control(engine, listeners, sock) as control:
-        ticker = asyncio.create_task(engine.tick(listeners.obey))
+        ticker = asyncio.create_task(engine.tick(listeners.apply_refusals))
         try:
-            yield Running(engine, listeners, control)
+            yield RunningSimulator(engine, listeners, control)
         finally:
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
@@ -70,7 +70,7 @@ async def running(setup: Setup, say: Callable[[str], None]) -> AsyncIterator[Run
 
 @contextlib.asynccontextmanager
 async def _control(engine: Engine, listeners: Listeners, sock: socket.socket) -> AsyncIterator[str]:
-    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.obey), access_log=None)
+    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.apply_refusals), access_log=None)
     await runner.setup()
     factory = runner.server
     if factory is None:

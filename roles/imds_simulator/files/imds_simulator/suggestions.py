@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, known: Iterable[str]) -> str:
     """`` (did you mean X?)``, or nothing when no known word is close."""
     lowered = {each.lower(): each for each in known}
     close = difflib.get_close_matches(str(word).lower(), lowered, n=1, cutoff=0.5)

@@ -234,13 +234,13 @@ def test_requests_are_counted_and_the_recent_ones_kept(still):
 def test_the_rings_are_bounded():
     from imds_simulator.server import activity_log as journal
 
-    kept = journal.Journal()
+    kept = journal.ActivityLog()
     for number in range(journal.KEEP_REQUESTS + 100):
-        kept.asked(0.0, f"vm{number % 7}", "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
+        kept.add_request(0.0, f"vm{number % 7}", "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
     for number in range(journal.KEEP_LINES + 50):
-        kept.line(float(number), "x")
+        kept.add_line(float(number), "x")
     assert (len(kept.requests), len(kept.lines), kept.dropped()) == (20000, 10000, {"lines": 50, "requests": 100})
-    assert sum(each["count"] for each in kept.totals()) == 20100
+    assert sum(each["count"] for each in kept.request_counts()) == 20100
 
 
 def test_bodies_that_are_no_json_are_400(still):

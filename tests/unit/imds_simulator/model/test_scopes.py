@@ -21,10 +21,10 @@ TWO_GROUPS = {
 
 
 def asked(simulation, vm, now):
-    simulation.settle(T0 + now)
+    simulation.advance_to(T0 + now)
     scope = simulation.world.scope_for(simulation.world.vms[vm])
-    enabled = scope.asked(T0 + now, simulation.world.knobs, simulation.world.speed)
-    simulation.replan()
+    enabled = scope.record_request(T0 + now, simulation.world.knobs, simulation.world.speed)
+    simulation.reschedule()
     return enabled
 
 
@@ -71,7 +71,7 @@ def test_zones_share_a_document_unless_split():
 def test_zone_split_can_be_turned_on_while_running():
     simulation = make_simulation({**FREEZE, "resources": ["pool_0"]}, groups=ZONES)
     assert seen(simulation, "pool_2", 10)["Events"]
-    simulation.turn(change_knobs(simulation.world.knobs, {"zone_split": True}))
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"zone_split": True}))
     assert not seen(simulation, "pool_2", 11)["Events"]
 
 
@@ -137,7 +137,7 @@ def test_events_delay_withholds_events_after_enabling():
 def test_withheld_events_show_in_time_even_when_the_knob_is_turned_meanwhile():
     simulation = make_simulation(FREEZE, knobs={"events_delay": "5m"})
     asked(simulation, "vm1", 20)
-    simulation.turn(change_knobs(simulation.world.knobs, {"events_delay": 0}))
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"events_delay": 0}))
     assert (len(seen(simulation, "vm1", 319)["Events"]), len(seen(simulation, "vm1", 320)["Events"])) == (0, 1)
 
 
@@ -173,7 +173,7 @@ def test_a_scope_nobody_enabled_gets_its_maintenance_unannounced_when_the_knob_s
         knobs={"disabled_service": "unannounced"},
     )
     asked(simulation, "db2", 0)
-    simulation.settle(T0 + 10)
+    simulation.advance_to(T0 + 10)
     assert simulation.world.find("e").status == "Started" and simulation.world.find("other").status == "Scheduled"
 
 
@@ -197,7 +197,7 @@ def test_a_new_notice_of_a_started_event_changes_nothing_that_anybody_sees():
     operations.change(simulation, simulation.world.find("e"), Change(0, notice=60.0), T0 + 920)
     assert seen(simulation, "vm1", 920) == before and before["DocumentIncarnation"] == 3
     kept = make_simulation(FREEZE, knobs={"started_not_before": "kept"})
-    kept.settle(T0 + 920)
+    kept.advance_to(T0 + 920)
     operations.change(kept, kept.world.find("e"), Change(0, notice=60.0), T0 + 920)
     assert incarnation(kept, "vm1", 920) == 4
 
@@ -205,11 +205,11 @@ def test_a_new_notice_of_a_started_event_changes_nothing_that_anybody_sees():
 def test_turning_zone_split_is_a_visible_change():
     simulation = make_simulation({**FREEZE, "resources": ["pool_0"]}, groups=ZONES)
     before = incarnation(simulation, "pool_0", 20)
-    simulation.turn(change_knobs(simulation.world.knobs, {"zone_split": True}))
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"zone_split": True}))
     split = incarnation(simulation, "pool_0", 20)
-    simulation.turn(change_knobs(simulation.world.knobs, {"etag": False}))
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"etag": False}))
     assert incarnation(simulation, "pool_0", 20) == split, "other knobs are no change"
-    simulation.turn(change_knobs(simulation.world.knobs, {"zone_split": False}))
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"zone_split": False}))
     assert incarnation(simulation, "pool_0", 20) > before
 
 

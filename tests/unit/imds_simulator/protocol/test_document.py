@@ -55,7 +55,7 @@ def test_types_younger_than_the_version_are_hidden(version, hidden):
     simulation = make_simulation(*ALL_TYPES)
     shown = {event["EventType"] for event in seen(simulation, "vm1", 1, version)["Events"]}
     assert shown == {"Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"} - hidden
-    simulation.turn(change_knobs(simulation.world.knobs, {"type_gating": "show"}))
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"type_gating": "show"}))
     assert len(seen(simulation, "vm1", 1, version)["Events"]) == 5
 
 
@@ -84,7 +84,7 @@ def test_resources_are_resource_names():
 
 def test_the_body_is_compact_json():
     simulation = make_simulation(ALL_TYPES[0])
-    simulation.settle(T0)
+    simulation.advance_to(T0)
     body = (
         Documents(simulation.world).document(simulation.world.scope_for(simulation.world.vms["vm1"]), "2020-07-01").body
     )
@@ -96,10 +96,10 @@ def test_a_rendered_document_is_kept_until_something_changes():
     simulation = make_simulation(ALL_TYPES[0], incarnations=[{"group": "web", "at": 1000, "to": 1}])
     documents, scope = Documents(simulation.world), simulation.world.scope_for(simulation.world.vms["vm1"])
     first = documents.document(scope, "2020-07-01")
-    simulation.settle(T0)
+    simulation.advance_to(T0)
     second = documents.document(scope, "2020-07-01")
     assert second is documents.document(scope, "2020-07-01")
-    simulation.settle(T0 + 1000)
+    simulation.advance_to(T0 + 1000)
     third = documents.document(scope, "2020-07-01")
     assert len({first.etag, second.etag, third.etag}) == 3 and b'"DocumentIncarnation":1,' in third.body
 
@@ -124,7 +124,7 @@ def test_not_before_is_english_gmt_under_any_locale_and_time_zone(name, monkeypa
 def test_not_before_is_blank_once_started_unless_kept_by_knob():
     simulation = make_simulation(ALL_TYPES[0])
     assert seen(simulation, "vm1", 900)["Events"][0]["NotBefore"] == ""
-    simulation.turn(change_knobs(simulation.world.knobs, {"started_not_before": "kept"}))
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"started_not_before": "kept"}))
     assert seen(simulation, "vm1", 900)["Events"][0]["NotBefore"] == "Fri, 15 Jan 2027 08:15:00 GMT"
 
 
@@ -177,7 +177,7 @@ def test_usual_descriptions_and_durations(plan, description, duration):
 def test_dates_beyond_the_year_9999_stay_dates():
     assert http_date(3e11) == http_date(253402300799) == "Fri, 31 Dec 9999 23:59:59 GMT"
     simulation = make_simulation({**ALL_TYPES[0], "notice": "36500d"}, begin=253402300000.0)
-    simulation.settle(253402300001.0)
+    simulation.advance_to(253402300001.0)
     (event,) = document(simulation.world, simulation.world.scope_for(simulation.world.vms["vm1"]), "2020-07-01")[
         "Events"
     ]

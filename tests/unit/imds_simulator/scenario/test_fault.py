@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 
 from imds_simulator.scenario.fault_kinds import KINDS, FaultError, fault_from
-from imds_simulator.server.active_faults import FaultBook
+from imds_simulator.server.active_faults import FaultRegistry
 
 
 def book(*faults, base=0.0, speed=1.0):
-    made = FaultBook()
+    made = FaultRegistry()
     for fault in faults:
         made.inject(fault_from(fault), base, speed)
     return made
@@ -89,9 +89,9 @@ def test_clearing_one_and_all():
 def test_refusal_has_edges_in_time_and_belongs_to_listeners():
     made = book({"kind": "refuse", "from": 5, "for": 5, "vm": "vm1"})
     assert hits(made, 1, now=6) == [False]
-    assert [made.refused(("vm1",), now) for now in (4, 5, 9.9, 10)] == [False, True, True, False]
-    assert not made.refused(("vm2",), 6)
-    assert [made.next_refusal_edge(now) for now in (0, 5, 10)] == [5, 10, float("inf")]
+    assert [made.is_refused(("vm1",), now) for now in (4, 5, 9.9, 10)] == [False, True, True, False]
+    assert not made.is_refused(("vm2",), 6)
+    assert [made.next_refusal_change(now) for now in (0, 5, 10)] == [5, 10, float("inf")]
 
 
 def test_a_slow_first_answer_is_about_the_first_request():

@@ -14,7 +14,7 @@ from imds_simulator.model import events as life
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.scenario import fault_kinds, groups
-from imds_simulator.scenario.files import LIBRARY, ScenarioError, default_scenario, lesson, load, names, parse
+from imds_simulator.scenario.files import LIBRARY, ScenarioError, default_scenario, summary, load, shipped_names, parse
 from imds_simulator.scenario.knobs import KnobError, Knobs, change_knobs, describe_knobs, knob_fields
 from imds_simulator.scenario.schema_check import schema
 from imds_simulator.times import parse_duration
@@ -435,9 +435,9 @@ def test_the_knobs_that_the_description_of_the_service_asks_for_exist():
 
 
 def test_the_library_is_complete_and_every_scenario_says_what_one_learns():
-    assert set(names()) >= REQUIRED
-    for name in names():
-        assert "Learn: " in lesson(name), name
+    assert set(shipped_names()) >= REQUIRED
+    for name in shipped_names():
+        assert "Learn: " in summary(name), name
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in LIBRARY.glob("*.yaml")))
@@ -447,8 +447,8 @@ def test_every_shipped_scenario_runs_to_its_end(name):
     simulation = Simulation(
         World(scenario.groups, scenario.knobs, new_id=ids()), scenario.events, scenario.incarnations, T0
     )
-    lines = simulation.settle(T0 + 30 * 86400)
-    assert simulation.world.events == [] and {event.status for event in simulation.world.gone} == {life.GONE}
+    lines = simulation.advance_to(T0 + 30 * 86400)
+    assert simulation.world.events == [] and {event.status for event in simulation.world.gone} == {life.ENDED}
     assert len(simulation.world.gone) == len(scenario.events)
     assert [line.moment for line in lines] == sorted(line.moment for line in lines)
 

@@ -16,7 +16,7 @@ from .control_client import Call, request
 from .options import DEFAULT_CONTROL
 
 
-def speak(argv: Sequence[str]) -> int:
+def run_control_command(argv: Sequence[str]) -> int:
     """Carry out a verb: print the answer as JSON, or the error on stderr with exit code 1."""
     options = _parser().parse_args(argv)
     try:
@@ -53,7 +53,7 @@ def _url(control: str) -> str:
     return (control if "://" in control else "http://" + control).rstrip("/")
 
 
-def _given(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+def _options_set(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
 
 
@@ -106,7 +106,7 @@ def _schedule(options: argparse.Namespace) -> Call:
         "cancel_after",
         "hold",
     )
-    return Call("POST", "/events", {**options.json, **_given(options, names)})
+    return Call("POST", "/events", {**options.json, **_options_set(options, names)})
 
 
 def _event(verb: argparse.ArgumentParser) -> None:
@@ -148,7 +148,7 @@ def _add_change(verb: argparse.ArgumentParser) -> None:
 def _change(options: argparse.Namespace) -> Call:
     """change what clients see of an event"""
     names = ("type", "resources", "notice", "duration", "source", "description", "status")
-    return Call("POST", f"/events/{quote(options.event, safe='')}/change", _given(options, names))
+    return Call("POST", f"/events/{quote(options.event, safe='')}/change", _options_set(options, names))
 
 
 def _add_fail(verb: argparse.ArgumentParser) -> None:
@@ -158,7 +158,7 @@ def _add_fail(verb: argparse.ArgumentParser) -> None:
 
 def _fail(options: argparse.Namespace) -> Call:
     """let the hardware under VMs fail"""
-    return Call("POST", "/fail", {"resources": options.vms, **_given(options, ("type",))})
+    return Call("POST", "/fail", {"resources": options.vms, **_options_set(options, ("type",))})
 
 
 def _add_fault(verb: argparse.ArgumentParser) -> None:
@@ -180,14 +180,14 @@ def _fault(options: argparse.Namespace) -> Call:
         return Call("DELETE", f"/faults/{quote(options.which, safe='')}" if options.which else "/faults")
     if not options.which:
         raise ValueError("fault inject needs a kind; 'fault kinds' lists them")
-    body = {"kind": options.which, **_given(options, ("vm", "route", "method", "requests", "from", "to", "for"))}
+    body = {"kind": options.which, **_options_set(options, ("vm", "route", "method", "requests", "from", "to", "for"))}
     for text in options.set:
         name, _equals, value = text.partition("=")
-        body[name] = _typed(name, value)
+        body[name] = _parse_option_value(name, value)
     return Call("POST", "/faults", body)
 
 
-def _typed(name: str, value: str) -> Any:
+def _parse_option_value(name: str, value: str) -> Any:
     """An option as its type: text where the schema wants text, else JSON where it is JSON."""
     if name in ("body", "body_base64", "content_type", "location"):
         return value
@@ -218,7 +218,7 @@ def _add_incarnation(verb: argparse.ArgumentParser) -> None:
 
 def _incarnation(options: argparse.Namespace) -> Call:
     """let DocumentIncarnation jump although no event changed"""
-    return Call("POST", "/incarnation", {"group": options.group, **_given(options, ("to", "add"))})
+    return Call("POST", "/incarnation", {"group": options.group, **_options_set(options, ("to", "add"))})
 
 
 def _disable(options: argparse.Namespace) -> Call:
@@ -231,7 +231,7 @@ def _advance(options: argparse.Namespace) -> Call:
     return Call("POST", "/advance", {"seconds": options.duration})
 
 
-def _reader(path: str, doc: str) -> Callable[[argparse.Namespace], Call]:
+def _get_command(path: str, doc: str) -> Callable[[argparse.Namespace], Call]:
     def call(options: argparse.Namespace) -> Call:
         query = {
             name: value
@@ -244,7 +244,7 @@ def _reader(path: str, doc: str) -> Callable[[argparse.Namespace], Call]:
     return call
 
 
-def _nothing(_verb: argparse.ArgumentParser) -> None:
+def _no_options(_verb: argparse.ArgumentParser) -> None:
     """This verb takes no further options."""
 
 
@@ -270,10 +270,10 @@ VERBS: Mapping[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[a
     "incarnation": (_add_incarnation, _incarnation),
     "disable": (lambda verb: _add_positional(verb, "group"), _disable),
     "advance": (lambda verb: _add_positional(verb, "duration"), _advance),
-    "state": (_nothing, _reader("/state", "show everything")),
-    "events": (_nothing, _reader("/events", "show the events")),
-    "log": (_add_log, _reader("/log", "show what happened and who approved")),
-    "requests": (_add_requests, _reader("/requests", "show recent requests and counts")),
+    "state": (_no_options, _get_command("/state", "show everything")),
+    "events": (_no_options, _get_command("/events", "show the events")),
+    "log": (_add_log, _get_command("/log", "show what happened and who approved")),
+    "requests": (_add_requests, _get_command("/requests", "show recent requests and counts")),
 }
 
 

@@ -93,7 +93,7 @@ def is_loopback(address: Address) -> bool:
         return False
 
 
-def _complain(read: Callable[[str], Any]) -> Callable[[str], Any]:
+def _argument_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """argparse shows the text of ArgumentTypeError only."""
 
     def convert(text: str) -> Any:
@@ -124,7 +124,7 @@ def _read_speed(text: str) -> float:
     return speed
 
 
-_address = _complain(parse_address)
-_pair = _complain(_read_pair)
-_source = _complain(_read_source)
-_speed = _complain(_read_speed)
+_address = _argument_type(parse_address)
+_pair = _argument_type(_read_pair)
+_source = _argument_type(_read_source)
+_speed = _argument_type(_read_speed)

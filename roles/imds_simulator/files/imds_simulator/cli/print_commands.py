@@ -9,13 +9,13 @@ import sys
 from collections.abc import Sequence
 
 from ..scenario.fault_kinds import KINDS
-from ..scenario.files import ScenarioError, lesson, load, names
+from ..scenario.files import ScenarioError, summary, load, shipped_names
 from ..scenario.knobs import Knobs, describe_knobs, knob_fields
 from ..scenario.schema_check import schema
 
 
 def scenarios() -> int:
-    return _table([(name, lesson(name)) for name in names()])
+    return _table([(name, summary(name)) for name in shipped_names()])
 
 
 def faults() -> int:

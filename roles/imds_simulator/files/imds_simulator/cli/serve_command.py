@@ -23,7 +23,7 @@ from ..scenario.files import ScenarioError, default_scenario, load
 from ..scenario.knobs import KnobError, change_knobs
 from ..scenario.plans import Scenario
 from ..server.listeners import CannotListen
-from ..simulator import Running, Setup, running, with_sources
+from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sources
 from .options import is_loopback
 
 # so long a command that got an interrupt itself has for its end, in real seconds
@@ -31,26 +31,26 @@ _SECOND_INTERRUPT = 1.0
 _lines: queue.Queue[tuple[int, bytes]] = queue.Queue(maxsize=10_000)
 
 
-class Unusable(Exception):
+class UsageError(Exception):
     """Options that cannot be used together; the text is one clear line."""
 
 
-def setup_from(options: argparse.Namespace) -> Setup:
+def setup_from(options: argparse.Namespace) -> ServerOptions:
     """What the command line asks for; raises Unusable or ScenarioError."""
     if options.vm and options.scenario:
-        raise Unusable("--vm names the only VM when there is no scenario; with --scenario the file names the VMs")
+        raise UsageError("--vm names the only VM when there is no scenario; with --scenario the file names the VMs")
     scenario = load(options.scenario) if options.scenario else default_scenario(options.vm)
     scenario = _with_sources(scenario, dict(options.source))
     try:
         knobs = change_knobs(scenario.knobs, dict(options.knob))
     except KnobError as error:
-        raise Unusable(str(error)) from None
+        raise UsageError(str(error)) from None
     if not is_loopback(options.control) and not options.control_anywhere:
-        raise Unusable(
+        raise UsageError(
             f"--control {options.control} is not a loopback address: anybody who reaches it could rule the simulator; "
             "add --control-anywhere if that is meant"
         )
-    return Setup(
+    return ServerOptions(
         dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed),
         options.listen,
         options.control,
@@ -62,17 +62,17 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
     vms = {vm.name for group in scenario.groups for vm in group.vms}
     for name in sources:
         if name not in vms:
-            raise Unusable(f"--source: there is no VM {name}; there are {', '.join(sorted(vms))}")
+            raise UsageError(f"--source: there is no VM {name}; there are {', '.join(sorted(vms))}")
     moved = with_sources(scenario, sources)
     taken: dict[str, str] = {}
     for vm in (vm for group in moved.groups for vm in group.vms if vm.source):
         other = taken.setdefault(str(vm.source), vm.name)
         if other != vm.name:
-            raise Unusable(f"--source: {other} and {vm.name} cannot both have the source address {vm.source}")
+            raise UsageError(f"--source: {other} and {vm.name} cannot both have the source address {vm.source}")
     shared = {vm.name for group in moved.groups for vm in group.vms if vm.source}
     for fault in moved.faults:
         if fault.action == "refuse" and shared & set(fault.vms):
-            raise Unusable(
+            raise UsageError(
                 "the scenario refuses connections of {}, which --source puts on a shared address: that cannot be".format(
                     ", ".join(sorted(shared & set(fault.vms)))
                 )
@@ -88,27 +88,27 @@ class CannotRun(Exception):
         self.status = 127 if isinstance(error, FileNotFoundError) else 126
 
 
-async def serve(setup: Setup, quiet: bool) -> int:
+async def serve(setup: ServerOptions, quiet: bool) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP."""
     stop = asyncio.Event()
     _on_signals(lambda _number: stop.set())
     _allow_many_connections()
-    async with running(setup, _quiet if quiet else _say) as simulator:
-        announce(simulator, setup, _say)
+    async with run_simulator(setup, _discard if quiet else _print_out) as simulator:
+        print_addresses(simulator, setup, _print_out)
         await stop.wait()
     return 0
 
 
-async def beside(setup: Setup, command: Sequence[str], quiet: bool) -> int:
+async def run_beside(setup: ServerOptions, command: Sequence[str], quiet: bool) -> int:
     """Run ``command`` while the simulator serves; returns the command's exit code.
 
     The command finds the simulator in IMDS_SIMULATOR_ENDPOINT (first VM), IMDS_SIMULATOR_ENDPOINTS
     (JSON, VM name to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command. What the simulator
     says goes to stderr.
     """
-    async with running(setup, _quiet if quiet else _murmur) as simulator:
+    async with run_simulator(setup, _discard if quiet else _print_err) as simulator:
         if not quiet:
-            announce(simulator, setup, _murmur)
+            print_addresses(simulator, setup, _print_err)
         endpoints = dict(simulator.endpoints)
         environment = dict(
             os.environ,
@@ -153,7 +153,7 @@ async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     return await process.wait()
 
 
-def announce(simulator: Running, setup: Setup, say: Callable[[str], None]) -> None:
+def print_addresses(simulator: RunningSimulator, setup: ServerOptions, say: Callable[[str], None]) -> None:
     """One line per address; the control API comes last, so that whoever reads it knows that all is ready."""
     for listener in simulator.listeners.all:
         if len(listener.vms) > 8:
@@ -169,11 +169,11 @@ def run(options: argparse.Namespace, command: Sequence[str]) -> int:
     threading.Thread(target=_write_lines, daemon=True).start()
     try:
         setup = setup_from(options)
-        main = beside(setup, command, options.quiet) if command else serve(setup, options.quiet)
+        main = run_beside(setup, command, options.quiet) if command else serve(setup, options.quiet)
         return asyncio.run(main)
     except ScenarioError as error:
         print(error, file=sys.stderr)
-    except (Unusable, CannotListen) as error:
+    except (UsageError, CannotListen) as error:
         print(f"imds_simulator: {error}", file=sys.stderr)
     except CannotRun as error:
         print(f"imds_simulator: {error}", file=sys.stderr)
@@ -209,15 +209,15 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _say(text: str) -> None:
-    _tell(sys.stdout, text)
+def _print_out(text: str) -> None:
+    _queue_line(sys.stdout, text)
 
 
-def _murmur(text: str) -> None:
-    _tell(sys.stderr, text)
+def _print_err(text: str) -> None:
+    _queue_line(sys.stderr, text)
 
 
-def _tell(stream: TextIO | None, text: str) -> None:
+def _queue_line(stream: TextIO | None, text: str) -> None:
     """Queue a line for the writer; whoever does not read misses lines, but never stops the service."""
     if stream is None:
         # started with a closed stdout (>&-)
@@ -242,5 +242,5 @@ def _write_lines() -> None:
         _lines.task_done()
 
 
-def _quiet(_text: str) -> None:
+def _discard(_text: str) -> None:
     """Say nothing."""

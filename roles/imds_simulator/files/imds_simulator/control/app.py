@@ -10,16 +10,16 @@ from typing import Any, Callable
 
 from aiohttp import web
 
-from ..model.operations import Impossible
+from ..model.operations import InvalidState
 from ..model.transitions import step_incarnation
 from ..model.world import UnknownEvent
 from ..scenario.knobs import KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
 from ..server.engine import Engine
 from ..times import parse_duration
-from .events import EventDoors
-from .faults import FaultDoors
-from .request_body import BadInput, fields
+from .events import EventRoutes
+from .faults import FaultRoutes
+from .request_body import BadRequest, json_object
 from .state import state
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -39,8 +39,8 @@ def control_app(
         return answer
 
     app = web.Application(middlewares=[_errors_as_json, effective])
-    doors = _Doors(engine, endpoints)
-    routes = doors.routes() + EventDoors(engine).routes() + FaultDoors(engine).routes()
+    doors = SimulatorRoutes(engine, endpoints)
+    routes = doors.routes() + EventRoutes(engine).routes() + FaultRoutes(engine).routes()
     app.add_routes(routes)
     overview = sorted(f"{route.method} {route.path}" for route in routes)
 
@@ -55,11 +55,11 @@ def control_app(
 async def _errors_as_json(request: web.Request, handler: _Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except (BadInput, KnobError) as error:
+    except (BadRequest, KnobError) as error:
         return _error(400, str(error))
     except UnknownEvent as error:
         return _error(404, f"there is no event {error}")
-    except Impossible as error:
+    except InvalidState as error:
         return _error(409, str(error))
     except web.HTTPException as error:
         if error.status < 400:
@@ -71,7 +71,7 @@ def _error(status: int, message: str) -> web.Response:
     return web.json_response({"error": message}, status=status)
 
 
-class _Doors:
+class SimulatorRoutes:
     """What concerns the simulator as a whole."""
 
     def __init__(self, engine: Engine, endpoints: Callable[[], Mapping[str, str]]) -> None:
@@ -85,7 +85,7 @@ class _Doors:
             web.get("/log", self.log),
             web.get("/requests", self.requests),
             web.get("/knobs", self.knobs),
-            web.post("/knobs", self.turn),
+            web.post("/knobs", self.set_knobs),
             web.post("/advance", self.advance),
             web.post("/incarnation", self.incarnation),
             web.post("/disable", self.disable),
@@ -107,59 +107,59 @@ class _Doors:
         journal = self._engine.journal
         recent = journal.requests_after(_number(request.query.get("after", "0")), request.query.get("vm"))
         return web.json_response(
-            {"requests": recent, "counts": journal.totals(), "dropped": journal.dropped()["requests"]}
+            {"requests": recent, "counts": journal.request_counts(), "dropped": journal.dropped()["requests"]}
         )
 
     async def knobs(self, _request: web.Request) -> web.Response:
         return web.json_response(describe_knobs(self._engine.world.knobs))
 
-    async def turn(self, request: web.Request) -> web.Response:
+    async def set_knobs(self, request: web.Request) -> web.Response:
         engine = self._engine
-        body = await fields(request)
+        body = await json_object(request)
         changed = change_knobs(engine.world.knobs, body)
         engine.settle()
-        engine.simulation.turn(changed)
-        engine.note("knobs", **{"set": json.dumps(body)})
-        engine.poke()
+        engine.simulation.apply_knobs(changed)
+        engine.log("knobs", **{"set": json.dumps(body)})
+        engine.wake_ticker()
         return web.json_response(describe_knobs(changed))
 
     async def advance(self, request: web.Request) -> web.Response:
-        body = await fields(request, {"seconds"}, {"seconds"})
+        body = await json_object(request, {"seconds"}, {"seconds"})
         try:
             seconds = parse_duration(body["seconds"])
         except ValueError as error:
-            raise BadInput(str(error)) from None
+            raise BadRequest(str(error)) from None
         now = self._engine.advance(seconds)
-        self._engine.note("advanced", seconds=seconds)
+        self._engine.log("advanced", seconds=seconds)
         return web.json_response({"unix": now})
 
     async def incarnation(self, request: web.Request) -> web.Response:
-        body = await fields(request, {"group", "to", "add"}, {"group"})
+        body = await json_object(request, {"group", "to", "add"}, {"group"})
         engine, group = self._engine, await self._group(body)
         if not isinstance(body.get("to", 0), int) or not isinstance(body.get("add", 0), int) or body.get("to", 0) < 0:
-            raise BadInput("to and add are whole numbers")
+            raise BadRequest("to and add are whole numbers")
         happened = step_incarnation(
             engine.world, IncarnationStep(0, group, body.get("to"), body.get("add", 0)), engine.settle()
         )
-        engine.report(happened)
+        engine.record(happened)
         return web.json_response({"incarnation": happened[0].detail["incarnation"]})
 
     async def disable(self, request: web.Request) -> web.Response:
         """Let a group forget that it ever enabled the service, as after 24 h of silence (docs/reference/scheduled-events.md 4.1.3)."""
-        engine, group = self._engine, await self._group(await fields(request, {"group"}, {"group"}))
+        engine, group = self._engine, await self._group(await json_object(request, {"group"}, {"group"}))
         scopes = [scope for scope in engine.world.scopes() if scope.group == group and scope.enabled_at is not None]
         for scope in scopes:
             scope.expired = True
-        engine.note("disabled", group=group)
+        engine.log("disabled", group=group)
         return web.json_response({"scopes": [scope.key for scope in scopes]})
 
     async def _group(self, body: Mapping[str, Any]) -> str:
         if str(body["group"]) not in self._engine.world.groups:
-            raise BadInput(f"there is no group {body['group']!r}; there are {', '.join(self._engine.world.groups)}")
+            raise BadRequest(f"there is no group {body['group']!r}; there are {', '.join(self._engine.world.groups)}")
         return str(body["group"])
 
 
 def _number(text: str) -> int:
     if not text.isdecimal() or not text.isascii() or len(text) > 18:
-        raise BadInput(f"after is a number, not {text!r}")
+        raise BadRequest(f"after is a number, not {text!r}")
     return int(text)

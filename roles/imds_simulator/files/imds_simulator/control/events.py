@@ -10,20 +10,20 @@ from typing import Any
 from aiohttp import web
 
 from ..model import operations
-from ..model.events import CONTROL_PLANE, LiveEvent
-from ..model.occurrence import Happening
+from ..model.events import CONTROL_PLANE, SimulatedEvent
+from ..model.occurrence import Occurrence
 from ..model.world import UnknownEvent
 from ..scenario.build import change_from, event_from
 from ..scenario.cross_checks import change_problems, event_problems
 from ..scenario.plans import Change
 from ..server.engine import Engine
-from .request_body import BadInput, fields, insist
+from .request_body import BadRequest, json_object, validate
 from .state import event_state
 
 OTHER_TENANTS = "other-tenants"
 
 
-class EventDoors:
+class EventRoutes:
     """Everything below /events, and /fail."""
 
     def __init__(self, engine: Engine) -> None:
@@ -52,47 +52,47 @@ class EventDoors:
         return web.json_response(event_state(self._find(request)))
 
     async def schedule(self, request: web.Request) -> web.Response:
-        body = await fields(request)
+        body = await json_object(request)
         groups, group_of = self._groups()
-        insist(body, "event", lambda: event_problems(body, groups, group_of))
-        plan = event_from(body, self._fresh_name())
-        self._insist_on_new_name(plan.name)
+        validate(body, "event", lambda: event_problems(body, groups, group_of))
+        plan = event_from(body, self._generate_name())
+        self._require_unused_name(plan.name)
         if plan.after is not None:
-            self._known(plan.after)
+            self._require_event(plan.after)
         now = self._engine.settle()
         event, happened = operations.schedule(self._engine.simulation, plan, now)
-        return self._done(event, happened, 201)
+        return self._respond(event, happened, 201)
 
     async def fail(self, request: web.Request) -> web.Response:
-        body = await fields(request, {"vm", "resources", "type", "name"})
+        body = await json_object(request, {"vm", "resources", "type", "name"})
         names = body.get("resources") or ([body["vm"]] if "vm" in body else [])
         kind = body.get("type")
         wanted: dict[str, Any] = {"resources": names, "starts": "hardware_failure", **({"type": kind} if kind else {})}
         groups, group_of = self._groups()
-        insist(wanted, "event", lambda: event_problems(wanted, groups, group_of))
-        name = str(body.get("name") or self._fresh_name())
-        self._insist_on_new_name(name)
+        validate(wanted, "event", lambda: event_problems(wanted, groups, group_of))
+        name = str(body.get("name") or self._generate_name())
+        self._require_unused_name(name)
         event, happened = operations.fail(self._engine.simulation, names, kind, name, self._engine.settle())
-        return self._done(event, happened, 201)
+        return self._respond(event, happened, 201)
 
     async def approve(self, request: web.Request) -> web.Response:
         """As the control plane (default), as the other tenants on the hardware, or as a VM of the group."""
-        who = (await fields(request, {"as"})).get("as", CONTROL_PLANE)
+        who = (await json_object(request, {"as"})).get("as", CONTROL_PLANE)
         now, world, event = self._engine.settle(), self._engine.world, self._find(request)
         if who == CONTROL_PLANE:
-            return self._done(
+            return self._respond(
                 event, operations.change(self._engine.simulation, event, Change(0, action="approve"), now)
             )
         if who == OTHER_TENANTS:
-            return self._done(
+            return self._respond(
                 event, operations.change(self._engine.simulation, event, Change(0, action="release"), now)
             )
         vm = world.vms.get(str(who))
         if vm is None:
-            raise BadInput(f"nobody is called {who!r}: {CONTROL_PLANE}, {OTHER_TENANTS} or the name of a VM")
-        if event not in world.seen_by(world.scope_for(vm)):
-            raise operations.Impossible(f"{who} does not see event {event.name}")
-        return self._done(event, operations.approve(self._engine.simulation, [event], vm.name, now))
+            raise BadRequest(f"nobody is called {who!r}: {CONTROL_PLANE}, {OTHER_TENANTS} or the name of a VM")
+        if event not in world.events_visible_to(world.scope_for(vm)):
+            raise operations.InvalidState(f"{who} does not see event {event.name}")
+        return self._respond(event, operations.approve(self._engine.simulation, [event], vm.name, now))
 
     async def cancel(self, request: web.Request) -> web.Response:
         return self._change(self._find(request), Change(0, action="cancel"))
@@ -101,45 +101,45 @@ class EventDoors:
         return self._change(self._find(request), Change(0, action="complete"))
 
     async def change(self, request: web.Request) -> web.Response:
-        body = await fields(request)
-        insist(body, "change", lambda: change_problems(body))
+        body = await json_object(request)
+        validate(body, "change", lambda: change_problems(body))
         if "after" in body or "after_start" in body:
-            raise BadInput("a change through the control API happens now: it takes no after and no after_start")
+            raise BadRequest("a change through the control API happens now: it takes no after and no after_start")
         event = self._find(request)
         if "resources" in body:
             groups, group_of = self._groups()
             wanted = {"type": event.content.type, "resources": [event.content.resources[0]], "changes": [body]}
-            insist(wanted, "event", lambda: event_problems(wanted, groups, group_of))
+            validate(wanted, "event", lambda: event_problems(wanted, groups, group_of))
         return self._change(event, change_from(body))
 
-    def _change(self, event: LiveEvent, what: Change) -> web.Response:
+    def _change(self, event: SimulatedEvent, what: Change) -> web.Response:
         now = self._engine.settle()
-        return self._done(event, operations.change(self._engine.simulation, event, what, now))
+        return self._respond(event, operations.change(self._engine.simulation, event, what, now))
 
-    def _done(self, event: LiveEvent, happened: list[Happening], status: int = 200) -> web.Response:
-        self._engine.report(happened)
-        self._engine.poke()
+    def _respond(self, event: SimulatedEvent, happened: list[Occurrence], status: int = 200) -> web.Response:
+        self._engine.record(happened)
+        self._engine.wake_ticker()
         return web.json_response(event_state(event), status=status)
 
-    def _find(self, request: web.Request) -> LiveEvent:
+    def _find(self, request: web.Request) -> SimulatedEvent:
         return self._engine.world.find(request.match_info["event"])
 
-    def _fresh_name(self) -> str:
+    def _generate_name(self) -> str:
         self._count += 1
         return f"control{self._count}"
 
-    def _insist_on_new_name(self, name: str) -> None:
+    def _require_unused_name(self, name: str) -> None:
         try:
             self._engine.world.find(name)
         except UnknownEvent:
             return
-        raise BadInput(f"there is an event called {name} already")
+        raise BadRequest(f"there is an event called {name} already")
 
-    def _known(self, name: str) -> None:
+    def _require_event(self, name: str) -> None:
         try:
             self._engine.world.find(name)
         except UnknownEvent:
-            raise BadInput(f"after: there is no event {name}") from None
+            raise BadRequest(f"after: there is no event {name}") from None
 
     def _groups(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         world = self._engine.world

@@ -9,11 +9,11 @@ from aiohttp import web
 from ..scenario.cross_checks import fault_problems
 from ..scenario.fault_kinds import KINDS, fault_from
 from ..server.engine import Engine
-from .request_body import BadInput, fields, insist
+from .request_body import BadRequest, json_object, validate
 from .state import fault_state
 
 
-class FaultDoors:
+class FaultRoutes:
     """Everything below /faults."""
 
     def __init__(self, engine: Engine) -> None:
@@ -39,13 +39,13 @@ class FaultDoors:
 
     async def inject(self, request: web.Request) -> web.Response:
         """From now on: from, to and for count from this moment."""
-        body = await fields(request)
+        body = await json_object(request)
         vms = self._engine.world.vms
         sources = {vm.name for vm in vms.values() if vm.source}
-        insist(body, "fault", lambda: fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources))
+        validate(body, "fault", lambda: fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources))
         now = self._engine.settle()
         active = self._engine.inject(fault_from(body), now)
-        self._engine.note("fault-injected", number=active.number, kind=active.fault.kind)
+        self._engine.log("fault-injected", number=active.number, kind=active.fault.kind)
         return web.json_response(fault_state(self._engine, active, now), status=201)
 
     async def clear(self, _request: web.Request) -> web.Response:
@@ -56,10 +56,10 @@ class FaultDoors:
         good = number.isascii() and number.isdigit() and len(number) < 19
         removed = self._engine.faults.clear(int(number)) if good else 0
         if not removed:
-            raise BadInput(f"there is no fault {number}")
+            raise BadRequest(f"there is no fault {number}")
         return self._cleared(removed)
 
     def _cleared(self, removed: int) -> web.Response:
-        self._engine.note("faults-cleared", count=removed)
-        self._engine.poke()
+        self._engine.log("faults-cleared", count=removed)
+        self._engine.wake_ticker()
         return web.json_response({"cleared": removed})

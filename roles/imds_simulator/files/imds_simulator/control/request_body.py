@@ -11,14 +11,14 @@ from aiohttp import web
 
 from ..scenario.schema_check import check
 from ..scenario.yaml_lines import dotted
-from ..suggestions import nearest
+from ..suggestions import suggestion
 
 
-class BadInput(ValueError):
+class BadRequest(ValueError):
     """A request to the control API that makes no sense; the text says why."""
 
 
-async def fields(request: web.Request, may: set[str] | None = None, must: set[str] | None = None) -> dict[str, Any]:
+async def json_object(request: web.Request, may: set[str] | None = None, must: set[str] | None = None) -> dict[str, Any]:
     """The JSON object in the body; an empty body is an empty object.
 
     ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises
@@ -28,20 +28,20 @@ async def fields(request: web.Request, may: set[str] | None = None, must: set[st
         text = await request.text()
         body: Any = json.loads(text) if text.strip() else {}
     except (ValueError, LookupError, RecursionError) as error:
-        raise BadInput(f"the body is not JSON: {error}") from None
+        raise BadRequest(f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
-        raise BadInput("the body is not a JSON object")
+        raise BadRequest("the body is not a JSON object")
     for name in body:
         if may is not None and name not in may:
-            raise BadInput(f"unknown key {name}{nearest(name, may)}")
+            raise BadRequest(f"unknown key {name}{suggestion(name, may)}")
     for name in sorted(must or ()):
         if name not in body:
-            raise BadInput(f"the key {name} is missing")
+            raise BadRequest(f"the key {name} is missing")
     return body
 
 
-def insist(data: Any, part: str, more: Any = ()) -> None:
+def validate(data: Any, part: str, more: Any = ()) -> None:
     """Check ``data`` against a part of the scenario schema and ``more`` (path, message) pairs; raises BadInput."""
     problems = check(data, part) or list(more() if callable(more) else more)
     if problems:
-        raise BadInput("; ".join(f"{dotted(path) + ': ' if path else ''}{text}" for path, text in problems))
+        raise BadRequest("; ".join(f"{dotted(path) + ': ' if path else ''}{text}" for path, text in problems))

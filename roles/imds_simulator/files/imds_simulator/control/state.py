@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..model.events import LiveEvent
+from ..model.events import SimulatedEvent
 from ..server.active_faults import ActiveFault
 from ..server.engine import Engine
 from ..times import iso
@@ -48,7 +48,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def event_state(event: LiveEvent) -> dict[str, Any]:
+def event_state(event: SimulatedEvent) -> dict[str, Any]:
     """One event with what IMDS shows of it and what it hides (docs/reference/scheduled-events.md 2.6)."""
     content = event.content
     return {
@@ -86,7 +86,7 @@ def fault_state(engine: Engine, active: ActiveFault, now: float) -> dict[str, An
         "last": fault.last,
         "from": _moment(active.begins),
         "to": _moment(active.ends),
-        "active": active.covers(now),
+        "active": active.is_active_at(now),
         "seen": engine.faults.seen(active.number),
     }
 

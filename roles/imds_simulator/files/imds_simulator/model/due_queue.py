@@ -8,14 +8,14 @@ import heapq
 import math
 
 
-class Agenda:
+class DueQueue:
     """Moments by number. Moving a number leaves its old entry in the heap, to be skipped when it comes up."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int]] = []
         self._moments: dict[int, float] = {}
 
-    def put(self, number: int, moment: float) -> None:
+    def schedule(self, number: int, moment: float) -> None:
         """Plan ``number`` for ``moment``; infinity takes it off the agenda."""
         if self._moments.get(number, math.inf) == moment:
             return
@@ -25,7 +25,7 @@ class Agenda:
             self._moments[number] = moment
             heapq.heappush(self._heap, (moment, number))
 
-    def first(self) -> tuple[float, int]:
+    def next(self) -> tuple[float, int]:
         """(moment, number) of what is due first, the lower number when two are due together; (infinity, -1) for nothing."""
         while self._heap and self._moments.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)

@@ -15,7 +15,7 @@ from ..scenario.plans import AUTOMATIC_APPROVAL, HARDWARE_FAILURE, Change, Event
 PLANNED = "Planned"
 SCHEDULED = "Scheduled"
 STARTED = "Started"
-GONE = "Gone"
+ENDED = "Gone"
 
 CONTROL_PLANE = "control-plane"
 
@@ -33,7 +33,7 @@ _LIFE_DURATION = {"Freeze": 9}
 
 
 @dataclass(frozen=True)
-class Content:
+class EventFields:
     """The members of an event that clients see (reference 1.4), apart from its id, status and NotBefore."""
 
     type: str
@@ -45,7 +45,7 @@ class Content:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Due(NamedTuple):
+class ScheduledStep(NamedTuple):
     """Something that happens to an event at a moment of the simulator's clock."""
 
     moment: float
@@ -55,18 +55,18 @@ class Due(NamedTuple):
     impact: str = ""
 
 
-NEVER = Due(math.inf, 99, "never")
+NO_STEP = ScheduledStep(math.inf, 99, "never")
 
 
 @dataclass(eq=False)
-class LiveEvent:
+class SimulatedEvent:
     """An event of the running simulation; the model alone changes it."""
 
     number: int
     plan: EventPlan
     group: str
     id: str
-    content: Content
+    content: EventFields
     status: str = PLANNED
     appears_at: float = math.inf
     not_before: int = 0
@@ -77,7 +77,7 @@ class LiveEvent:
     ends_at: float = math.inf
     gone_at: float | None = None
     cancelled: bool = False
-    pending: list[Due] = field(default_factory=list)
+    pending: list[ScheduledStep] = field(default_factory=list)
     impacts: list[str] = field(default_factory=list)
 
     @property
@@ -98,7 +98,7 @@ class LiveEvent:
         self.content = replace(self.content, **edits)
 
 
-def content_of(plan: EventPlan, knobs: Knobs) -> Content:
+def fields_of(plan: EventPlan, knobs: Knobs) -> EventFields:
     """What ``plan`` leaves open, filled in with the values that Azure typically shows (reference 1.4, 2.4.6)."""
     failure = plan.starts == HARDWARE_FAILURE
     kind = plan.type or knobs.hardware_failure_type
@@ -107,7 +107,7 @@ def content_of(plan: EventPlan, knobs: Knobs) -> Content:
     )
     source = plan.source or usual_source
     usual = _FAILURE_DESCRIPTION if failure else _LIFE_DESCRIPTION.get((kind, source), "")
-    return Content(
+    return EventFields(
         type=kind,
         resources=plan.resources,
         source=source,
@@ -123,19 +123,19 @@ def notice_of(plan: EventPlan, kind: str, knobs: Knobs) -> float:
     return knobs.notice_overrides[kind] if plan.notice is None else plan.notice
 
 
-def started_for(plan: EventPlan, kind: str, knobs: Knobs) -> float:
+def started_duration(plan: EventPlan, kind: str, knobs: Knobs) -> float:
     """Simulated seconds from Started to removal (reference 2.4.5, 2.4.6)."""
     return knobs.started_duration[kind] if plan.started_for is None else plan.started_for
 
 
-def whole_second(moment: float) -> int:
+def ceil_second(moment: float) -> int:
     """NotBefore as a whole second that is never earlier than ``moment`` (reference 2.3.1)."""
     # a microsecond of grace: 900 s after a whole second is that second, whatever binary fractions
     # say
     return math.ceil(moment - 1e-6)
 
 
-def impact_of(event: LiveEvent) -> tuple[str, float] | None:
+def impact_for(event: SimulatedEvent) -> tuple[str, float] | None:
     """(event type, simulated seconds) of the interruption that a start brings; None when there is none.
 
     Infinity stands for "until the event is removed". A Reboot may turn out to be a freeze

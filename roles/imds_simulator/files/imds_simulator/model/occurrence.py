@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Happening:
+class Occurrence:
     """``what`` happened at ``moment`` (the simulator's clock).
 
     ``what`` is one of scheduled, started, finished, cancelled, changed, approved, released,

@@ -21,7 +21,7 @@ class Scope:
     revision: int = 0
     enabled_at: float | None = None
     veiled_until: float = math.inf
-    veiled: bool = False
+    events_hidden: bool = False
     last_request: float | None = None
     expired: bool = False
 
@@ -31,7 +31,7 @@ class Scope:
         self.incarnation = max(0, self.incarnation + step)
         self.revision += 1
 
-    def idle(self, now: float, knobs: Knobs, speed: float) -> bool:
+    def has_been_idle(self, now: float, knobs: Knobs, speed: float) -> bool:
         """Whether the silence before ``now`` was long enough to disable the service (reference 4.1.3)."""
         if self.expired:
             return True
@@ -40,11 +40,11 @@ class Scope:
         return now - self.last_request > knobs.idle_disable / speed
 
     def enabled(self, now: float, knobs: Knobs, speed: float) -> bool:
-        return self.enabled_at is not None and self.enabled_at <= now and not self.idle(now, knobs, speed)
+        return self.enabled_at is not None and self.enabled_at <= now and not self.has_been_idle(now, knobs, speed)
 
-    def asked(self, now: float, knobs: Knobs, speed: float) -> bool:
+    def record_request(self, now: float, knobs: Knobs, speed: float) -> bool:
         """Note a request; True when it is the one that enables the service (reference 4.1.1)."""
-        expired = self.idle(now, knobs, speed)
+        expired = self.has_been_idle(now, knobs, speed)
         self.last_request = now
         if self.enabled_at is not None and not expired:
             return False
@@ -52,12 +52,12 @@ class Scope:
         if expired and knobs.incarnation_reset:
             self.incarnation = self.first_incarnation
         self.enabled_at = now + knobs.enable_delay / speed
-        self.veiled = knobs.events_delay > 0
-        self.veiled_until = self.enabled_at + knobs.events_delay / speed if self.veiled else math.inf
+        self.events_hidden = knobs.events_delay > 0
+        self.veiled_until = self.enabled_at + knobs.events_delay / speed if self.events_hidden else math.inf
         self.revision += 1
         return True
 
-    def unveil(self) -> None:
+    def reveal_events(self) -> None:
         """Show the events that were withheld after enabling (reference 4.1.2)."""
-        self.veiled, self.veiled_until = False, math.inf
+        self.events_hidden, self.veiled_until = False, math.inf
         self.revision += 1

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan, IncarnationStep
 from . import transitions
-from .due_queue import Agenda
-from .events import GONE, Due, LiveEvent
-from .occurrence import Happening
-from .timing import next_of
+from .due_queue import DueQueue
+from .events import ENDED, ScheduledStep, SimulatedEvent
+from .occurrence import Occurrence
+from .timing import next_step
 from .world import World
 
 
@@ -36,7 +36,7 @@ class Simulation:
         self._plans = tuple(plans)
         self._incarnations = tuple(incarnations)
         self._steps: list[tuple[float, IncarnationStep]] = []
-        self._queue = Agenda()
+        self._queue = DueQueue()
         self._next_due = math.inf
         self._latest = -math.inf
         if epoch is not None:
@@ -47,66 +47,66 @@ class Simulation:
         self.world.epoch = epoch
         for plan in self._plans:
             self.add(plan, epoch)
-        moments = [(epoch + self.world.wall(step.at), step) for step in self._incarnations]
+        moments = [(epoch + self.world.to_wall_seconds(step.at), step) for step in self._incarnations]
         self._steps = sorted(moments, key=lambda each: each[0])
-        self._look_ahead()
+        self._update_next_due()
 
     def next_due(self) -> float:
         """The moment of the next transition, infinity when nothing is to come: the hot path compares this."""
         return self._next_due
 
-    def settle(self, now: float) -> list[Happening]:
+    def advance_to(self, now: float) -> list[Occurrence]:
         """Carry out every transition due until ``now``, each at its own moment, in order."""
-        happened: list[Happening] = []
+        happened: list[Occurrence] = []
         while self._next_due <= now:
             # never before what already happened: an approval may set an event free whose own moment
             # is past
             self._latest = max(self._latest, self._next_due)
-            happened += self._carry_out_first(self._latest)
-            self._look_ahead()
+            happened += self._run_next_step(self._latest)
+            self._update_next_due()
         self._latest = max(self._latest, now)
         return happened
 
-    def _carry_out_first(self, moment: float) -> list[Happening]:
+    def _run_next_step(self, moment: float) -> list[Occurrence]:
         if self._steps and self._steps[0][0] == self._next_due:
             return transitions.step_incarnation(self.world, self._steps.pop(0)[1], moment)
-        for scope in self.world.veiled():
+        for scope in self.world.hidden_scopes():
             if scope.veiled_until == self._next_due:
-                scope.unveil()
-                self.world.changed([scope] if self.world.seen_by(scope) else [])
+                scope.reveal_events()
+                self.world.bump_incarnation([scope] if self.world.events_visible_to(scope) else [])
                 return []
-        event = self.world.live[self._queue.first()[1]]
-        happened = transitions.carry_out(self.world, event, self._next_of(event), moment)
+        event = self.world.live[self._queue.next()[1]]
+        happened = transitions.run_step(self.world, event, self._next_of(event), moment)
         self._plan(event)
         return happened
 
-    def _look_ahead(self) -> None:
-        moments = [self._queue.first()[0]] + [scope.veiled_until for scope in self.world.veiled()]
+    def _update_next_due(self) -> None:
+        moments = [self._queue.next()[0]] + [scope.veiled_until for scope in self.world.hidden_scopes()]
         self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
 
-    def replan(self, *events: LiveEvent) -> None:
+    def reschedule(self, *events: SimulatedEvent) -> None:
         """Find out anew when the next transition is due, after ``events`` (none: anything) changed from outside."""
         for event in events or self.world.events:
             self._plan(event)
-        self._look_ahead()
+        self._update_next_due()
 
-    def _plan(self, event: LiveEvent) -> None:
+    def _plan(self, event: SimulatedEvent) -> None:
         """Put ``event``, and those whose time depends on it, into the queue; a finished one leaves it."""
-        for each in {event, *self.world.batch(event), *self.world.followers(event)}:
-            self._queue.put(each.number, self._next_of(each).moment)
-        if event.status == GONE:
+        for each in {event, *self.world.batch(event), *self.world.waiting_for(event)}:
+            self._queue.schedule(each.number, self._next_of(each).moment)
+        if event.status == ENDED:
             self.world.retire(event)
 
-    def _next_of(self, event: LiveEvent) -> Due:
-        return next_of(event, self.world.batch(event), self.world.knobs, self.world.speed)
+    def _next_of(self, event: SimulatedEvent) -> ScheduledStep:
+        return next_step(event, self.world.batch(event), self.world.knobs, self.world.speed)
 
-    def add(self, plan: EventPlan, base: float) -> LiveEvent:
+    def add(self, plan: EventPlan, base: float) -> SimulatedEvent:
         """Add an event to the world, whose ``plan.at`` counts from ``base``."""
         event = self.world.add(plan, base)
         self._plan(event)
         return event
 
-    def turn(self, knobs: Knobs) -> None:
+    def apply_knobs(self, knobs: Knobs) -> None:
         """Use other knobs from now on."""
         self.world.use(knobs)
-        self.replan()
+        self.reschedule()

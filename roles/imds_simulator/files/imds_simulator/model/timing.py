@@ -8,23 +8,23 @@ from collections.abc import Iterable
 from itertools import chain
 
 from ..scenario.knobs import Knobs
-from .events import GONE, NEVER, PLANNED, SCHEDULED, Due, LiveEvent
+from .events import ENDED, NO_STEP, PLANNED, SCHEDULED, ScheduledStep, SimulatedEvent
 
 
-def next_of(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: float) -> Due:
+def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], knobs: Knobs, speed: float) -> ScheduledStep:
     """The next transition of ``event``; ``batch`` are the events of the same delete operation."""
-    if event.status == GONE:
-        return NEVER
+    if event.status == ENDED:
+        return NO_STEP
     if event.status == PLANNED:
-        return Due(event.appears_at, 0, "appear")
+        return ScheduledStep(event.appears_at, 0, "appear")
     if event.status == SCHEDULED:
-        leave = Due(start_moment(event, batch, knobs, speed), 2, "start")
+        leave = ScheduledStep(start_moment(event, batch, knobs, speed), 2, "start")
     else:
-        leave = Due(event.ends_at, 2, "finish")
+        leave = ScheduledStep(event.ends_at, 2, "finish")
     return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
 
-def start_moment(event: LiveEvent, batch: Iterable[LiveEvent], knobs: Knobs, speed: float) -> float:
+def start_moment(event: SimulatedEvent, batch: Iterable[SimulatedEvent], knobs: Knobs, speed: float) -> float:
     """NotBefore, or earlier once everybody concerned has agreed.
 
     Everybody: the group itself, the other tenants on the hardware (reference 2.2.3), and for a

@@ -11,22 +11,22 @@ from ..scenario.plans import BY_NOTICE, Change, IncarnationStep
 from ..times import iso
 from .events import (
     CONTROL_PLANE,
-    GONE,
+    ENDED,
     PLANNED,
     SCHEDULED,
     STARTED,
-    Due,
-    LiveEvent,
-    impact_of,
+    ScheduledStep,
+    SimulatedEvent,
+    impact_for,
     notice_of,
-    started_for,
-    whole_second,
+    started_duration,
+    ceil_second,
 )
-from .occurrence import Happening
+from .occurrence import Occurrence
 from .world import World
 
 
-def carry_out(world: World, event: LiveEvent, due: Due, moment: float) -> list[Happening]:
+def run_step(world: World, event: SimulatedEvent, due: ScheduledStep, moment: float) -> list[Occurrence]:
     """Carry out one due step."""
     if due.step == "appear":
         return appear(world, event, moment)
@@ -40,54 +40,54 @@ def carry_out(world: World, event: LiveEvent, due: Due, moment: float) -> list[H
     return _end_impact(event, due.impact, moment)
 
 
-def appear(world: World, event: LiveEvent, moment: float) -> list[Happening]:
+def appear(world: World, event: SimulatedEvent, moment: float) -> list[Occurrence]:
     """Absent -> Scheduled, or straight to Started (reference 2.1 transitions 1 and 4)."""
     plan, knobs = event.plan, world.knobs
     event.status = SCHEDULED
-    event.not_before = whole_second(moment + world.wall(notice_of(plan, event.content.type, knobs)))
-    event.released_at = moment + world.wall(knobs.approve_hold if plan.hold is None else plan.hold)
-    event.pending = _dated(world, event, "appearing", moment)
+    event.not_before = ceil_second(moment + world.to_wall_seconds(notice_of(plan, event.content.type, knobs)))
+    event.released_at = moment + world.to_wall_seconds(knobs.approve_hold if plan.hold is None else plan.hold)
+    event.pending = _schedule_changes(world, event, "appearing", moment)
     if plan.starts != BY_NOTICE:
         return start(world, event, moment, plan.starts)
-    unwatched = not any(scope.enabled(moment, knobs, world.speed) for scope in world.scopes_seeing(event))
+    unwatched = not any(scope.enabled(moment, knobs, world.speed) for scope in world.scopes_showing(event))
     if unwatched and knobs.disabled_service == "unannounced":
         return start(world, event, moment, "nobody has enabled the service")
-    world.changed(world.scopes_seeing(event))
-    return [tell(event, moment, "scheduled", not_before=iso(event.not_before))]
+    world.bump_incarnation(world.scopes_showing(event))
+    return [occurrence(event, moment, "scheduled", not_before=iso(event.not_before))]
 
 
-def start(world: World, event: LiveEvent, moment: float, why: str) -> list[Happening]:
+def start(world: World, event: SimulatedEvent, moment: float, why: str) -> list[Occurrence]:
     """Scheduled -> Started: same id, NotBefore blank (reference 2.1 transition 2)."""
     first_time = event.started_at is None
     event.status, event.started_at = STARTED, moment
-    event.ends_at = moment + world.wall(started_for(event.plan, event.content.type, world.knobs))
+    event.ends_at = moment + world.to_wall_seconds(started_duration(event.plan, event.content.type, world.knobs))
     if first_time:
-        event.pending += _dated(world, event, "start", moment)
-    world.changed(world.scopes_seeing(event))
-    return [tell(event, moment, "started", why=why), *_begin_impact(world, event, impact_of(event), moment)]
+        event.pending += _schedule_changes(world, event, "start", moment)
+    world.bump_incarnation(world.scopes_showing(event))
+    return [occurrence(event, moment, "started", why=why), *_begin_impact(world, event, impact_for(event), moment)]
 
 
-def remove(world: World, event: LiveEvent, moment: float, what: str) -> list[Happening]:
+def remove(world: World, event: SimulatedEvent, moment: float, what: str) -> list[Occurrence]:
     """The event is over or cancelled: gone from the document (reference 2.1 transitions 3 and 5)."""
-    scopes = world.scopes_seeing(event) if event.visible else []
-    event.status, event.gone_at, event.cancelled = GONE, moment, what == "cancelled"
+    scopes = world.scopes_showing(event) if event.visible else []
+    event.status, event.gone_at, event.cancelled = ENDED, moment, what == "cancelled"
     event.pending = []
-    world.changed(scopes)
-    for follower in world.followers(event):
+    world.bump_incarnation(scopes)
+    for follower in world.waiting_for(event):
         if follower.status == PLANNED:
-            follower.appears_at = moment + world.wall(follower.plan.at)
+            follower.appears_at = moment + world.to_wall_seconds(follower.plan.at)
     ended = [happening for kind in list(event.impacts) for happening in _end_impact(event, kind, moment)]
-    return [*ended, tell(event, moment, what)]
+    return [*ended, occurrence(event, moment, what)]
 
 
-def change(world: World, event: LiveEvent, what: Change, moment: float) -> list[Happening]:
+def change(world: World, event: SimulatedEvent, what: Change, moment: float) -> list[Occurrence]:
     """Whatever else a scenario or the control API does to a living event."""
     if what.action == "approve":
         return approve(world, event, CONTROL_PLANE, moment)
     if what.action == "release":
         # who has let go already does not do so again
         event.released_at = min(event.released_at, moment)
-        return [tell(event, moment, "released")]
+        return [occurrence(event, moment, "released")]
     if what.action == "impact":
         kind = what.type or event.plan.actual or event.content.type
         return _begin_impact(world, event, (kind, what.impact_for), moment)
@@ -96,7 +96,7 @@ def change(world: World, event: LiveEvent, what: Change, moment: float) -> list[
     return _edit(world, event, what, moment)
 
 
-def approve(world: World, event: LiveEvent, by: str, moment: float) -> list[Happening]:
+def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list[Occurrence]:
     """Note an approval by a VM or the control plane; nothing visible happens yet (reference 1.5, 2.5.8)."""
     if event.status != SCHEDULED or by in event.approvals:
         return []
@@ -109,23 +109,23 @@ def approve(world: World, event: LiveEvent, by: str, moment: float) -> list[Happ
     if enough and event.approved_at is None:
         event.approved_at = moment
     if world.knobs.approve_changes_incarnation:
-        world.changed(world.scopes_seeing(event))
-    return [tell(event, moment, "approved", by=by, complete=event.approved_at is not None)]
+        world.bump_incarnation(world.scopes_showing(event))
+    return [occurrence(event, moment, "approved", by=by, complete=event.approved_at is not None)]
 
 
-def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list[Happening]:
+def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list[Occurrence]:
     """DocumentIncarnation jumps or goes back although no event changed (reference 2.5.3, 2.5.6)."""
     scopes = {id(scope): scope for scope in map(world.scope_for, world.groups[step.group].vms)}.values()
     for scope in scopes:
         scope.changed((scope.incarnation if step.to is None else step.to) + step.add - scope.incarnation)
     values = sorted({scope.incarnation for scope in scopes})
-    return [Happening(moment, "incarnation", step.group, detail={"incarnation": values})]
+    return [Occurrence(moment, "incarnation", step.group, detail={"incarnation": values})]
 
 
-def tell(event: LiveEvent, moment: float, what: str, **detail: Any) -> Happening:
+def occurrence(event: SimulatedEvent, moment: float, what: str, **detail: Any) -> Occurrence:
     """``event`` as a line of the log."""
     content = event.content
-    return Happening(
+    return Occurrence(
         moment,
         what,
         event.group,
@@ -135,22 +135,22 @@ def tell(event: LiveEvent, moment: float, what: str, **detail: Any) -> Happening
     )
 
 
-def _edit(world: World, event: LiveEvent, what: Change, moment: float) -> list[Happening]:
-    before = _shown(world, event)
-    scopes = world.scopes_seeing(event)
+def _edit(world: World, event: SimulatedEvent, what: Change, moment: float) -> list[Occurrence]:
+    before = _visible_state(world, event)
+    scopes = world.scopes_showing(event)
     event.edit(what)
     if what.notice is not None:
-        event.not_before = whole_second(moment + world.wall(what.notice))
+        event.not_before = ceil_second(moment + world.to_wall_seconds(what.notice))
     if what.status == STARTED and event.status == SCHEDULED:
         return start(world, event, moment, "changed")
     if what.status == SCHEDULED and event.status == STARTED:
         # officially impossible (reference 2.1 "backward"), but clients must survive it (T31)
         event.status, event.approvals, event.approved_at = SCHEDULED, {}, None
-    if event.visible and before != _shown(world, event):
-        scopes += [scope for scope in world.scopes_seeing(event) if scope not in scopes]
-        world.changed(scopes)
+    if event.visible and before != _visible_state(world, event):
+        scopes += [scope for scope in world.scopes_showing(event) if scope not in scopes]
+        world.bump_incarnation(scopes)
     return [
-        tell(
+        occurrence(
             event,
             moment,
             "changed",
@@ -160,32 +160,32 @@ def _edit(world: World, event: LiveEvent, what: Change, moment: float) -> list[H
     ]
 
 
-def _shown(world: World, event: LiveEvent) -> tuple[Any, ...]:
+def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
     """What clients see of ``event``: NotBefore is blank once Started, and may be any text."""
     dated = event.content.not_before is None and (event.status == SCHEDULED or world.knobs.started_not_before == "kept")
     return event.content, event.status, event.not_before if dated else None
 
 
-def _dated(world: World, event: LiveEvent, since: str, moment: float) -> list[Due]:
+def _schedule_changes(world: World, event: SimulatedEvent, since: str, moment: float) -> list[ScheduledStep]:
     return [
-        Due(moment + world.wall(each.after), 1, "change", each) for each in event.plan.changes if each.since == since
+        ScheduledStep(moment + world.to_wall_seconds(each.after), 1, "change", each) for each in event.plan.changes if each.since == since
     ]
 
 
-def _begin_impact(world: World, event: LiveEvent, impact: tuple[str, float] | None, moment: float) -> list[Happening]:
+def _begin_impact(world: World, event: SimulatedEvent, impact: tuple[str, float] | None, moment: float) -> list[Occurrence]:
     if impact is None:
         return []
     kind, lasts = impact
     event.impacts.append(kind)
-    event.pending.append(Due(moment + world.wall(lasts), 1, "impact-end", impact=kind))
+    event.pending.append(ScheduledStep(moment + world.to_wall_seconds(lasts), 1, "impact-end", impact=kind))
     return [_impact_line(event, moment, "impact-start", kind)]
 
 
-def _end_impact(event: LiveEvent, kind: str, moment: float) -> list[Happening]:
+def _end_impact(event: SimulatedEvent, kind: str, moment: float) -> list[Occurrence]:
     event.impacts.remove(kind)
     return [_impact_line(event, moment, "impact-end", kind)]
 
 
-def _impact_line(event: LiveEvent, moment: float, what: str, kind: str) -> Happening:
-    line = tell(event, moment, what)
+def _impact_line(event: SimulatedEvent, moment: float, what: str, kind: str) -> Occurrence:
+    line = occurrence(event, moment, what)
     return replace(line, detail=dict(line.detail, type=kind))

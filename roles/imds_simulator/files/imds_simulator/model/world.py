@@ -12,7 +12,7 @@ from typing import Callable
 from ..scenario.groups import Group, Vm, scope_key
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan
-from .events import LiveEvent, content_of
+from .events import SimulatedEvent, fields_of
 from .scopes import Scope
 
 # events that are over stay listed up to this many, so that a week of events does not eat memory
@@ -43,51 +43,51 @@ class World:
         self.knobs = knobs
         self.speed = speed
         self.epoch: float | None = None
-        self.live: dict[int, LiveEvent] = {}
-        self.gone: deque[LiveEvent] = deque(maxlen=_KEEP_GONE)
+        self.live: dict[int, SimulatedEvent] = {}
+        self.gone: deque[SimulatedEvent] = deque(maxlen=_KEEP_GONE)
         self._new_id = new_id
         self._scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}
         self._added = 0
-        self._batches: dict[tuple[str, str], list[LiveEvent]] = {}
-        self._followers: dict[str, list[LiveEvent]] = {}
+        self._batches: dict[tuple[str, str], list[SimulatedEvent]] = {}
+        self._followers: dict[str, list[SimulatedEvent]] = {}
 
     # -- time
 
-    def wall(self, simulated: float) -> float:
+    def to_wall_seconds(self, simulated: float) -> float:
         """How long ``simulated`` seconds take on the clock."""
         return simulated / self.speed
 
     # -- events
 
     @property
-    def events(self) -> list[LiveEvent]:
+    def events(self) -> list[SimulatedEvent]:
         """The events that are not over, oldest first."""
         return list(self.live.values())
 
-    def add(self, plan: EventPlan, base: float) -> LiveEvent:
+    def add(self, plan: EventPlan, base: float) -> SimulatedEvent:
         """Put an event into the future: ``plan.at`` counts from ``base``, or from the end of ``plan.after``."""
         self._added += 1
-        event = LiveEvent(
+        event = SimulatedEvent(
             self._added,
             plan,
             self.vms[plan.resources[0]].group,
             plan.id or self._new_id(),
-            content_of(plan, self.knobs),
+            fields_of(plan, self.knobs),
         )
         if plan.after is None:
-            event.appears_at = base + self.wall(plan.at)
+            event.appears_at = base + self.to_wall_seconds(plan.at)
         else:
             self._followers.setdefault(plan.after, []).append(event)
             ended = [each.gone_at for each in self.gone if each.name == plan.after and each.gone_at is not None]
             if ended:
-                event.appears_at = max(base, ended[-1] + self.wall(plan.at))
+                event.appears_at = max(base, ended[-1] + self.to_wall_seconds(plan.at))
         if plan.batch:
             self._batches.setdefault((event.group, plan.batch), []).append(event)
         self.live[event.number] = event
         return event
 
-    def retire(self, event: LiveEvent) -> None:
+    def retire(self, event: SimulatedEvent) -> None:
         """Move an event that is over to those that are gone."""
         if self.live.pop(event.number, None) is not None:
             self.gone.append(event)
@@ -95,15 +95,15 @@ class World:
                 if event in friends:
                     friends.remove(event)
 
-    def batch(self, event: LiveEvent) -> list[LiveEvent]:
+    def batch(self, event: SimulatedEvent) -> list[SimulatedEvent]:
         """The events that wait for each other's approval, this one among them; empty for an event without a batch."""
         return self._batches[event.group, event.plan.batch] if event.plan.batch else []
 
-    def followers(self, event: LiveEvent) -> list[LiveEvent]:
+    def waiting_for(self, event: SimulatedEvent) -> list[SimulatedEvent]:
         """The events that wait for the end of ``event``."""
         return self._followers.get(event.name, [])
 
-    def find(self, name_or_id: str) -> LiveEvent:
+    def find(self, name_or_id: str) -> SimulatedEvent:
         """The event of that name or id, living ones first; raises UnknownEvent."""
         for event in self.events + list(reversed(self.gone)):
             if event.name == name_or_id or event.id.upper() == name_or_id.upper():
@@ -126,32 +126,32 @@ class World:
             self._scope_of[vm.name] = scope
         return scope
 
-    def scopes_seeing(self, event: LiveEvent) -> list[Scope]:
+    def scopes_showing(self, event: SimulatedEvent) -> list[Scope]:
         """Every scope in whose document the event is, or would be, listed (reference 3.1)."""
         group = self.groups[event.group]
         whole = not group.own_events_only and not self.knobs.zone_split
         vms = group.vms[:1] if whole else [self.vms[name] for name in event.content.resources]
         return list({scope.key: scope for scope in map(self.scope_for, vms)}.values())
 
-    def seen_by(self, scope: Scope) -> list[LiveEvent]:
+    def events_visible_to(self, scope: Scope) -> list[SimulatedEvent]:
         """The events in the document of ``scope``, oldest first."""
-        if scope.veiled:
+        if scope.events_hidden:
             return []
         return [
             event
             for event in self.events
-            if event.group == scope.group and event.visible and scope in self.scopes_seeing(event)
+            if event.group == scope.group and event.visible and scope in self.scopes_showing(event)
         ]
 
-    def changed(self, scopes: Iterable[Scope]) -> None:
+    def bump_incarnation(self, scopes: Iterable[Scope]) -> None:
         """Raise the incarnation of ``scopes`` for one visible change."""
         for scope in scopes:
             # what is withheld after enabling changes nothing that anybody sees
-            scope.changed(0 if scope.veiled else self.knobs.incarnation_step)
+            scope.changed(0 if scope.events_hidden else self.knobs.incarnation_step)
 
-    def veiled(self) -> list[Scope]:
+    def hidden_scopes(self) -> list[Scope]:
         """The scopes whose events are withheld."""
-        return [scope for scope in self._scopes.values() if scope.veiled]
+        return [scope for scope in self._scopes.values() if scope.events_hidden]
 
     def use(self, knobs: Knobs) -> None:
         """Use other knobs from now on."""

@@ -8,27 +8,27 @@ import json
 from typing import Any
 
 
-class Malformed(ValueError):
+class MalformedApproval(ValueError):
     """The body is no list of start requests; the text says why."""
 
 
 def event_ids(body: bytes) -> list[str]:
     """The ids of ``{"StartRequests":[{"EventId":"..."}]}`` in their order; further members are ignored."""
     if not body:
-        raise Malformed("The request body is empty")
+        raise MalformedApproval("The request body is empty")
     try:
         document: Any = json.loads(body)
     except (ValueError, RecursionError):
-        raise Malformed("The request body is not valid JSON") from None
+        raise MalformedApproval("The request body is not valid JSON") from None
     if not isinstance(document, dict) or not isinstance(document.get("StartRequests"), list):
-        raise Malformed("The request body has no list StartRequests")
+        raise MalformedApproval("The request body has no list StartRequests")
     if not document["StartRequests"]:
-        raise Malformed("StartRequests is empty")
+        raise MalformedApproval("StartRequests is empty")
     return [_event_id(request) for request in document["StartRequests"]]
 
 
 def _event_id(request: Any) -> str:
     if not isinstance(request, dict) or not isinstance(request.get("EventId"), str) or not request["EventId"]:
-        raise Malformed("A start request has no EventId")
+        raise MalformedApproval("A start request has no EventId")
     event_id: str = request["EventId"]
     return event_id

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
 from ..model import operations
-from ..model.occurrence import Happening
+from ..model.occurrence import Occurrence
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
 from . import approval_request
 from .document import Documents
-from .instance_lookup import InstanceMetadata
+from .instance_lookup import InstanceLookup
 from .request_target import EVENTS, INSTANCE, UNKNOWN, VERSIONS, Target
 from .responses import JSON_TYPE, Reply, error, header_error, json_reply, version_error
 
@@ -23,7 +23,7 @@ _METHODS = {EVENTS: ("GET", "POST"), INSTANCE: ("GET",), VERSIONS: ("GET",)}
 
 
 @dataclass(frozen=True)
-class Ask:
+class Request:
     """One request; ``headers`` finds names in any letter case."""
 
     method: str
@@ -32,15 +32,15 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Result:
     """The reply and what the request brought about; ``note`` is for the log."""
 
     reply: Reply
-    happened: list[Happening] = field(default_factory=list)
+    happened: list[Occurrence] = field(default_factory=list)
     note: Mapping[str, object] | None = None
 
 
-def refusal(ask: Ask, knobs: Knobs) -> Reply | None:
+def reject(ask: Request, knobs: Knobs) -> Reply | None:
     """The error for a request that breaks the rules of reference 1.1 to 1.3, None for a good one."""
     target = ask.target
     if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
@@ -82,25 +82,25 @@ def _version_refusal(target: Target, knobs: Knobs) -> Reply | None:
     return version_error(knobs.error_wording, newest(own if knobs.newest_versions == "own" else INSTANCE_VERSIONS))
 
 
-class Service:
+class ImdsContract:
     """Answers good requests from the state of the world."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.world = simulation.world
         self.documents = Documents(self.world)
         self._simulation = simulation
-        self._instances = InstanceMetadata(self.world.groups)
+        self._instances = InstanceLookup(self.world.groups)
 
-    def metadata(self, ask: Ask, vm: Vm) -> Reply:
+    def metadata(self, ask: Request, vm: Vm) -> Reply:
         """Answer ``/metadata/instance`` and ``/metadata/versions``."""
         if ask.target.route == VERSIONS:
             return json_reply({"apiVersions": list(INSTANCE_VERSIONS)})
         wanted = ask.target.query.get("format", "json").lower()
         if wanted not in ("json", "text"):
             return error(400, "Bad request. format is invalid")
-        return self._instances.answer(vm.group, vm.name, ask.target.version or "", ask.target.below, wanted)
+        return self._instances.reply(vm.group, vm.name, ask.target.version or "", ask.target.below, wanted)
 
-    def events(self, ask: Ask, vm: Vm) -> Reply:
+    def events(self, ask: Request, vm: Vm) -> Reply:
         """Answer a GET of the document (reference 1.4), 304 when the client has it already (reference 1.2.7)."""
         document = self.documents.document(self.world.scope_for(vm), ask.target.version or "")
         if not self.world.knobs.etag:
@@ -111,18 +111,18 @@ class Service:
             return Reply(304, b"", "", headers)
         return Reply(200, document.body, JSON_TYPE, headers)
 
-    def approve(self, ask: Ask, vm: Vm, body: bytes, now: float) -> Answer:
+    def approve(self, ask: Request, vm: Vm, body: bytes, now: float) -> Result:
         """Answer a POST by the table of reference 1.5."""
         knobs = self.world.knobs
         if len(body) > knobs.max_body:
             return _refused(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])
         try:
             ids = approval_request.event_ids(body)
-        except approval_request.Malformed as why:
+        except approval_request.MalformedApproval as why:
             return _refused(error(400, f"Bad request. {why}"), [])
         if knobs.duplicate_ids == "reject" and len({each.upper() for each in ids}) < len(ids):
             return _refused(error(400, "Bad request. Duplicate event ids"), ids)
-        found = operations.approvable(self.world, vm, ids)
+        found = operations.approvable_events(self.world, vm, ids)
         unknown = [each for each in ids if not found[each]]
         if unknown:
             mixed = len(unknown) < len(ids)
@@ -136,12 +136,12 @@ class Service:
         happened = operations.approve(self._simulation, events, vm.name, now)
         note = {"ids": _loggable(ids), "new": [line.event for line in happened]}
         if knobs.post_body == "document":
-            return Answer(self.events(Ask("GET", ask.target, {}), vm), happened, note)
-        return Answer(Reply(200, b"", JSON_TYPE), happened, note)
+            return Result(self.events(Request("GET", ask.target, {}), vm), happened, note)
+        return Result(Reply(200, b"", JSON_TYPE), happened, note)
 
 
-def _refused(reply: Reply, ids: list[str]) -> Answer:
-    return Answer(reply, [], {"ids": _loggable(ids), "refused": reply.body.decode()[:200]})
+def _refused(reply: Reply, ids: list[str]) -> Result:
+    return Result(reply, [], {"ids": _loggable(ids), "refused": reply.body.decode()[:200]})
 
 
 def _loggable(ids: list[str]) -> list[str]:

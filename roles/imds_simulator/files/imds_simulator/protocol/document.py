@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..api_versions import FIELD_SINCE, LATEST_EVENTS_VERSION, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
-from ..model.events import STARTED, LiveEvent
+from ..model.events import STARTED, SimulatedEvent
 from ..model.scopes import Scope
 from ..model.world import World
 from ..scenario.groups import Vm
@@ -50,7 +50,7 @@ def document(world: World, scope: Scope, version: str) -> dict[str, Any]:
     shown_as = version if version in SCHEDULED_EVENTS_VERSIONS else LATEST_EVENTS_VERSION
     events = [
         event
-        for event in world.seen_by(scope)
+        for event in world.events_visible_to(scope)
         if world.knobs.type_gating == "show" or TYPE_SINCE.get(event.content.type, "") <= shown_as
     ]
     if world.knobs.event_order == "newest_first":
@@ -62,7 +62,7 @@ def document(world: World, scope: Scope, version: str) -> dict[str, Any]:
     }
 
 
-def _member(event: LiveEvent, vms: Mapping[str, Vm], knobs: Knobs, version: str, prefix: str) -> dict[str, Any]:
+def _member(event: SimulatedEvent, vms: Mapping[str, Vm], knobs: Knobs, version: str, prefix: str) -> dict[str, Any]:
     content = event.content
     members = {
         "EventId": event.id,
@@ -79,7 +79,7 @@ def _member(event: LiveEvent, vms: Mapping[str, Vm], knobs: Knobs, version: str,
     return {**shown, **content.extra}
 
 
-def _not_before(event: LiveEvent, knobs: Knobs) -> str:
+def _not_before(event: SimulatedEvent, knobs: Knobs) -> str:
     if event.status == STARTED and knobs.started_not_before == "blank":
         return ""
     if event.content.not_before is not None:

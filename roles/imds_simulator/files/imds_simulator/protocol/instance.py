@@ -24,7 +24,7 @@ def instance_document(group: Group, vm: Vm) -> dict[str, Any]:
     return result
 
 
-def for_version(document: Mapping[str, Any], version: str) -> dict[str, Any]:
+def fields_of_version(document: Mapping[str, Any], version: str) -> dict[str, Any]:
     """``document`` without the members of ``compute`` that are younger than ``version``."""
     compute = {
         name: value

@@ -8,24 +8,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..scenario.groups import Group
-from .instance import for_version, instance_document
+from .instance import fields_of_version, instance_document
 from .responses import JSON_TYPE, TEXT_TYPE, Reply, compact, error
 
 
-class InstanceMetadata:
+class InstanceLookup:
     """Instance metadata of all VMs; answers are kept, since they never change."""
 
     def __init__(self, groups: Mapping[str, Group]) -> None:
         self._groups = groups
         self._kept: dict[tuple[str, str, tuple[str, ...], str], Reply] = {}
 
-    def answer(self, group: str, vm_name: str, version: str, path: tuple[str, ...], wanted: str) -> Reply:
+    def reply(self, group: str, vm_name: str, version: str, path: tuple[str, ...], wanted: str) -> Reply:
         """The element at ``path`` as "json" or "text": 404 for an unknown one, 400 for a leaf as JSON."""
         key = (vm_name, version, tuple(name.lower() for name in path), wanted)
         reply = self._kept.get(key)
         if reply is None:
             vm = next(each for each in self._groups[group].vms if each.name == vm_name)
-            document = for_version(instance_document(self._groups[group], vm), version)
+            document = fields_of_version(instance_document(self._groups[group], vm), version)
             reply = element(document, path, wanted)
             # unknown paths are endless, known ones are not
             if reply.status == 200:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..suggestions import nearest
+from ..suggestions import suggestion
 from .fault_kinds import FaultError, fault_from
 from .groups import parse_address, source_address
 from .knobs import KnobError, Knobs, change_knobs
@@ -186,5 +186,5 @@ def _knobs(knobs: Mapping[str, Any]) -> Found:
 
 def _unknown(what: str, name: str, known: Any) -> str:
     shown = sorted(known)
-    hint = nearest(name, shown) or (f"; there are {', '.join(shown)}" if len(shown) <= 20 else "")
+    hint = suggestion(name, shown) or (f"; there are {', '.join(shown)}" if len(shown) <= 20 else "")
     return f"there is no {what} {name}{hint}"

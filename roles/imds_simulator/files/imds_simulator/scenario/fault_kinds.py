@@ -173,7 +173,7 @@ def _read_options(options: dict[str, Any]) -> None:
             options[name] = parse_duration(options[name])
     if "skew" in options:
         options["skew"] = parse_signed_duration(options["skew"])
-    _insist_on_one_line(options)
+    _require_one_line(options)
     if "body_base64" in options:
         try:
             options["body"] = base64.b64decode(options.pop("body_base64"), validate=True)
@@ -183,7 +183,7 @@ def _read_options(options: dict[str, Any]) -> None:
         options["body"] = options["body"].encode()
 
 
-def _insist_on_one_line(options: Mapping[str, Any]) -> None:
+def _require_one_line(options: Mapping[str, Any]) -> None:
     """A line break would end the header, and what follows it would be another one."""
     for name, value in options.get("headers", {}).items():
         if not _TOKEN.fullmatch(name):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path as File
 from typing import Any
 
-from ..suggestions import nearest
+from ..suggestions import suggestion
 from .build import scenario_from
 from .cross_checks import crosscheck
 from .plans import Scenario
@@ -28,7 +28,7 @@ class ScenarioError(Exception):
 
 def load(name_or_file: str) -> Scenario:
     """A shipped scenario by name, or a file by path; raises ScenarioError."""
-    file = find(name_or_file)
+    file = locate(name_or_file)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -46,7 +46,7 @@ def parse(text: str, file_name: str) -> Scenario:
     return scenario_from(located.data)
 
 
-def find(name_or_file: str) -> File:
+def locate(name_or_file: str) -> File:
     """The file of a scenario; what looks like a path is one, everything else is looked up in the library first."""
     shipped = LIBRARY / (name_or_file + ".yaml")
     if "/" not in name_or_file and shipped.is_file():
@@ -56,17 +56,17 @@ def find(name_or_file: str) -> File:
         raise ScenarioError(f"{name_or_file}: is a directory, not a scenario file")
     if not file.is_file():
         raise ScenarioError(
-            f"{name_or_file}: no such file, and no shipped scenario of that name{nearest(name_or_file, names())}"
+            f"{name_or_file}: no such file, and no shipped scenario of that name{suggestion(name_or_file, shipped_names())}"
         )
     return file
 
 
-def names() -> list[str]:
+def shipped_names() -> list[str]:
     """The shipped scenarios."""
     return sorted(file.stem for file in LIBRARY.glob("*.yaml"))
 
 
-def lesson(name: str) -> str:
+def summary(name: str) -> str:
     """What a shipped scenario teaches: the comment at its top, without the licence lines."""
     lines = []
     for line in (LIBRARY / (name + ".yaml")).read_text(encoding="utf-8").splitlines():

@@ -16,14 +16,14 @@ from types import MappingProxyType
 from typing import Any
 
 from ..api_versions import EVENT_TYPES
-from ..suggestions import nearest
+from ..suggestions import suggestion
 from ..times import parse_duration
 
 _NOTICE = MappingProxyType({"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0})
 _STARTED = MappingProxyType({"Freeze": 600.0, "Reboot": 600.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 60.0})
 
 
-def _about(kind: str, statement: str, meaning: str, choices: Sequence[Any] = ()) -> Mapping[str, Any]:
+def _knob(kind: str, statement: str, meaning: str, choices: Sequence[Any] = ()) -> Mapping[str, Any]:
     return {"kind": kind, "statement": statement, "meaning": meaning, "choices": tuple(choices)}
 
 
@@ -34,13 +34,13 @@ class Knobs:
     # -- answers to an approval (reference 1.5)
     unknown_event_status: int = field(
         default=400,
-        metadata=_about(
+        metadata=_knob(
             "choice", "1.5", "status for a POST whose ids are all unknown, finished or cancelled", (400, 200, 404)
         ),
     )
     partial_batch: str = field(
         default="reject",
-        metadata=_about(
+        metadata=_knob(
             "choice",
             "1.5",
             "a POST that mixes valid and unknown ids: refuse it whole, or apply the valid ones and answer 200",
@@ -49,25 +49,25 @@ class Knobs:
     )
     started_event_status: int = field(
         default=200,
-        metadata=_about("choice", "1.5", "status for approving an event that is Started already", (200, 400)),
+        metadata=_knob("choice", "1.5", "status for approving an event that is Started already", (200, 400)),
     )
     duplicate_ids: str = field(
-        default="accept", metadata=_about("choice", "1.5", "the same id twice in one POST", ("accept", "reject"))
+        default="accept", metadata=_knob("choice", "1.5", "the same id twice in one POST", ("accept", "reject"))
     )
     id_case: str = field(
         default="fold",
-        metadata=_about("choice", "1.5", "whether an id in another letter case is the same event", ("fold", "exact")),
+        metadata=_knob("choice", "1.5", "whether an id in another letter case is the same event", ("fold", "exact")),
     )
     post_body: str = field(
         default="empty",
-        metadata=_about(
+        metadata=_knob(
             "choice", "1.5", "body of the 200 answer to a POST: nothing, or the document", ("empty", "document")
         ),
     )
-    max_body: int = field(default=65536, metadata=_about("count", "1.5", "largest POST body in bytes; 400 above"))
+    max_body: int = field(default=65536, metadata=_knob("count", "1.5", "largest POST body in bytes; 400 above"))
     approval_needed: str = field(
         default="one",
-        metadata=_about(
+        metadata=_knob(
             "choice",
             "2.2.4",
             "one acknowledgement releases every resource, or every VM in Resources has to send its own",
@@ -76,11 +76,11 @@ class Knobs:
     )
     approval_shortens: bool = field(
         default=True,
-        metadata=_about("switch", "2.2.7", "an approved event may start before NotBefore; off: never before NotBefore"),
+        metadata=_knob("switch", "2.2.7", "an approved event may start before NotBefore; off: never before NotBefore"),
     )
     approve_hold: float = field(
         default=0.0,
-        metadata=_about(
+        metadata=_knob(
             "hold",
             "2.2.3",
             "how long other tenants on the same hardware hold an approved event, counted from its appearance; "
@@ -88,22 +88,22 @@ class Knobs:
         ),
     )
     start_delay: float = field(
-        default=1.0, metadata=_about("seconds", "1.5", "time from approval (and release by other tenants) to Started")
+        default=1.0, metadata=_knob("seconds", "1.5", "time from approval (and release by other tenants) to Started")
     )
     approve_changes_incarnation: bool = field(
-        default=False, metadata=_about("switch", "2.5.8", "whether an approval by itself raises DocumentIncarnation")
+        default=False, metadata=_knob("switch", "2.5.8", "whether an approval by itself raises DocumentIncarnation")
     )
 
     # -- the HTTP contract (reference 1.1 to 1.4, 1.6, 1.7)
     trailing_slash: str = field(
         default="accept",
-        metadata=_about(
+        metadata=_knob(
             "choice", "1.1.5", "one trailing slash on the path: the same as without, or 404", ("accept", "reject")
         ),
     )
     metadata_value: str = field(
         default="any_case",
-        metadata=_about(
+        metadata=_knob(
             "choice",
             "1.2.4",
             "values of the Metadata header that count: true in any letter case, exactly true, or anything",
@@ -111,14 +111,14 @@ class Knobs:
         ),
     )
     xff_status: int = field(
-        default=400, metadata=_about("status", "1.2.5", "status for a request with an X-Forwarded-For header")
+        default=400, metadata=_knob("status", "1.2.5", "status for a request with an X-Forwarded-For header")
     )
     etag: bool = field(
-        default=True, metadata=_about("switch", "1.2.7", "send ETag and answer 304 to a matching If-None-Match")
+        default=True, metadata=_knob("switch", "1.2.7", "send ETag and answer 304 to a matching If-None-Match")
     )
     type_gating: str = field(
         default="hide",
-        metadata=_about(
+        metadata=_knob(
             "choice",
             "1.3.2",
             "events whose type is newer than the api-version asked for: hidden, or shown all the same",
@@ -127,13 +127,13 @@ class Knobs:
     )
     extra_api_versions: tuple[str, ...] = field(
         default=(),
-        metadata=_about(
+        metadata=_knob(
             "names", "1.3.3", "further api-versions of scheduledevents to accept; they answer like the newest"
         ),
     )
     error_wording: str = field(
         default="new",
-        metadata=_about(
+        metadata=_knob(
             "choice",
             "1.6",
             "wording of the header and api-version errors: current, or that of about 2022",
@@ -142,7 +142,7 @@ class Knobs:
     )
     newest_versions: str = field(
         default="own",
-        metadata=_about(
+        metadata=_knob(
             "choice",
             "1.6",
             "the list in a version error of scheduledevents: its own newest versions, or those of /metadata/instance",
@@ -151,41 +151,41 @@ class Knobs:
     )
     event_order: str = field(
         default="oldest_first",
-        metadata=_about("choice", "1.4.12", "order of the events in the document", ("oldest_first", "newest_first")),
+        metadata=_knob("choice", "1.4.12", "order of the events in the document", ("oldest_first", "newest_first")),
     )
     rate_limit: int = field(
         default=5,
-        metadata=_about("count", "1.7.1", "requests per second (real time) and VM before 429; 0 or off: no limit"),
+        metadata=_knob("count", "1.7.1", "requests per second (real time) and VM before 429; 0 or off: no limit"),
     )
     rate_limit_scope: str = field(
         default="vm",
-        metadata=_about("choice", "1.7.3", "one budget for all routes of a VM, or one for each route", ("vm", "route")),
+        metadata=_knob("choice", "1.7.3", "one budget for all routes of a VM, or one for each route", ("vm", "route")),
     )
 
     # -- the document (reference 2.3, 2.5, 3.1)
     not_before_format: str = field(
         default="rfc1123",
-        metadata=_about(
+        metadata=_knob(
             "choice", "2.3.3", "NotBefore as RFC 1123 (Mon, 19 Sep 2016 18:29:47 GMT) or ISO 8601", ("rfc1123", "iso")
         ),
     )
     started_not_before: str = field(
         default="blank",
-        metadata=_about("choice", "2.3.5", "NotBefore of a Started event: blank, or kept", ("blank", "kept")),
+        metadata=_knob("choice", "2.3.5", "NotBefore of a Started event: blank, or kept", ("blank", "kept")),
     )
-    incarnation_start: int = field(default=1, metadata=_about("count", "2.5.2", "DocumentIncarnation of a fresh group"))
+    incarnation_start: int = field(default=1, metadata=_knob("count", "2.5.2", "DocumentIncarnation of a fresh group"))
     incarnation_step: int = field(
-        default=1, metadata=_about("count", "2.5.3", "how much one visible change raises DocumentIncarnation")
+        default=1, metadata=_knob("count", "2.5.3", "how much one visible change raises DocumentIncarnation")
     )
     incarnation_reset: bool = field(
         default=True,
-        metadata=_about(
+        metadata=_knob(
             "switch", "2.5.5", "DocumentIncarnation starts again after the service was disabled and enabled anew"
         ),
     )
     zone_split: bool = field(
         default=False,
-        metadata=_about(
+        metadata=_knob(
             "switch", "3.1.4", "members of a group in different zones see, and enable, only their own zone"
         ),
     )
@@ -193,33 +193,33 @@ class Knobs:
     # -- the life of an event (reference 2.1, 2.4, 5.8)
     notice_overrides: Mapping[str, float] = field(
         default_factory=lambda: _NOTICE,
-        metadata=_about(
+        metadata=_knob(
             "by_type", "2.4", "time from appearance to NotBefore per event type; types not named keep their default"
         ),
     )
     started_duration: Mapping[str, float] = field(
         default_factory=lambda: _STARTED,
-        metadata=_about(
+        metadata=_knob(
             "by_type", "2.4.6", "time from Started to removal per event type; types not named keep their default"
         ),
     )
     hardware_failure_type: str = field(
         default="Reboot",
-        metadata=_about(
+        metadata=_knob(
             "choice", "2.1 (4a)", "EventType of an event that a hardware failure starts", ("Reboot", "Redeploy")
         ),
     )
     terminate_source: str = field(
-        default="User", metadata=_about("choice", "5.8", "EventSource of a Terminate event", ("User", "Platform"))
+        default="User", metadata=_knob("choice", "5.8", "EventSource of a Terminate event", ("User", "Platform"))
     )
 
     # -- enabling (reference 4.1)
     enable_delay: float = field(
-        default=0.0, metadata=_about("seconds", "4.1.2", "how long the very first answer takes (Azure: up to 2m)")
+        default=0.0, metadata=_knob("seconds", "4.1.2", "how long the very first answer takes (Azure: up to 2m)")
     )
     empty_body_until_enabled: bool = field(
         default=False,
-        metadata=_about(
+        metadata=_knob(
             "switch",
             "1.4.13",
             "during enable_delay answer 200 with an empty body at once instead of keeping the client waiting",
@@ -227,15 +227,15 @@ class Knobs:
     )
     events_delay: float = field(
         default=0.0,
-        metadata=_about("seconds", "4.1.2", "how long after enabling the Events list stays empty (Azure: up to 5m)"),
+        metadata=_knob("seconds", "4.1.2", "how long after enabling the Events list stays empty (Azure: up to 5m)"),
     )
     idle_disable: float = field(
         default=86400.0,
-        metadata=_about("seconds", "4.1.3", "silence after which the service is disabled again; 0 or off: never"),
+        metadata=_knob("seconds", "4.1.3", "silence after which the service is disabled again; 0 or off: never"),
     )
     disabled_service: str = field(
         default="announce",
-        metadata=_about(
+        metadata=_knob(
             "choice",
             "4.1.4",
             "an event for a group that has not enabled the service: appears as usual, or starts at once unannounced",
@@ -259,18 +259,18 @@ def change_knobs(knobs: Knobs, changes: Mapping[str, Any]) -> Knobs:
     values = {}
     for name, value in changes.items():
         if name not in fields:
-            hint = nearest(name, fields) or "; --list-knobs lists them"
+            hint = suggestion(name, fields) or "; --list-knobs lists them"
             raise KnobError(f"there is no knob {name!r}{hint}")
-        values[name] = _accept(fields[name], value, getattr(knobs, name))
+        values[name] = _parse_knob(fields[name], value, getattr(knobs, name))
     return dataclasses.replace(knobs, **values)
 
 
 def describe_knobs(knobs: Knobs) -> dict[str, Any]:
     """Name -> present value, ready for JSON ("on" stands for a hold without end)."""
-    return {name: _plain(getattr(knobs, name)) for name in knob_fields()}
+    return {name: _to_json(getattr(knobs, name)) for name in knob_fields()}
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, float):
         return "on" if math.isinf(value) else value
     if isinstance(value, Mapping):
@@ -278,7 +278,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _accept(knob: dataclasses.Field[Any], value: Any, present: Any) -> Any:
+def _parse_knob(knob: dataclasses.Field[Any], value: Any, present: Any) -> Any:
     kind = knob.metadata["kind"]
     try:
         if kind == "choice":

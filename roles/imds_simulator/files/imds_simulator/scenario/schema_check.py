@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 
-from ..suggestions import nearest
+from ..suggestions import suggestion
 from ..times import parse_duration, parse_signed_duration
 from .yaml_lines import Path
 
@@ -74,7 +74,7 @@ def _explain(error: Any) -> Iterator[tuple[Path, str]]:
             if name not in known:
                 yield (
                     (*path, name),
-                    "unknown key%s" % (nearest(name, known) or f"; known are {', '.join(known)}"),
+                    "unknown key%s" % (suggestion(name, known) or f"; known are {', '.join(known)}"),
                 )
     elif kind == "required":
         # jsonschema reports every missing key by itself, but only in its message
@@ -83,7 +83,7 @@ def _explain(error: Any) -> Iterator[tuple[Path, str]]:
                 yield path, f"the key {name} is missing"
     elif kind == "enum":
         choices = [str(each) for each in error.validator_value]
-        yield path, f"{value!r} is not one of {', '.join(choices)}{nearest(str(value), choices)}"
+        yield path, f"{value!r} is not one of {', '.join(choices)}{suggestion(str(value), choices)}"
     elif kind in ("pattern", "type", "format") and "description" in error.schema:
         yield path, f"{value!r} is not {error.schema['description']}"
     elif kind == "format":

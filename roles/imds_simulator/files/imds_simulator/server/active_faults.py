@@ -20,11 +20,11 @@ class ActiveFault:
     begins: float
     ends: float
 
-    def covers(self, now: float) -> bool:
+    def is_active_at(self, now: float) -> bool:
         return self.begins <= now < self.ends
 
 
-class FaultBook:
+class FaultRegistry:
     """All faults of a running simulator, in the order in which they are tried."""
 
     def __init__(self) -> None:
@@ -51,13 +51,13 @@ class FaultBook:
 
     def is_active(self, number: int, now: float) -> bool:
         """Whether that fault still holds: a hanging answer ends with its fault."""
-        return any(each.number == number and each.covers(now) for each in self._active)
+        return any(each.number == number and each.is_active_at(now) for each in self._active)
 
     def match(self, vm: str, route: str, method: str, now: float) -> ActiveFault | None:
         """The first fault that this request meets; counts the request for every fault that it concerns."""
         hit = None
         for active in self._active:
-            if not active.covers(now) or not active.fault.matches(vm, route, method):
+            if not active.is_active_at(now) or not active.fault.matches(vm, route, method):
                 continue
             self._seen[active.number, vm] += 1
             nth = self._seen[active.number, vm]
@@ -65,16 +65,16 @@ class FaultBook:
                 hit = active
         return hit
 
-    def refused(self, vms: tuple[str, ...], now: float) -> bool:
+    def is_refused(self, vms: tuple[str, ...], now: float) -> bool:
         """Whether connections to the listener of ``vms`` are refused at this moment."""
         return any(
             each.fault.action == "refuse"
-            and each.covers(now)
+            and each.is_active_at(now)
             and (not each.fault.vms or set(each.fault.vms) & set(vms))
             for each in self._active
         )
 
-    def next_refusal_edge(self, now: float) -> float:
+    def next_refusal_change(self, now: float) -> float:
         """When a refusal begins or ends next; infinity when none is planned."""
         edges = [
             edge

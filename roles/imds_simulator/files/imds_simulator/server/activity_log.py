@@ -8,14 +8,14 @@ import time
 from collections import Counter, deque
 from typing import Any, NamedTuple
 
-from ..model.occurrence import Happening
+from ..model.occurrence import Occurrence
 from ..times import iso
 
 KEEP_LINES = 10_000
 KEEP_REQUESTS = 20_000
 
 
-class Asked(NamedTuple):
+class RequestEntry(NamedTuple):
     """One request to the simulated IMDS; ``moment`` is the simulator's clock, ``real`` a steady real one."""
 
     number: int
@@ -30,25 +30,25 @@ class Asked(NamedTuple):
     address: str
 
 
-class Journal:
+class ActivityLog:
     """Two rings: ``lines`` for what matters (life of events, approvals, control), ``requests`` for every request."""
 
     def __init__(self) -> None:
         self.lines: deque[dict[str, Any]] = deque(maxlen=KEEP_LINES)
-        self.requests: deque[Asked] = deque(maxlen=KEEP_REQUESTS)
+        self.requests: deque[RequestEntry] = deque(maxlen=KEEP_REQUESTS)
         self.counts: Counter[tuple[str, str, str, int]] = Counter()
         self._line_number = 0
         self._request_number = 0
 
-    def line(self, moment: float, what: str, **fields: Any) -> dict[str, Any]:
+    def add_line(self, moment: float, what: str, **fields: Any) -> dict[str, Any]:
         """Note something; returns the line for whoever wants to print it as well."""
         self._line_number += 1
         line = {"number": self._line_number, "time": iso(moment), "what": what, **fields}
         self.lines.append(line)
         return line
 
-    def happened(self, happening: Happening) -> dict[str, Any]:
-        return self.line(
+    def add_occurrence(self, happening: Occurrence) -> dict[str, Any]:
+        return self.add_line(
             happening.moment,
             happening.what,
             group=happening.group,
@@ -57,13 +57,13 @@ class Journal:
             **happening.detail,
         )
 
-    def asked(
+    def add_request(
         self, moment: float, vm: str, method: str, route: str, version: str, status: int, fault: str, address: str
     ) -> None:
         """Count one request. ``status`` 0: the client got no whole answer."""
         self._request_number += 1
         self.requests.append(
-            Asked(self._request_number, moment, time.monotonic(), vm, method, route, version, status, fault, address)
+            RequestEntry(self._request_number, moment, time.monotonic(), vm, method, route, version, status, fault, address)
         )
         self.counts[vm, method, route, status] += 1
 
@@ -77,7 +77,7 @@ class Journal:
             if each.number > number and (vm is None or each.vm == vm)
         ]
 
-    def totals(self) -> list[dict[str, Any]]:
+    def request_counts(self) -> list[dict[str, Any]]:
         """Counts since the start, by VM, method, route and status."""
         return [
             {"vm": vm, "method": method, "route": route, "status": status, "count": count}

@@ -24,13 +24,13 @@ class Clock(Protocol):
     async def wait_until(self, moment: float) -> None: ...
 
 
-class _Wakers:
+class _Sleepers:
     """Lets coroutines sleep towards a moment and look again whenever the clock was moved."""
 
     def __init__(self) -> None:
         self._sleepers: set[asyncio.Future[None]] = set()
 
-    def moved(self) -> None:
+    def wake_all(self) -> None:
         for sleeper in self._sleepers:
             if not sleeper.done():
                 sleeper.set_result(None)
@@ -53,14 +53,14 @@ class WallClock:
     def __init__(self, real: Callable[[], float] = time.time) -> None:
         self._real = real
         self._offset = 0.0
-        self._wakers = _Wakers()
+        self._wakers = _Sleepers()
 
     def now(self) -> float:
         return self._real() + self._offset
 
     def advance(self, wall_seconds: float) -> None:
         self._offset += wall_seconds
-        self._wakers.moved()
+        self._wakers.wake_all()
 
     async def wait_until(self, moment: float) -> None:
         while self.now() < moment:
@@ -73,14 +73,14 @@ class ManualClock:
 
     def __init__(self, start: float) -> None:
         self._now = float(math.floor(start))
-        self._wakers = _Wakers()
+        self._wakers = _Sleepers()
 
     def now(self) -> float:
         return self._now
 
     def advance(self, wall_seconds: float) -> None:
         self._now += wall_seconds
-        self._wakers.moved()
+        self._wakers.wake_all()
 
     async def wait_until(self, moment: float) -> None:
         while self._now < moment:

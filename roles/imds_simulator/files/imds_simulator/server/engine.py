@@ -8,23 +8,23 @@ import asyncio
 from collections.abc import Awaitable, Iterable
 from typing import Any, Callable
 
-from ..model.occurrence import Happening
+from ..model.occurrence import Occurrence
 from ..model.scopes import Scope
 from ..model.simulation import Simulation
 from ..model.world import World
-from ..protocol.contract import Service
+from ..protocol.contract import ImdsContract
 from ..protocol.rate_limit import RateLimit
 from ..scenario.fault import Fault
 from ..scenario.groups import Vm
 from ..scenario.plans import Scenario
 from ..times import iso
-from .active_faults import ActiveFault, FaultBook
-from .activity_log import Journal
+from .active_faults import ActiveFault, FaultRegistry
+from .activity_log import ActivityLog
 from .clock import Clock
 from .impact import Impact
 
 # the ticker looks at least so often (real seconds), should the system clock be set
-_LONGEST_SLEEP = 3600.0
+_MAX_SLEEP = 3600.0
 
 
 class Engine:
@@ -39,11 +39,11 @@ class Engine:
         self.simulation = Simulation(
             self.world, scenario.events, scenario.incarnations, self.started if begins else None
         )
-        self.service = Service(self.simulation)
-        self.journal = Journal()
-        self.faults = FaultBook()
+        self.service = ImdsContract(self.simulation)
+        self.journal = ActivityLog()
+        self.faults = FaultRegistry()
         self.rate = RateLimit()
-        self.impact = Impact(scenario.impact, self.note)
+        self.impact = Impact(scenario.impact, self.log)
         self._say = say
         self._poke: asyncio.Future[None] | None = None
         if begins:
@@ -55,17 +55,17 @@ class Engine:
         """Bring the world up to now and return now."""
         now = self.clock.now()
         if self.simulation.next_due() <= now:
-            self.report(self.simulation.settle(now))
+            self.record(self.simulation.advance_to(now))
         return now
 
     def advance(self, simulated: float) -> float:
         """Move the clock by simulated seconds; whatever falls due on the way happens in order."""
-        self.clock.advance(self.world.wall(simulated))
+        self.clock.advance(self.world.to_wall_seconds(simulated))
         now = self.settle()
-        self.poke()
+        self.wake_ticker()
         return now
 
-    def poke(self) -> None:
+    def wake_ticker(self) -> None:
         """Make the ticker look again: something may be due earlier than it thinks."""
         if self._poke is not None and not self._poke.done():
             self._poke.set_result(None)
@@ -75,32 +75,32 @@ class Engine:
         while True:
             now = self.settle()
             await also()
-            due = min(self.simulation.next_due(), self.faults.next_refusal_edge(now))
+            due = min(self.simulation.next_due(), self.faults.next_refusal_change(now))
             self._poke = asyncio.get_running_loop().create_future()
             try:
                 # never 0: a due moment just ahead must not become a busy loop
-                await asyncio.wait_for(self._poke, min(max(due - self.clock.now(), 0.001), _LONGEST_SLEEP))
+                await asyncio.wait_for(self._poke, min(max(due - self.clock.now(), 0.001), _MAX_SLEEP))
             except asyncio.TimeoutError:
                 pass
 
     # -- what happens
 
-    def first_request(self, now: float) -> None:
+    def begin_on_first_request(self, now: float) -> None:
         """A client asks for the document: simulated time begins, when the scenario waits for that."""
         if self.world.epoch is None:
             self.simulation.begin(now)
             self._begin_faults()
-            self.report(self.simulation.settle(now))
-            self.poke()
+            self.record(self.simulation.advance_to(now))
+            self.wake_ticker()
 
-    def request_for(self, vm: Vm, now: float) -> Scope:
+    def register_request(self, vm: Vm, now: float) -> Scope:
         """Note a good request for the document of ``vm``: the first one enables the service (docs/reference/scheduled-events.md 4.1)."""
         scope = self.world.scope_for(vm)
-        if scope.asked(now, self.world.knobs, self.world.speed):
-            self.simulation.replan()
-            self.report(
+        if scope.record_request(now, self.world.knobs, self.world.speed):
+            self.simulation.reschedule()
+            self.record(
                 [
-                    Happening(
+                    Occurrence(
                         now,
                         "enabled",
                         scope.group,
@@ -108,25 +108,25 @@ class Engine:
                     )
                 ]
             )
-            self.poke()
+            self.wake_ticker()
         return scope
 
-    def report(self, happened: Iterable[Happening]) -> None:
+    def record(self, happened: Iterable[Occurrence]) -> None:
         """Log what happened and run the commands that go with it."""
         for each in happened:
-            line = self.journal.happened(each)
+            line = self.journal.add_occurrence(each)
             self.impact.happened(each)
             self._say(_sentence(line))
 
-    def note(self, what: str, **fields: Any) -> None:
+    def log(self, what: str, **fields: Any) -> None:
         """Log something that is no step of an event's life."""
-        self._say(_sentence(self.journal.line(self.clock.now(), what, **fields)))
+        self._say(_sentence(self.journal.add_line(self.clock.now(), what, **fields)))
 
     # -- faults
 
     def inject(self, fault: Fault, base: float) -> ActiveFault:
         active = self.faults.inject(fault, base, self.world.speed)
-        self.poke()
+        self.wake_ticker()
         return active
 
     def _begin_faults(self) -> None:

@@ -21,7 +21,7 @@ _LOOK = 0.1
 _STANDARD_MESSAGES = {429: "Too many requests", 410: "Gone. The service is updating", 500: "Internal server error"}
 
 
-class Spent(web.StreamResponse):
+class ConnectionConsumed(web.StreamResponse):
     """Stands for an answer that was written by hand, or never: aiohttp has to drop the connection."""
 
     async def prepare(self, request: web.BaseRequest) -> Any:
@@ -44,7 +44,7 @@ def injected_reply(options: Mapping[str, Any], now: float) -> Reply:
     return json_reply({"error": options.get("message", usual)}, status, tuple(headers))
 
 
-def mangled(reply: Reply, how: str) -> bytes:
+def corrupted_body(reply: Reply, how: str) -> bytes:
     """The body of ``reply``, spoilt."""
     if how == "bom":
         return b"\xef\xbb\xbf" + reply.body
@@ -73,7 +73,7 @@ def reset(transport: asyncio.BaseTransport | None) -> None:
 
 async def truncate(
     request: web.BaseRequest, reply: Reply, headers: Mapping[str, str], options: Mapping[str, Any]
-) -> Spent:
+) -> ConnectionConsumed:
     """Send part of the body and close."""
     keep = int(options.get("keep", max(1, len(reply.body) // 2)))
     part = reply.body[:keep]
@@ -87,12 +87,12 @@ async def truncate(
     _write(request, data)
     if request.transport is not None:
         request.transport.close()
-    return Spent()
+    return ConnectionConsumed()
 
 
 async def trickle(
     request: web.BaseRequest, reply: Reply, headers: Mapping[str, str], options: Mapping[str, Any]
-) -> Spent:
+) -> ConnectionConsumed:
     """Send the answer a few bytes at a time; ``bytes_per_second`` is real time, a property of the wire."""
     start = head(reply, headers)
     slow = start + reply.body if options["part"] == "header" else reply.body
@@ -102,21 +102,21 @@ async def trickle(
     size = max(1, int(rate * _LOOK))
     for position in range(0, len(slow), size):
         if _gone(request):
-            return Spent()
+            return ConnectionConsumed()
         _write(request, slow[position : position + size])
         await asyncio.sleep(size / rate)
     if request.transport is not None:
         request.transport.close()
-    return Spent()
+    return ConnectionConsumed()
 
 
-async def hang(request: web.BaseRequest, still_on: Callable[[], bool]) -> Spent:
+async def hang(request: web.BaseRequest, still_on: Callable[[], bool]) -> ConnectionConsumed:
     """Say nothing until the client leaves or the fault is over."""
     while not _gone(request) and still_on():
         await asyncio.sleep(_LOOK)
     if request.transport is not None:
         request.transport.close()
-    return Spent()
+    return ConnectionConsumed()
 
 
 def _gone(request: web.BaseRequest) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from aiohttp import web
 from multidict import CIMultiDict
 
-from ..protocol.contract import Ask, refusal
+from ..protocol.contract import Request, reject
 from ..protocol.request_target import EVENTS, Target, parse_target
 from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
 from ..scenario.groups import Vm
@@ -27,7 +27,7 @@ _NEED_A_BODY = frozenset(("truncate", "trickle", "mangle", "oversized"))
 _METHODS = frozenset(("GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"))
 
 
-class Imds:
+class ImdsHandler:
     """Answers requests for whoever sends them."""
 
     def __init__(self, engine: Engine) -> None:
@@ -52,17 +52,17 @@ class Imds:
         target = parse_target(request.raw_path)
         fault = None
         if vm is None:
-            reply = self._stranger(_source(request) or "?")
+            reply = self._unknown_client(_source(request) or "?")
         elif not self._within_rate(vm, target):
             reply = too_many_requests()
         else:
             if target.route == EVENTS and engine.world.epoch is None:
-                engine.first_request(now)
+                engine.begin_on_first_request(now)
             fault = engine.faults.match(vm.name, target.route, request.method, now) if engine.faults else None
             if fault is not None:
-                return await self._faulty(fault, request, vm, target)
-            reply = await self._honest(request, vm, target)
-        return self._finish(request, vm, target, reply)
+                return await self._faulty_reply(fault, request, vm, target)
+            reply = await self._regular_reply(request, vm, target)
+        return self._respond(request, vm, target, reply)
 
     def _within_rate(self, vm: Vm, target: Target) -> bool:
         knobs = self._engine.world.knobs
@@ -71,24 +71,24 @@ class Imds:
         client = vm.name if knobs.rate_limit_scope == "vm" else f"{vm.name} {target.route}"
         return self._engine.rate.allows(client, knobs.rate_limit, time.monotonic())
 
-    def _stranger(self, address: str) -> Reply:
+    def _unknown_client(self, address: str) -> Reply:
         if address not in self._strangers and len(self._strangers) < 1000:
             self._strangers.add(address)
-            self._engine.note("unknown-client", address=address, hint="no VM of the scenario has this source address")
+            self._engine.log("unknown-client", address=address, hint="no VM of the scenario has this source address")
         return error(404, f"Not found. No simulated VM has the source address {address}")
 
-    async def _honest(self, request: web.BaseRequest, vm: Vm, target: Target, whole: bool = False) -> Reply:
+    async def _regular_reply(self, request: web.BaseRequest, vm: Vm, target: Target, whole: bool = False) -> Reply:
         """What IMDS itself would answer; ``whole``: never a 304, as a fault of the body needs one."""
         engine, knobs = self._engine, self._engine.world.knobs
-        ask = Ask(request.method, target, _unconditional(request.headers) if whole else request.headers)
-        refused = refusal(ask, knobs)
+        ask = Request(request.method, target, _unconditional(request.headers) if whole else request.headers)
+        refused = reject(ask, knobs)
         if refused is not None:
             if request.method == "POST":
-                engine.note("approval-refused", vm=vm.name, status=refused.status, why=refused.body.decode())
+                engine.log("approval-refused", vm=vm.name, status=refused.status, why=refused.body.decode())
             return refused
         if target.route != EVENTS:
             return engine.service.metadata(ask, vm)
-        scope = engine.request_for(vm, engine.clock.now())
+        scope = engine.register_request(vm, engine.clock.now())
         if scope.enabled_at is not None and scope.enabled_at > engine.clock.now() and request.method == "GET":
             if knobs.empty_body_until_enabled:
                 return Reply(200, b"", JSON_TYPE)
@@ -98,7 +98,7 @@ class Imds:
             return engine.service.events(ask, vm)
         return await self._approve(request, ask, vm)
 
-    async def _approve(self, request: web.BaseRequest, ask: Ask, vm: Vm) -> Reply:
+    async def _approve(self, request: web.BaseRequest, ask: Request, vm: Vm) -> Reply:
         engine = self._engine
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -107,48 +107,48 @@ class Imds:
         except (web.RequestPayloadError, ConnectionResetError):
             return error(400, "Bad request. The request body cannot be read")
         answer = engine.service.approve(ask, vm, body, engine.settle())
-        engine.note("approval", vm=vm.name, status=answer.reply.status, **(answer.note or {}))
-        engine.report(answer.happened)
-        engine.poke()
+        engine.log("approval", vm=vm.name, status=answer.reply.status, **(answer.note or {}))
+        engine.record(answer.happened)
+        engine.wake_ticker()
         return answer.reply
 
     # -- faults
 
-    async def _faulty(
+    async def _faulty_reply(
         self, active: ActiveFault, request: web.BaseRequest, vm: Vm, target: Target
     ) -> web.StreamResponse:
         """Do to this request what the fault says."""
         engine, fault, options = self._engine, active.fault, active.fault.options
         now = engine.clock.now()
         if fault.action in ("status", "body"):
-            return self._finish(request, vm, target, fault_injection.injected_reply(options, now), active)
+            return self._respond(request, vm, target, fault_injection.injected_reply(options, now), active)
         if fault.action in ("hang", "reset", "lost-request"):
-            self._count(request, vm, target, 0, active)
+            self._log_request(request, vm, target, 0, active)
             if fault.action == "hang":
                 return await fault_injection.hang(
                     request, lambda: engine.faults.is_active(active.number, engine.clock.now())
                 )
             fault_injection.reset(request.transport)
-            return fault_injection.Spent()
+            return fault_injection.ConnectionConsumed()
         if fault.action == "delay":
-            await engine.clock.wait_until(now + engine.world.wall(_number(options["delay"])))
-        reply = await self._honest(request, vm, target, fault.action in _NEED_A_BODY)
+            await engine.clock.wait_until(now + engine.world.to_wall_seconds(_number(options["delay"])))
+        reply = await self._regular_reply(request, vm, target, fault.action in _NEED_A_BODY)
         if fault.action in ("truncate", "trickle"):
-            self._count(request, vm, target, 0, active)
+            self._log_request(request, vm, target, 0, active)
             act = fault_injection.truncate if fault.action == "truncate" else fault_injection.trickle
             return await act(request, reply, self._wire_headers(reply), options)
         if fault.action == "lost-answer":
-            self._count(request, vm, target, 0, active)
+            self._log_request(request, vm, target, 0, active)
             fault_injection.reset(request.transport)
-            return fault_injection.Spent()
+            return fault_injection.ConnectionConsumed()
         if fault.action == "mangle":
-            reply = replace(reply, body=fault_injection.mangled(reply, str(options["how"])))
+            reply = replace(reply, body=fault_injection.corrupted_body(reply, str(options["how"])))
         elif fault.action == "oversized":
             reply = replace(reply, body=reply.body.ljust(int(_number(options["size"]))))
         elif fault.action == "close-idle":
-            self._close_at(request, now + engine.world.wall(_number(options["idle"])))
+            self._close_at(request, now + engine.world.to_wall_seconds(_number(options["idle"])))
         skew = _number(options["skew"]) if fault.action == "date-skew" else 0.0
-        return self._finish(request, vm, target, reply, active, skew)
+        return self._respond(request, vm, target, reply, active, skew)
 
     def _close_at(self, request: web.BaseRequest, moment: float) -> None:
         async def close() -> None:
@@ -162,7 +162,7 @@ class Imds:
 
     # -- the answer on its way
 
-    def _finish(
+    def _respond(
         self,
         request: web.BaseRequest,
         vm: Vm | None,
@@ -171,14 +171,14 @@ class Imds:
         active: ActiveFault | None = None,
         skew: float = 0.0,
     ) -> web.StreamResponse:
-        self._count(request, vm, target, reply.status, active)
+        self._log_request(request, vm, target, reply.status, active)
         return web.Response(status=reply.status, body=reply.body, headers=self._headers(reply, skew))
 
-    def _count(
+    def _log_request(
         self, request: web.BaseRequest, vm: Vm | None, target: Target, status: int, active: ActiveFault | None
     ) -> None:
         method = request.method if request.method in _METHODS else "other"
-        self._engine.journal.asked(
+        self._engine.journal.add_request(
             self._engine.clock.now(),
             vm.name if vm else "",
             method,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from string import Template
 from typing import Any, Callable
 
-from ..model.occurrence import Happening
+from ..model.occurrence import Occurrence
 from ..scenario.plans import ImpactCommands
 from ..times import iso
 
@@ -30,7 +30,7 @@ class Impact:
         self._tell = tell
         self._running: set[asyncio.Task[None]] = set()
 
-    def happened(self, happening: Happening) -> None:
+    def happened(self, happening: Occurrence) -> None:
         """Run what the scenario wants for this, once per affected VM."""
         phase = _PHASES.get(happening.what)
         if phase is None:
@@ -81,7 +81,7 @@ class Impact:
             )
 
 
-def variables(happening: Happening, vm: str, phase: str) -> dict[str, str]:
+def variables(happening: Occurrence, vm: str, phase: str) -> dict[str, str]:
     """What a command is told, in its environment and for ``${NAME}`` in its arguments."""
     return {
         "EVENT_ID": happening.event_id,

@@ -14,19 +14,19 @@ from aiohttp import web
 
 from ..scenario.groups import Address, Vm
 from .engine import Engine
-from .imds_handler import Imds
+from .imds_handler import ImdsHandler
 
 # a thousand VMs may connect within the same second
 _BACKLOG = 2048
 # what a request under way gets when the simulator stops, in seconds
-_LAST_MOMENT = 0.1
+SHUTDOWN_TIMEOUT = 0.1
 
 
 class CannotListen(Exception):
     """An address that is in use, or not ours."""
 
 
-class Place(NamedTuple):
+class ListenAddress(NamedTuple):
     """Who listens where: ``own`` is the only VM there, None when ``vms`` share the address."""
 
     address: Address
@@ -34,19 +34,19 @@ class Place(NamedTuple):
     own: Vm | None
 
 
-def places(vms: Iterable[Vm], listen: Address) -> list[Place]:
+def listen_addresses(vms: Iterable[Vm], listen: Address) -> list[ListenAddress]:
     """VMs with a ``listen`` of their own are there, VMs with a ``source`` together at ``listen``, and the others at
     ``listen`` and the ports that follow it."""
     vms = list(vms)
     shared = tuple(vm.name for vm in vms if vm.source)
-    found = [Place(listen, shared, None)] if shared else []
+    found = [ListenAddress(listen, shared, None)] if shared else []
     following = len(found)
     for vm in vms:
         if vm.listen is not None:
-            found.append(Place(vm.listen, (vm.name,), vm))
+            found.append(ListenAddress(vm.listen, (vm.name,), vm))
         elif not vm.source:
             port = listen.port + following if listen.port else 0
-            found.append(Place(Address(listen.host, port), (vm.name,), vm))
+            found.append(ListenAddress(Address(listen.host, port), (vm.name,), vm))
             following += 1
     return found
 
@@ -54,7 +54,7 @@ def places(vms: Iterable[Vm], listen: Address) -> list[Place]:
 class Listener:
     """One listening address in use."""
 
-    def __init__(self, place: Place, web_server: web.Server) -> None:
+    def __init__(self, place: ListenAddress, web_server: web.Server) -> None:
         self.vms = place.vms
         self._web_server = web_server
         self._sock: socket.socket | None = bind(place.address)
@@ -96,7 +96,7 @@ class Listener:
     async def close(self) -> None:
         """Stop for good; requests under way have a moment."""
         self._stop_accepting()
-        await self._web_server.shutdown(_LAST_MOMENT)
+        await self._web_server.shutdown(SHUTDOWN_TIMEOUT)
 
     def _stop_accepting(self) -> None:
         if self._server is not None:
@@ -137,8 +137,8 @@ class Listeners:
         self._engine = engine
         self._obeying = asyncio.Lock()
         self.all: list[Listener] = []
-        imds = Imds(engine)
-        for place in places(engine.world.vms.values(), listen):
+        imds = ImdsHandler(engine)
+        for place in listen_addresses(engine.world.vms.values(), listen):
             self.all.append(Listener(place, imds.listener(place.own)))
 
     def endpoints(self) -> dict[str, str]:
@@ -150,16 +150,16 @@ class Listeners:
         for each in self.all:
             await each.open()
 
-    async def obey(self) -> None:
+    async def apply_refusals(self) -> None:
         """Close and reopen listeners as the refuse faults demand at this moment."""
         # the ticker and the control API may come at the same time, and opening takes a moment,
         # after which it is later
         async with self._obeying:
             for each in self.all:
-                refused = self._engine.faults.refused(each.vms, self._engine.clock.now())
+                refused = self._engine.faults.is_refused(each.vms, self._engine.clock.now())
                 if refused and each.accepts:
                     each.refuse()
-                    self._engine.note("refusing", address=each.url)
+                    self._engine.log("refusing", address=each.url)
                 elif not refused and not each.accepts:
                     await self._open_again(each)
 
@@ -170,6 +170,6 @@ class Listeners:
         try:
             await listener.open()
         except CannotListen as error:
-            self._engine.note("cannot-listen", error=str(error))
+            self._engine.log("cannot-listen", error=str(error))
         else:
-            self._engine.note("listening-again", address=listener.url)
+            self._engine.log("listening-again", address=listener.url)
