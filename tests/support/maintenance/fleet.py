@@ -141,7 +141,8 @@ class Fleet:
         until(lambda: self._asked_after(number) >= {name for name in self.azure.endpoints if self.note(name)})
 
     def _asked_after(self, number: int) -> set[str]:
-        return {request["vm"] for request in self.azure.get(f"/requests?after={number}")["requests"]}
+        requests = self.azure.get("/requests?after=%d" % number)["requests"]
+        return {request["vm"] for request in requests if (request["method"], request["route"]) == ("GET", "scheduledevents")}
 
     def did(self, step: str) -> set[str]:
         """The hosts whose tasks of this step have come to their end."""

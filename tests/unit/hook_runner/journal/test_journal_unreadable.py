@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_read_is_not_known_until_it_is_read(path: str, dis
     disk.is_broken = False
     journal.reload()
     assert journal.is_known and [everything(each) for each in journal.open_records()] == [everything(record)]
-    assert journal.late_records() == []
+    assert journal.take_late_records() == []
     journal.close()
 
 
