@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import re
 from pathlib import Path
@@ -141,12 +142,13 @@ def test_fields_of_the_log_are_documented() -> None:
 
 
 def test_metrics_are_documented() -> None:
-    source = (DAEMON / "reporting" / "metrics.py").read_text()
-    made = re.findall(r'client\.(\w+)\(\s*PREFIX \+ "(\w+)", "[^"]+"(?:, \[([^]]*)\])?', source)
-    names = {
-        "azure_scheduled_events_" + name + ("_total" if kind == "Counter" else ""): labels.replace('"', "")
-        for kind, name, labels in made
-    }
+    names = {}
+    for node in ast.walk(ast.parse((DAEMON / "reporting" / "metrics.py").read_text())):
+        if isinstance(node, ast.Call) and any(word.arg == "registry" for word in node.keywords):
+            assert isinstance(node.func, ast.Attribute) and isinstance(node.args[0], ast.BinOp)
+            name = ast.literal_eval(node.args[0].right) + ("_total" if node.func.attr == "Counter" else "")
+            labels = ast.literal_eval(node.args[2]) if len(node.args) > 2 else []
+            names["azure_scheduled_events_" + name] = ", ".join(labels)
     assert {quoted(cells[0])[0]: cells[1] for cells in rows(GUIDE, "Metrics")} == names
 
 

@@ -54,7 +54,7 @@ def test_event_is_prepared_and_recovered_from_once(
     rig.look(after=1)
     assert begun(rig) == {"prepare/10-a": 1, "prepare/20-b": 1, "recover/10-a": 1}
     assert azure.approvals() == [("vm1", event)]
-    assert rig.engine.records == [] and rig.journal.degraded is None
+    assert rig.engine.records == [] and rig.journal.write_error is None
     (record,) = rig.journal.records(10)
     assert record.closed_at is not None and [step.hook for step in record.steps] == ["10-a", "20-b", "10-a"]
 

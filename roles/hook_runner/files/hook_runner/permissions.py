@@ -49,7 +49,7 @@ def permission_problem(path: str, inside: str, owners: frozenset[int]) -> str | 
 def location_problem(path: str, owners: frozenset[int]) -> str | None:
     """Why others than `owners` might decide what the folder `path` is, also if it is not there yet; None if they cannot.
 
-    A folder that exists is judged as by `untrusted`. For one that does not, the nearest folder
+    A folder that exists is judged as by `permission_problem`. For one that does not, the nearest folder
     above it that exists counts, with all on the way there. That one may be sticky: what this
     process makes there, others can neither move nor replace.
     """

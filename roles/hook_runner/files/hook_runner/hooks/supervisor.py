@@ -183,7 +183,7 @@ class HookSupervisor:
         for number in (CHLD, TERM):
             signal.signal(number, lambda _number, _frame: None)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (TERM,))  # blocked by spawn_keeper
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (TERM,))  # blocked by spawn_supervisor
         waiting = select.poll()
         for descriptor in (woken, REQUESTS, self.output.descriptor):
             waiting.register(descriptor, select.POLLIN)

@@ -234,7 +234,7 @@ class Journal:
         lives = [record.occurrence for record in self._in_memory(key)]
         if self._connection is not None:
             try:
-                lives.append(rows.last_life(self._connection, key))
+                lives.append(rows.last_occurrence(self._connection, key))
             except sqlite3.Error as error:
                 self._set_write_error(error)
         return max(lives, default=0)

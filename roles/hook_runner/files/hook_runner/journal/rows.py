@@ -136,7 +136,7 @@ def save_entries(connection: sqlite3.Connection, record: EventRecord, known: int
     )
 
 
-def last_life(connection: sqlite3.Connection, key: str) -> int:
+def last_occurrence(connection: sqlite3.Connection, key: str) -> int:
     """The highest life of an event by its key; 0 where there is none."""
     return int(
         connection.execute("SELECT coalesce(max(life), 0) FROM records WHERE key = ?", (_text(key),)).fetchone()[0]

@@ -170,7 +170,7 @@ class StageRunner:
                 )
 
     def next_deadline(self) -> float | None:
-        """Return the monotonic seconds at which `keep_time` or `collect` has something to do though nothing happens; None for never."""
+        """Return the monotonic seconds at which `enforce_deadline` or `collect_finished` has something to do though nothing happens; None for never."""
         found = [self._runs.next_check_in()]
         for record, step, limit in self._active.values():
             if step.id not in self._stopping:
