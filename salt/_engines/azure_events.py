@@ -86,9 +86,8 @@ def start():
 
         salt-run azure_events.status
     """
-    # before all else, so that nothing is missed
+    # first, because listen=True connects at once and no event is missed from then on
     with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
-        bus.connect_pub()
         try:
             settings = read_settings(__opts__.get("azure_events"))
         except ValueError as error:

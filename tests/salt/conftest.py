@@ -42,7 +42,7 @@ def installed() -> Installed:
     home = os.environ.get("SALT_HOME")
     if not home:
         pytest.skip("SALT_HOME names no environment with Salt; make test-salt-3008 does")
-    return Installed.at(Path(home))
+    return Installed.at(Path(home).absolute())
 
 
 @pytest.fixture(scope="session")

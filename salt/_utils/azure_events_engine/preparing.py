@@ -47,13 +47,12 @@ def _prepare(turn: Turn, keys: list[str]) -> None:
     due = [(key, minions) for key in keys if (minions := _due_to_prepare(turn, turn.maintenances[key]))]
     if not due:
         return
-    preparing = [
-        (minion, member)
+    occupied = {
+        minion
         for one in turn.maintenances.values()
         for minion, member in one.members.items()
         if member.doing == "prepare"
-    ]
-    occupied = {minion for minion, _member in preparing}
+    }
     count = sum(map(partial(_is_starting, turn), turn.maintenances.values()))
     due.sort(key=lambda item: _urgency(turn.maintenances[item[0]], item[0]))
     for key, minions in due:

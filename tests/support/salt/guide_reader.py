@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What docs/salt.md tells its reader to write and to run, and a reader who does so in the folders of a site.
+"""The files and commands that docs/salt.md shows, and a reader that writes and runs them in the folders of a site.
 
 The first line of a block is a comment that names a file (`# /srv/salt/top.sls`) or the place where
 the commands run (`# on the master`). A block of the language console has commands behind `$ `, and
