@@ -142,7 +142,9 @@ class Fleet:
 
     def _asked_after(self, number: int) -> set[str]:
         requests = self.azure.get("/requests?after=%d" % number)["requests"]
-        return {request["vm"] for request in requests if (request["method"], request["route"]) == ("GET", "scheduledevents")}
+        return {
+            request["vm"] for request in requests if (request["method"], request["route"]) == ("GET", "scheduledevents")
+        }
 
     def did(self, step: str) -> set[str]:
         """The hosts whose tasks of this step have come to their end."""

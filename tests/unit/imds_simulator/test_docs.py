@@ -15,7 +15,7 @@ import pytest
 
 from imds_simulator.cli.control_commands import VERBS
 from imds_simulator.scenario.fault_kinds import KINDS
-from imds_simulator.scenario.files import shipped_names, parse
+from imds_simulator.scenario.files import parse, shipped_names
 from imds_simulator.scenario.knobs import knob_fields
 from imds_simulator.scenario.schema_check import schema
 from support import simulator_process

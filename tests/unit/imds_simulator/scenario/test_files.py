@@ -14,7 +14,7 @@ from imds_simulator.model import events as life
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.scenario import fault_kinds, groups
-from imds_simulator.scenario.files import LIBRARY, ScenarioError, default_scenario, summary, load, shipped_names, parse
+from imds_simulator.scenario.files import LIBRARY, ScenarioError, default_scenario, load, parse, shipped_names, summary
 from imds_simulator.scenario.knobs import KnobError, Knobs, change_knobs, describe_knobs, knob_fields
 from imds_simulator.scenario.schema_check import schema
 from imds_simulator.times import parse_duration

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from ..scenario.fault_kinds import KINDS
-from ..scenario.files import ScenarioError, summary, load, shipped_names
+from ..scenario.files import ScenarioError, load, shipped_names, summary
 from ..scenario.knobs import Knobs, describe_knobs, knob_fields
 from ..scenario.schema_check import schema
 

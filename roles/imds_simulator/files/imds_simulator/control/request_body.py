@@ -18,7 +18,9 @@ class BadRequest(ValueError):
     """A request to the control API that makes no sense; the text says why."""
 
 
-async def json_object(request: web.Request, may: set[str] | None = None, must: set[str] | None = None) -> dict[str, Any]:
+async def json_object(
+    request: web.Request, may: set[str] | None = None, must: set[str] | None = None
+) -> dict[str, Any]:
     """The JSON object in the body; an empty body is an empty object.
 
     ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises

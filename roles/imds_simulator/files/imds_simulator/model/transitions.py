@@ -17,10 +17,10 @@ from .events import (
     STARTED,
     ScheduledStep,
     SimulatedEvent,
+    ceil_second,
     impact_for,
     notice_of,
     started_duration,
-    ceil_second,
 )
 from .occurrence import Occurrence
 from .world import World
@@ -168,11 +168,15 @@ def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
 
 def _schedule_changes(world: World, event: SimulatedEvent, since: str, moment: float) -> list[ScheduledStep]:
     return [
-        ScheduledStep(moment + world.to_wall_seconds(each.after), 1, "change", each) for each in event.plan.changes if each.since == since
+        ScheduledStep(moment + world.to_wall_seconds(each.after), 1, "change", each)
+        for each in event.plan.changes
+        if each.since == since
     ]
 
 
-def _begin_impact(world: World, event: SimulatedEvent, impact: tuple[str, float] | None, moment: float) -> list[Occurrence]:
+def _begin_impact(
+    world: World, event: SimulatedEvent, impact: tuple[str, float] | None, moment: float
+) -> list[Occurrence]:
     if impact is None:
         return []
     kind, lasts = impact

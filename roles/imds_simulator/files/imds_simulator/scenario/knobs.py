@@ -185,9 +185,7 @@ class Knobs:
     )
     zone_split: bool = field(
         default=False,
-        metadata=_knob(
-            "switch", "3.1.4", "members of a group in different zones see, and enable, only their own zone"
-        ),
+        metadata=_knob("switch", "3.1.4", "members of a group in different zones see, and enable, only their own zone"),
     )
 
     # -- the life of an event (reference 2.1, 2.4, 5.8)

@@ -63,7 +63,9 @@ class ActivityLog:
         """Count one request. ``status`` 0: the client got no whole answer."""
         self._request_number += 1
         self.requests.append(
-            RequestEntry(self._request_number, moment, time.monotonic(), vm, method, route, version, status, fault, address)
+            RequestEntry(
+                self._request_number, moment, time.monotonic(), vm, method, route, version, status, fault, address
+            )
         )
         self.counts[vm, method, route, status] += 1
 
