@@ -27,7 +27,7 @@ from playbooks import collections_path
 from support import simulator_process
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator
-from tools.collection_tree import INSIDE
+from tools.repository.collection_tree import INSIDE
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 BEFORE = "07bf835"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 # the host's Python as Ansible calls it, noting what each module run cost; bash itself adds 2 ms to
 # each

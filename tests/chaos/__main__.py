@@ -21,7 +21,7 @@ from chaos.report import Outcome, Totals
 from support.hosts import capabilities as possible
 from support.hosts import rootfs
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

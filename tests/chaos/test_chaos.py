@@ -14,7 +14,7 @@ from chaos.report import Outcome
 from support.hosts import capabilities as possible
 from support.hosts import rootfs
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 SEEDS = (86, 567, 728, 1721)
 SIDE_BY_SIDE = 4  # a seed waits for much of its time

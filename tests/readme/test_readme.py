@@ -15,7 +15,7 @@ from galaxy_importer.utils import markup
 
 from support.recipes.printed import COMMAND, printed_in
 from support.repository import REPOSITORY
-from tools.markdown import anchors
+from tools.repository.markdown import anchors
 
 README = "README.md"
 

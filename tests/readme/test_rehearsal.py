@@ -17,7 +17,7 @@ import pytest
 
 from support.other_user import AS_USER, USER, folder_for_user, python_for_user
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 PROGRAMS = ("ansible-galaxy", "ansible-playbook")
 

@@ -20,7 +20,7 @@ from support.recipes.fleet import Fleet
 from support.recipes.printed import find
 from support.recipes.project import LONGEST, Project, own_environment
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 PROGRAMS = Path(sys.executable).parent
 

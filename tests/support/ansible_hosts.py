@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 COLLECTION = "azure_imds.scheduled_events."
 # seconds; only what hangs takes so long, however busy the machine is

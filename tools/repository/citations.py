@@ -16,20 +16,20 @@ _ROW = re.compile(rf"^\| <a id=\"([\w-]+)\"></a>({_NUMBER}|[PRT]\d+) \|", re.MUL
 
 
 def rows(text: str) -> list[tuple[str, str]]:
-    """The numbered rows of the reference: anchor and number of each, in order."""
+    """Return anchor and number of each numbered row of the reference, in order."""
     return _ROW.findall(text)
 
 
 def numbers(text: str) -> set[str]:
-    """All numbers of the reference: sections, statements, rules and scenarios."""
+    """Return all numbers of the reference: sections, statements, rules and scenarios."""
     return {*_SECTION.findall(text), *(number for _anchor, number in rows(text))}
 
 
 def cited_in(text: str) -> set[str]:
-    """The sections and statements that a text cites."""
+    """Return the sections and statements that a text cites."""
     return {number for found in _CITED.findall(text) for number in re.findall(_NUMBER, found)}
 
 
 def scenarios_in(text: str) -> set[str]:
-    """The scenarios that a text cites, in names of tests as well."""
+    """Return the scenarios that a text cites, also in names of tests."""
     return {found.upper() for found in _SCENARIO.findall(text)}

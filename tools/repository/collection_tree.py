@@ -3,10 +3,10 @@
 
 """A physical copy of the collection at .../ansible_collections/azure_imds/scheduled_events.
 
-ansible-test and Galaxy's importer want that path and accept no link in its place. The copy is a git
-repository of its own: they would otherwise go up to the project's, which ignores the folder that
-the copy lies in. It is brought up to date rather than made anew: what ansible-test keeps in
-tests/output (virtual environments among it) is worth 20 seconds a run.
+ansible-test and Galaxy's importer need that path and do not accept a link. The copy is a git
+repository of its own: otherwise both would use the project's repository, which ignores the folder of
+the copy. An existing copy is updated: ansible-test keeps virtual environments in tests/output, and
+making them anew takes 20 seconds.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ KEPT = (Path("tests", "output"), Path(".git"))
 
 
 def copy_tree(repository: Path, destination: Path) -> Path:
-    """Make or refresh the copy below `destination`; returns the collection's folder in it."""
+    """Make or update the copy below `destination`, and return the folder of the collection in it."""
     collection = destination / INSIDE
     wanted = tracked_or_new(repository)
     with only_one_at_a_time(destination):
         remove_others(collection, wanted)
         for name in wanted:
-            bring(repository / name, collection / name)
+            update_file(repository / name, collection / name)
         if not (collection / ".git").exists():
             subprocess.run(["git", "init", "--quiet"], cwd=collection, check=True)
     return collection
@@ -39,6 +39,7 @@ def copy_tree(repository: Path, destination: Path) -> Path:
 
 @contextlib.contextmanager
 def only_one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait until no other process changes this folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -46,7 +47,7 @@ def only_one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def tracked_or_new(repository: Path) -> set[Path]:
-    """The files git knows or would add, less those that are deleted but not yet committed as such."""
+    """Return the files that git tracks or would add, without those that have been deleted."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=repository,
@@ -58,6 +59,7 @@ def tracked_or_new(repository: Path) -> set[Path]:
 
 
 def remove_others(collection: Path, wanted: set[Path]) -> None:
+    """Remove all files that are not wanted, and folders that are empty then."""
     for folder, folders, files in os.walk(collection, topdown=False):
         here = Path(folder).relative_to(collection)
         if any(kept in (here, *here.parents) for kept in KEPT):
@@ -70,7 +72,8 @@ def remove_others(collection: Path, wanted: set[Path]) -> None:
             os.rmdir(folder)
 
 
-def bring(source: Path, target: Path) -> None:
+def update_file(source: Path, target: Path) -> None:
+    """Copy a file or a link unless the target is equal."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_symlink():
         if not (target.is_symlink() and os.readlink(target) == os.readlink(source)):
@@ -82,4 +85,5 @@ def bring(source: Path, target: Path) -> None:
 
 
 def same_file(source: Path, target: Path) -> bool:
+    """Return True if mode and content are equal."""
     return source.stat().st_mode == target.stat().st_mode and filecmp.cmp(source, target)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Which packages and modules Python files import."""
+"""Read which packages and modules Python files import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def absolute_imports(file: Path) -> Iterator[str]:
-    """The top-level packages that a file imports by an absolute name, wherever in the file it does so."""
+    """Yield the top-level packages that a file imports by absolute names."""
     for node in _imports(file):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -21,16 +21,20 @@ def absolute_imports(file: Path) -> Iterator[str]:
 
 
 def foreign(file: Path) -> set[str]:
-    """Those that do not belong to Python."""
+    """Return the top-level packages that a file imports from outside of the standard library."""
     return set(absolute_imports(file)) - sys.stdlib_module_names
 
 
 def sources(folder: Path) -> list[Path]:
+    """Return all Python files of a folder."""
     return sorted(folder.rglob("*.py"))
 
 
 def internal_imports(package: Path) -> dict[str, set[str]]:
-    """What each module of a package imports of the same package, by dotted names below the package; "" is its ``__init__``."""
+    """Return what each module of a package imports of the same package.
+
+    Names are dotted and relative to the package; "" is its ``__init__``.
+    """
     modules = {_dotted(file.relative_to(package)): file for file in sources(package)}
     return {name: set(_inside(name, file, package.name, modules)) for name, file in modules.items()}
 
@@ -40,11 +44,11 @@ def _inside(name: str, file: Path, package: str, modules: dict[str, Path]) -> It
     for node in _imports(file):
         if not isinstance(node, ast.ImportFrom):
             continue
-        words = (node.module or "").split(".")
+        parts = (node.module or "").split(".")
         if node.level:
-            base = [*parents[: len(parents) - node.level + 1], *words]
-        elif words[0] == package:
-            base = words[1:]
+            base = [*parents[: len(parents) - node.level + 1], *parts]
+        elif parts[0] == package:
+            base = parts[1:]
         else:
             continue
         for alias in node.names:
@@ -53,8 +57,8 @@ def _inside(name: str, file: Path, package: str, modules: dict[str, Path]) -> It
 
 
 def _dotted(path: Path) -> str:
-    words = path.with_suffix("").parts
-    return ".".join(words[:-1] if words[-1] == "__init__" else words)
+    names = path.with_suffix("").parts
+    return ".".join(names[:-1] if names[-1] == "__init__" else names)
 
 
 def _imports(file: Path) -> Iterator[ast.Import | ast.ImportFrom]:

@@ -14,12 +14,12 @@ ANCHOR = re.compile(r"<a id=\"([\w-]+)\"></a>")
 
 
 def links(text: str) -> list[str]:
-    """The targets of all inline links."""
+    """Return the targets of all inline links."""
     return LINK.findall(FENCED.sub("", text))
 
 
 def anchors(text: str) -> set[str]:
-    """The names by which a link leads to a heading or an anchor."""
+    """Return the fragments that a link can use for a heading or an anchor."""
     shown = FENCED.sub("", text)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(shown)} | set(
         ANCHOR.findall(shown)

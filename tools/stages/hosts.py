@@ -1,61 +1,72 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The stages of real hosts: what they need is installed and made first, then pytest runs in namespaces of its own."""
+"""The stages of real hosts. They install their programs, make root file systems, and run pytest in namespaces."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 
 from support.hosts import capabilities as possible
 from support.hosts import rootfs
 from support.hosts.lab import INTO_A_SPACE
-from tools.pytest_stage import pytest_folder
 from tools.stage import Job, Outcome, Skip, StageFailed
+from tools.stages.pytest_stage import pytest_folder
 
 # the files of tests/hosts that are stages of their own, so that they run beside the others
-OF_THE_ROLE, OF_OTHER_DEBIANS = "test_hook_runner_role", "test_other_debians"
+ROLE_TESTS, OTHER_DEBIAN_TESTS = "test_hook_runner_role", "test_other_debians"
 PACKAGE_OF_PROGRAM = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
 
 
-def hosts(job: Job) -> Outcome:
+def hosts(job: Job, options: Sequence[str] = ()) -> Outcome:
+    """Run the tests of hosts that are in no other stage."""
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "hosts", "-k", f"not {OF_THE_ROLE} and not {OF_OTHER_DEBIANS}", prefix=INTO_A_SPACE)
+    selection = ("-k", f"not {ROLE_TESTS} and not {OTHER_DEBIAN_TESTS}")
+    return pytest_folder(job, "hosts", options=(*selection, *options), prefix=INTO_A_SPACE)
 
 
-def hosts_role(job: Job) -> Outcome:
+def hosts_role(job: Job, options: Sequence[str] = ()) -> Outcome:
+    """Run the tests of the role hook_runner."""
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "hosts", "-k", OF_THE_ROLE, prefix=INTO_A_SPACE, results="hosts-role")
+    return pytest_folder(job, "hosts", options=("-k", ROLE_TESTS, *options), prefix=INTO_A_SPACE, results="hosts-role")
 
 
 def hosts_others(job: Job) -> Outcome:
+    """Run the tests of the other releases of Debian."""
     make_ready(job, *rootfs.OTHER_SUITES)
-    return pytest_folder(job, "hosts", "-k", OF_OTHER_DEBIANS, prefix=INTO_A_SPACE, results="hosts-others")
+    return pytest_folder(job, "hosts", options=("-k", OTHER_DEBIAN_TESTS), prefix=INTO_A_SPACE, results="hosts-others")
 
 
-def recipes(job: Job) -> Outcome:
+def recipes(job: Job, options: Sequence[str] = ()) -> Outcome:
+    """Run the recipes of the documentation on hosts."""
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "recipes", prefix=INTO_A_SPACE)
+    return pytest_folder(job, "recipes", options=options, prefix=INTO_A_SPACE)
 
 
 def chaos(job: Job) -> Outcome:
-    """Its seeds make namespaces for themselves."""
+    """Run a few seeds; each makes its namespaces itself."""
     make_ready(job, rootfs.SUITE)
     return pytest_folder(job, "chaos")
 
 
 def make_ready(job: Job, *suites: str) -> None:
-    """Make the roots of these Debians, or raise Skip where hosts cannot run."""
+    """Make the root file systems of these releases of Debian.
+
+    Raises:
+        Skip: this machine cannot run hosts.
+        StageFailed: a root file system could not be made.
+    """
     if reason := possible.reason_against():
         raise Skip(reason)
     with rootfs.only_one(rootfs.CACHE, "apt"):
         install_missing(job)
     if job.run(
-        job.workshop.python,
+        job.environment.python,
         "-m",
         "support.hosts.rootfs",
         *suites,
-        env={"PYTHONPATH": str(job.workshop.repository / "tests")},
+        env={"PYTHONPATH": str(job.environment.repository / "tests")},
     ):
         raise StageFailed("a root file system of the hosts could not be made")
     if reason := possible.reason_against_nspawn(rootfs.location(suites[0])):
@@ -63,7 +74,7 @@ def make_ready(job: Job, *suites: str) -> None:
 
 
 def install_missing(job: Job) -> None:
-    """The one thing that tests change on the machine, and only where they may."""
+    """Install the programs that are missing. The tests change nothing else on the machine."""
     missing = [package for program, package in PACKAGE_OF_PROGRAM.items() if not shutil.which(program)]
     if not missing:
         return

@@ -14,9 +14,9 @@ import sys
 
 FOLDER, NAME = os.path.split(os.path.abspath(__file__))
 VERSION = os.path.splitext(NAME)[0].replace("get_pip_", "").replace("_", ".")
-ONLY_THE_REAL_SCRIPT_KNOWS = ("--no-setuptools", "--no-wheel")
+UNSUPPORTED_OPTIONS = ("--no-setuptools", "--no-wheel")
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(FOLDER, f"pip-{VERSION}-py3-none-any.whl"))
-    sys.argv = ["pip", "install"] + [word for word in sys.argv[1:] if word not in ONLY_THE_REAL_SCRIPT_KNOWS]
+    sys.argv = ["pip", "install"] + [word for word in sys.argv[1:] if word not in UNSUPPORTED_OPTIONS]
     runpy.run_module("pip", run_name="__main__", alter_sys=True)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tools.junit import read_junit
@@ -17,23 +17,31 @@ NO_TESTS_COLLECTED = 5
 def pytest_folder(
     job: Job,
     folder: str,
-    *options: str,
-    prefix: tuple[str, ...] = (),
+    *,
+    options: Sequence[str] = (),
+    prefix: Sequence[str] = (),
     results: str = "",
     python: Path | None = None,
     env: Mapping[str, str] | None = None,
+    limit: float = 1800,
 ) -> Outcome:
     """Run the tests of tests/FOLDER.
 
-    `prefix` is a command that runs the rest of its words, such as unshare; `results` names what a
-    second run leaves; `python` has a pytest of its own.
+    Args:
+        job: the job of the stage.
+        folder: the folder below tests/; several, separated by spaces, are one run of pytest.
+        options: options of pytest.
+        prefix: a command that runs the command behind it, such as unshare.
+        results: the name of the JUnit file; made of the folder if it is empty.
+        python: a Python that has pytest; that of .venv by default.
+        env: further environment variables.
+        limit: seconds until the run is ended.
     """
-    if not (job.workshop.repository / "tests" / folder).is_dir():
-        raise Skip(f"there is no tests/{folder}")
-    report = job.workshop.cache / "results" / f"{results or folder.replace('/', '-')}.xml"
+    folders = [f"tests/{name}" for name in folder.split()]
+    report = job.environment.cache / "results" / f"{results or folder.replace('/', '-')}.xml"
     report.unlink(missing_ok=True)
-    tests = ("-m", "pytest", f"tests/{folder}", "-q", "-rs", f"--junitxml={report}")
-    status = job.run(*prefix, python or job.workshop.python, *tests, *options, env=env)
+    tests = ("-m", "pytest", *folders, "-q", "-rs", f"--junitxml={report}")
+    status = job.run(*prefix, python or job.environment.python, *tests, *options, env=env, limit=limit)
     if status == NO_TESTS_COLLECTED:
-        raise Skip(f"tests/{folder} has no tests")
+        raise Skip(f"{' '.join(folders)}: no tests")
     return read_junit(report, status)

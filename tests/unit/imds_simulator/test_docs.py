@@ -19,7 +19,7 @@ from imds_simulator.scenario.files import parse, shipped_names
 from imds_simulator.scenario.knobs import knob_fields
 from imds_simulator.scenario.schema_check import schema
 from support import simulator_process
-from tools.citations import cited_in
+from tools.repository.citations import cited_in
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "simulator.md").read_text()
