@@ -14,10 +14,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 
+from support.repository import REPOSITORY
 from tools.interpreters import clean_path, find_interpreters, real_interpreter
 from tools.junit import read_junit
 from tools.repository.collection_tree import INSIDE, copy_tree
+from tools.run import EVERY, chosen
 from tools.runner import Report, show_summary
 from tools.stage import Outcome, Stage
 from tools.stages.ansible_test import counted, failures_in, sanity_outcome
@@ -225,3 +228,19 @@ def test_signal_ends_the_run_and_every_process_that_it_started(tmp_path: Path, n
         assert run.wait(60) in (130, 128 + signal.SIGKILL)
     assert [pid for pid in started if psutil.pid_exists(pid)] == []
     assert not (tmp_path / "second").exists()
+
+
+def test_workflow_runs_every_stage_once() -> None:
+    workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    groups = workflow["jobs"]["stages"]["strategy"]["matrix"]["include"]
+    named = [name for group in groups for name in group["stages"].split()]
+    assert sorted(named) == sorted(stage.name for stage in EVERY)
+
+
+def test_short_run_has_short_forms_and_the_named_stages_are_whole() -> None:
+    whole = {stage.name: stage.run for stage in chosen([], everything=True, short=False)}
+    short = {stage.name: stage.run for stage in chosen([], everything=False, short=False)}
+    assert set(short) < set(whole)
+    assert any(short[name] != whole[name] for name in short)
+    assert [stage.run for stage in chosen(["hosts"], everything=False, short=False)] == [whole["hosts"]]
+    assert [stage.run for stage in chosen(["hosts"], everything=False, short=True)] == [short["hosts"]]
