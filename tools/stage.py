@@ -32,9 +32,9 @@ class Outcome:
     failures: tuple[str, ...] = ()
 
     @classmethod
-    def from_exit_status(cls, exit_status: int) -> Outcome:
-        """Return the outcome of a check that reports nothing but its exit status."""
-        return cls(failed=1) if exit_status else cls(passed=1)
+    def from_exit_status(cls, exit_status: int, name: str = "") -> Outcome:
+        """Return the outcome of a check that reports nothing but its exit status; `name` is shown if it failed."""
+        return cls(failed=1, failures=(name,) if name else ()) if exit_status else cls(passed=1)
 
     def __add__(self, other: Outcome) -> Outcome:
         notes = tuple(dict.fromkeys(self.notes + other.notes))

