@@ -12,13 +12,14 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any, Mapping
 
-from .conditions import PolicyContext
+from .conditions import PREPARED, PolicyContext
 from .document import EVENT_TYPES, EventDocument, ScheduledEvent, escape_surrogates
 from .identity import affects_only
 from .named_tuple import NamedTuple
 from .policy import Policy
 from .receipts import Receipts
 from .selection import Selection
+from .values import parse_choice
 
 APPROVE = "approve"
 APPROVED = "approved"
@@ -75,13 +76,49 @@ class ApprovalCriteria(NamedTuple):
     prepared: str = "none"
     gates: Mapping[str, bool] = MappingProxyType({})
 
+    @classmethod
+    def parse(
+        cls, selection: Selection, policy: Any, prepared: Any, gates: Any, release_others: Any
+    ) -> ApprovalCriteria:
+        """Read the criteria as users write them; ``own_name`` stays unknown.
+
+        Args:
+            selection: which events the caller means.
+            policy: a Policy, the name of a preset, a mapping as in a policy file, or None for the selection alone.
+            prepared: one of PREPARED.
+            gates: a mapping of names to booleans, or None.
+            release_others: a boolean.
+
+        Returns:
+            The criteria.
+
+        Raises:
+            ValueError: an argument cannot be used; PolicyError if it is the policy.
+        """
+        if not isinstance(release_others, bool):
+            raise ValueError(f"release_others has to be true or false, not {release_others!r}")
+        gates = dict(gates or {})
+        for name, value in gates.items():
+            if not isinstance(value, bool):
+                raise ValueError(f"gates: {name} has to be true or false, not {value!r}")
+        if isinstance(policy, str):
+            policy = Policy.preset(policy)
+        elif not (policy is None or isinstance(policy, Policy)):
+            policy = Policy.from_mapping(policy)
+        prepared = parse_choice(prepared, PREPARED, "value of prepared")
+        return cls(selection, None, release_others, policy, prepared, gates)
+
 
 def plan_approvals(
     document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts, api_version: str
 ) -> list[ApprovalOutcome]:
-    """What to do about every event that is meant: those with outcome "approve" are to be sent.
+    """Decide about every selected event, and about every id that the selection names.
 
-    Raises OwnNameUnknown where a decision depends on a name that is not known.
+    Returns:
+        One outcome per event; the approvals of those with outcome "approve" are to be sent.
+
+    Raises:
+        OwnNameUnknown: a decision depends on this VM's name, which is unknown.
     """
     asked = tuple(dict.fromkeys(criteria.selection.event_ids or ()))
     missing = "IMDS lists no such event: it is over, was cancelled, or never was"
