@@ -200,7 +200,7 @@ class Imds:
         except ImdsRefused as error:
             if error.status == 400 and error.supported_versions and len(self._versions) > 1:
                 del self._versions[0]
-                error.retryable = True
+                raise error.with_version_fallback() from None
             raise
 
     def _exchange(self, request: Request, total: float, within: float | None) -> Response:
