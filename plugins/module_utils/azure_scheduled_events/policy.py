@@ -231,7 +231,7 @@ def _actions(data: Any, path: tuple[object, ...], places: SourceLocations) -> tu
                 word, setting = item, None
             action = parse_choice(word, ACTIONS, "action")
             if action in actions:
-                raise ValueError(f"{action} stands twice")
+                raise ValueError(f"{action} is repeated")
             if action == "approve":
                 approval = _approval(setting)
             elif setting is not None:

@@ -305,7 +305,7 @@ def test_a_started_event_is_never_due():
         ([{"do": [{"approve": "now", "log": None}]}], "one action"),
         ([{"do": [{"log": "loud"}]}], "log takes no setting"),
         ([{"do": ["approve", "hold"]}], "exclude each other"),
-        ([{"do": [{"approve": "never"}, "approve"]}], "approve stands twice"),
+        ([{"do": [{"approve": "never"}, "approve"]}], "approve is repeated"),
         ([{"do": [{"approve": {"delay": float("nan")}}]}], "expected seconds"),
         ([{"when": {"duration": 10**400}, "do": "log"}], "expected seconds"),
         ([{"when": {"time_left": float("inf")}, "do": "log"}], "expected seconds"),
