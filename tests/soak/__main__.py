@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from soak.campaign import run_seeds
-from soak.drawing import draw
+from soak.plan_generator import draw_plan
 from soak.report import Outcome, Totals
 from support.repository import REPOSITORY
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--plan", action="store_true", help="print the plan of --seed, and run nothing")
     options = parser.parse_args(arguments)
     if options.plan:
-        print(draw(options.seed or 0).as_text())
+        print(draw_plan(options.seed or 0).as_text())
         return 0
     limit = (
         options.limit

@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from soak.plan import VM, Action
-from soak.site import Site, wait_until
+from soak.testbed import Testbed, wait_until
 from support.simulator_process import ControlError
 
 # how long an action waits for what may never come
-PATIENCE = 1.0
+PROCESS_TIMEOUT = 1.0
 API = "/metadata/scheduledevents?api-version=2020-07-01"
 
 
-class Deed(NamedTuple):
+class PerformedAction(NamedTuple):
     """What was done: Unix times, the action, and what came of it where that is not plain."""
 
     began: float
@@ -44,28 +44,28 @@ class Actions:
     """The verbs of plans. Each takes the arguments of its action, and returns a word on what came of it or nothing.
 
     Attributes:
-        deeds: what was done so far.
+        performed: what was done so far.
         stale: the old documents that were served.
         deaths: how often the daemon had ended by itself before an action.
     """
 
-    def __init__(self, site: Site) -> None:
-        self.site, self.azure = site, site.azure
-        self.deeds: list[Deed] = []
+    def __init__(self, testbed: Testbed) -> None:
+        self.testbed, self.azure = testbed, testbed.azure
+        self.performed: list[PerformedAction] = []
         self.stale: list[Stale] = []
         self.deaths = 0
 
     def do(self, action: Action) -> None:
-        if not self.site.is_running():
+        if not self.testbed.is_running():
             self.deaths += 1
-            self.site.note_end("died")
-            self.site.start()
+            self.testbed.record_end("died")
+            self.testbed.start()
         began = time.time()
         try:
             result = getattr(self, "do_" + action.verb.replace("-", "_"))(*action.arguments) or ""
         except ControlError as error:
             result = f"refused, {error.status}"  # it was over, or had started, before its turn came
-        self.deeds.append(Deed(began, time.time(), action, result))
+        self.performed.append(PerformedAction(began, time.time(), action, result))
 
     # waiting
 
@@ -74,14 +74,14 @@ class Actions:
         before = len(self.azure.requests("GET"))
         return (
             ""
-            if wait_until(lambda: len(self.azure.requests("GET")) >= before + count, 2 * PATIENCE, 0.05)
+            if wait_until(lambda: len(self.azure.requests("GET")) >= before + count, 2 * PROCESS_TIMEOUT, 0.05)
             else "not all came"
         )
 
     def do_until_mark(self, what: str, stage: str) -> str:
         """Wait until a hook of the stage has begun, or has ended well, from now on."""
         before = self._count(what, stage)
-        return "" if wait_until(lambda: self._count(what, stage) > before, PATIENCE) else "none came"
+        return "" if wait_until(lambda: self._count(what, stage) > before, PROCESS_TIMEOUT) else "none came"
 
     def do_pause(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -113,7 +113,7 @@ class Actions:
     def do_retype(self, event_id: str, kind: str) -> None:
         self.azure.change(event_id, type=kind)
 
-    def do_hit(self, event_id: str, resources: str) -> None:
+    def do_change_resources(self, event_id: str, resources: str) -> None:
         self.azure.change(event_id, resources=resources.split(","))
 
     # IMDS
@@ -153,38 +153,38 @@ class Actions:
         self._restart("reboot", pause)
 
     def do_reload(self, output_tail: int) -> str:
-        if not wait_until(lambda: self.site.is_ready, PATIENCE):
+        if not wait_until(lambda: self.testbed.is_ready, PROCESS_TIMEOUT):
             return "the daemon is not ready"
-        self.site.reload(output_tail=output_tail)
+        self.testbed.reload(output_tail=output_tail)
         return ""
 
     def do_clock(self, skew: int) -> None:
-        self.site.host.set_clock(skew)
+        self.testbed.host.set_clock(skew)
 
     def do_journal_locked(self, seconds: float) -> str:
-        return "" if self.site.journal.lock(seconds) else "it could not be locked"
+        return "" if self.testbed.journal.lock(seconds) else "it could not be locked"
 
     def do_journal_removed(self) -> None:
-        self.site.journal.remove()
+        self.testbed.journal.remove()
 
     def do_journal_overwritten(self) -> str:
-        return "" if self.site.journal.overwrite(b"junk" * 256) else "there is none"
+        return "" if self.testbed.journal.overwrite(b"junk" * 256) else "there is none"
 
     def do_journal_emptied(self) -> str:
-        return "" if self.site.journal.overwrite(b"") else "there is none"
+        return "" if self.testbed.journal.overwrite(b"") else "there is none"
 
     def do_killed_and_journal_removed(self) -> None:
-        self.site.end("kill")
-        self.site.journal.remove()
-        self.site.start()
+        self.testbed.end("kill")
+        self.testbed.journal.remove()
+        self.testbed.start()
 
     def _restart(self, how: str, pause: float) -> None:
-        self.site.end(how)
+        self.testbed.end(how)
         time.sleep(pause)
-        self.site.start()
+        self.testbed.start()
 
     def _count(self, what: str, stage: str) -> int:
-        return sum(mark.what == what and mark.hook.startswith(stage) for mark in self.site.marks())
+        return sum(mark.what == what and mark.hook.startswith(stage) for mark in self.testbed.marks())
 
     def _ask_as_other(self) -> bytes:
         """The true document, as a VM gets it whose answers have no faults."""

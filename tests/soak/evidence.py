@@ -9,22 +9,22 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from soak.actions import Deed, Stale
+from soak.actions import PerformedAction, Stale
 from soak.hooks import HookRun
 from soak.plan import VM, Plan
-from soak.site import Restart
+from soak.testbed import Restart
 
 # faults behind which a GET still brings the true document
-TRUE_BEHIND = ("", "date-skew", "bom", "close-idle", "delay", "lost-request")
+FAULTS_WITH_TRUE_DOCUMENT = ("", "date-skew", "bom", "close-idle", "delay", "lost-request")
 
 # seconds by which marks of hooks and the simulator's lists may differ on what came first
-ABOUT = 0.02
+CLOCK_TOLERANCE = 0.02
 # the same between the simulator's log, which has milliseconds, and its list of requests
-ROUNDED = 0.001
+LOG_RESOLUTION = 0.001
 
 
 # seconds that a process of the daemon may take on a busy machine until it has opened the journal
-TO_OPEN = 3.0
+JOURNAL_OPEN_TIMEOUT = 3.0
 
 
 class Listed(NamedTuple):
@@ -34,12 +34,12 @@ class Listed(NamedTuple):
     resources: tuple[str, ...]
 
 
-class Look(NamedTuple):
+class Poll(NamedTuple):
     """A good document that the daemon got: when, the events for this VM in it, and those that may have been in it as well."""
 
     at: float
     keys: frozenset[str]
-    doubtful: frozenset[str] = frozenset()
+    uncertain: frozenset[str] = frozenset()
 
 
 class Approval(NamedTuple):
@@ -57,11 +57,11 @@ class Evidence(NamedTuple):
         runs: the hooks' runs.
         approvals: those of this VM.
         listed: by event, when it was listed for whom.
-        looks: the good documents, in their order.
+        polls: the good documents, in their order.
         named_at: when IMDS had first told this VM's name.
         post_faults: whether requests to approve could get lost.
         restarts: the daemon's.
-        deeds: what was done.
+        performed: what was done.
         history: the journal at the end, as `history --json` prints it.
     """
 
@@ -69,11 +69,11 @@ class Evidence(NamedTuple):
     runs: Sequence[HookRun]
     approvals: Sequence[Approval]
     listed: dict[str, list[Listed]]
-    looks: Sequence[Look]
+    polls: Sequence[Poll]
     named_at: float
     post_faults: bool
     restarts: Sequence[Restart]
-    deeds: Sequence[Deed]
+    performed: Sequence[PerformedAction]
     history: Sequence[dict[str, Any]]
 
     def runs_of(self, hook: str, key: str | None = None) -> list[HookRun]:
@@ -103,11 +103,11 @@ class Evidence(NamedTuple):
         if any((key, hook) not in restart.known for restart in began):
             return True
         faults = [
-            deed.began
-            for deed in self.deeds
-            if deed.action.verb.startswith("journal-") and deed.action.verb != "journal-locked"
+            performed_action.began
+            for performed_action in self.performed
+            if performed_action.action.verb.startswith("journal-") and performed_action.action.verb != "journal-locked"
         ]
-        return any(restart.ended <= at <= restart.began + TO_OPEN for restart in began for at in faults)
+        return any(restart.ended <= at <= restart.began + JOURNAL_OPEN_TIMEOUT for restart in began for at in faults)
 
     def rebooted(self, since: float, until: float) -> bool:
         return any(restart.how == "reboot" and since <= restart.ended <= until for restart in self.restarts)
@@ -116,21 +116,21 @@ class Evidence(NamedTuple):
         """Whether two good documents in a row were without the event, the second of them in that time."""
         return any(
             key not in first.keys and key not in second.keys and since <= second.at <= until
-            for first, second in zip(self.looks, self.looks[1:])
+            for first, second in zip(self.polls, self.polls[1:])
         )
 
     def longest_absence(self, key: str, since: float, until: float) -> float:
         """The longest time in that one between two documents with the event, in seconds, where a good one in between was without it."""
         longest, last = 0.0, since
-        for look in self.looks:
-            if since <= look.at <= until and key in look.keys:
-                is_away = any(key not in other.keys for other in self.looks if last < other.at < look.at)
-                longest, last = max(longest, (look.at - last) * is_away), look.at
+        for poll in self.polls:
+            if since <= poll.at <= until and key in poll.keys:
+                is_away = any(key not in other.keys for other in self.polls if last < other.at < poll.at)
+                longest, last = max(longest, (poll.at - last) * is_away), poll.at
         return longest
 
     def event_ids(self) -> list[str]:
         """The events that this VM saw as its own."""
-        return sorted(set().union(*(look.keys for look in self.looks)))
+        return sorted(set().union(*(poll.keys for poll in self.polls)))
 
 
 def listed_from(lines: Sequence[dict[str, Any]]) -> dict[str, list[Listed]]:
@@ -144,25 +144,25 @@ def listed_from(lines: Sequence[dict[str, Any]]) -> dict[str, list[Listed]]:
         resources = () if over else tuple(line["resources"])
         changes = found.setdefault(key, [])
         if not changes or changes[-1].resources != resources:
-            changes.append(Listed(unix(line["time"]), resources))
+            changes.append(Listed(unix_time(line["time"]), resources))
     return found
 
 
-def looks_from(
+def polls_from(
     requests: Sequence[dict[str, Any]], listed: dict[str, list[Listed]], stale: Sequence[Stale]
-) -> list[Look]:
-    """The good documents of this VM; what changed in the millisecond of a request is doubtful in its document."""
-    looks = []
+) -> list[Poll]:
+    """The good documents of this VM; what changed in the millisecond of a request is uncertain in its document."""
+    polls = []
     for request in requests:
         at = request["moment"]
         if (request["method"], request["route"]) != ("GET", "scheduledevents") or request["status"] not in (200, 304):
             continue
         if request["fault"] == "body":
-            looks.append(Look(at, next(each.keys for each in reversed(stale) if each.since <= at)))
-        elif request["fault"] in TRUE_BEHIND:
-            before, after = _keys(listed, at - ROUNDED), _keys(listed, at + ROUNDED)
-            looks.append(Look(at, before & after, before ^ after))
-    return looks
+            polls.append(Poll(at, next(each.keys for each in reversed(stale) if each.since <= at)))
+        elif request["fault"] in FAULTS_WITH_TRUE_DOCUMENT:
+            before, after = _keys(listed, at - LOG_RESOLUTION), _keys(listed, at + LOG_RESOLUTION)
+            polls.append(Poll(at, before & after, before ^ after))
+    return polls
 
 
 def _keys(listed: dict[str, list[Listed]], at: float) -> frozenset[str]:
@@ -170,7 +170,7 @@ def _keys(listed: dict[str, list[Listed]], at: float) -> frozenset[str]:
     return frozenset(key for key, changes in listed.items() if VM in _at(changes, at))
 
 
-def unix(text: str) -> float:
+def unix_time(text: str) -> float:
     """Unix time of a line of the simulator's log."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 

@@ -5,23 +5,23 @@
 
 from __future__ import annotations
 
-from soak import about_approvals, about_preparations, about_recoveries
+from soak import approval_invariants, preparation_invariants, recovery_invariants
 from soak.evidence import Evidence
 from soak.violations import Violation
 
 INVARIANTS = (
-    about_approvals.follow_preparation,
-    about_approvals.release_no_others,
-    about_approvals.are_single,
-    about_preparations.are_single,
-    about_preparations.are_not_lost,
-    about_recoveries.come,
-    about_recoveries.are_single,
-    about_recoveries.wait_for_the_end,
-    about_recoveries.wait_for_others,
+    approval_invariants.approvals_follow_preparation,
+    approval_invariants.approvals_release_no_others,
+    approval_invariants.approvals_are_sent_once,
+    preparation_invariants.preparations_succeed_once,
+    preparation_invariants.events_are_in_the_journal,
+    recovery_invariants.recoveries_succeed,
+    recovery_invariants.recoveries_succeed_once,
+    recovery_invariants.recoveries_wait_for_the_end,
+    recovery_invariants.recoveries_wait_for_other_events,
 )
 
 
-def judge(evidence: Evidence) -> list[Violation]:
+def find_violations(evidence: Evidence) -> list[Violation]:
     """What the evidence shows that must not be."""
     return [violation for invariant in INVARIANTS for violation in invariant(evidence)]

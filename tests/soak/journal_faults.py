@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hook_runner.journal.journal import Journal, JournalUnreadable
 
-BESIDE = ("", "-wal", "-shm")
+FILE_SUFFIXES = ("", "-wal", "-shm")
 # (event, STAGE/NAME)
 Known = set[tuple[str, str]]
 
@@ -41,7 +41,7 @@ class JournalFaults:
         return held.wait(3)
 
     def remove(self) -> None:
-        for suffix in BESIDE:
+        for suffix in FILE_SUFFIXES:
             Path(str(self.path) + suffix).unlink(missing_ok=True)
         self.destroyed_at = time.time()
 

@@ -17,17 +17,22 @@ WAITS = ("polls", "until-mark", "pause", "rest")
 
 
 class Outcome(NamedTuple):
-    """How a run ended; ``deeds``: what was done, a line each; ``seconds``: how long it took."""
+    """How a run ended; ``performed``: what was done, a line each; ``seconds``: how long it took."""
 
     plan: Plan
     violations: Sequence[Violation]
-    deeds: Sequence[str]
+    performed: Sequence[str]
     counts: Mapping[str, int]
     seconds: float
 
     def as_text(self) -> str:
         """For people: all that is needed to understand a failure, but for the daemon's log."""
-        lines = [self.plan.as_text(), "done:", *("    " + deed for deed in self.deeds), "violations:"]
+        lines = [
+            self.plan.as_text(),
+            "done:",
+            *("    " + performed_action for performed_action in self.performed),
+            "violations:",
+        ]
         return "\n".join(lines + ["    " + str(violation) for violation in self.violations])
 
 
@@ -58,13 +63,17 @@ def counts_of(evidence: Evidence) -> dict[str, int]:
     counts: collections.Counter[str] = collections.Counter(
         runs=1, processes=1 + len(evidence.restarts), events=len(evidence.event_ids())
     )
-    counts["documents"] = len(evidence.looks)
+    counts["documents"] = len(evidence.polls)
     counts["approvals"] = sum(approval.status == 200 for approval in evidence.approvals)
     counts["preparations"] = sum(run.hook.startswith(PREPARE) for run in evidence.runs)
     counts["recoveries"] = sum(run.hook.startswith(RECOVER) for run in evidence.runs)
     counts["hook runs"] = len(evidence.runs)
-    for deed in evidence.deeds:
-        if deed.action.verb not in WAITS:
-            kind = " " + str(deed.action.arguments[0]) if deed.action.verb in ("imds", "imds-for", "stale") else ""
-            counts[f"did: {deed.action.verb}{kind}"] += 1
+    for performed_action in evidence.performed:
+        if performed_action.action.verb not in WAITS:
+            kind = (
+                " " + str(performed_action.action.arguments[0])
+                if performed_action.action.verb in ("imds", "imds-for", "stale")
+                else ""
+            )
+            counts[f"did: {performed_action.action.verb}{kind}"] += 1
     return dict(counts)

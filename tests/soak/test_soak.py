@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from soak.campaign import run_seeds
-from soak.drawing import draw
-from soak.other_host import OtherHost
+from soak.emulated_host import EmulatedHost
+from soak.plan_generator import draw_plan
 from soak.report import Outcome
 
 SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20)
-SIDE_BY_SIDE = 5  # a run waits for most of its time
+PARALLEL_SEEDS = 5  # a run waits for most of its time
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
     run_seeds(
         SEEDS,
         tmp_path_factory.mktemp("soak"),
-        SIDE_BY_SIDE,
+        PARALLEL_SEEDS,
         600.0,
         lambda outcome: found.update({outcome.plan.seed: outcome}),
     )
@@ -41,12 +41,12 @@ def test_run_violates_no_invariant(seed: int, outcomes: dict[int, Outcome]) -> N
 
 
 def test_plan_is_the_same_for_the_same_seed() -> None:
-    assert [draw(seed) for seed in SEEDS] == [draw(seed) for seed in SEEDS]
-    assert len({draw(seed)._replace(seed=0) for seed in range(100)}) == 100
+    assert [draw_plan(seed) for seed in SEEDS] == [draw_plan(seed) for seed in SEEDS]
+    assert len({draw_plan(seed)._replace(seed=0) for seed in range(100)}) == 100
 
 
 def test_process_has_the_boot_and_the_clock_of_another_host(tmp_path: Path) -> None:
-    host = OtherHost(tmp_path / "boot", tmp_path / "skew", 3600)
+    host = EmulatedHost(tmp_path / "boot", tmp_path / "skew", 3600)
     look = "from datetime import datetime; print(open('/proc/sys/kernel/random/boot_id').read().strip(), time.time(), datetime.now().timestamp())"
     boot, *times = subprocess.run(
         [sys.executable, "-c", host.program() + look], capture_output=True, text=True, check=True

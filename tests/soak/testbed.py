@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.service.control_socket import send_request
+from soak.emulated_host import EmulatedHost
 from soak.hooks import Mark, read_marks, write_hook
 from soak.journal_faults import JournalFaults
-from soak.other_host import OtherHost
 from soak.plan import VM, Setup
 from support.daemon.daemon_process import Daemon
 from support.daemon.engine_harness import Rig
@@ -26,7 +26,7 @@ from support.daemon.simulated_azure import Azure
 
 # a process that gets a signal, or is started, has so many seconds; only a run that fails waits so
 # long
-PATIENCE = 30.0
+PROCESS_TIMEOUT = 30.0
 # an event that comes back later is another occurrence; and it has to be listed for so long before
 # it is prepared again
 REAPPEAR_WITHIN = 3.0
@@ -41,7 +41,7 @@ class Restart(NamedTuple):
     known: frozenset[tuple[str, str]]
 
 
-class Site:
+class Testbed:
     """The host and its daemon, which is not started yet.
 
     Attributes:
@@ -51,7 +51,7 @@ class Site:
     def __init__(self, folder: Path, azure: Azure, setup: Setup) -> None:
         self.folder, self.azure, self.setup = folder, azure, setup
         folder.mkdir(parents=True)
-        self.host = OtherHost(folder / "marks.boot", folder / "skew", setup.skew)
+        self.host = EmulatedHost(folder / "marks.boot", folder / "skew", setup.skew)
         self.rig = Rig(folder, azure, VM, **_configuration(setup))
         for hook in setup.hooks:
             write_hook(self.rig.hooks_directory, hook.path, hook.does)
@@ -78,9 +78,9 @@ class Site:
             self.rig.end_processes()
             shutil.rmtree(self.rig.settings.run_directory, ignore_errors=True)
             self.host.reboot()
-        self.note_end(how)
+        self.record_end(how)
 
-    def note_end(self, how: str) -> None:
+    def record_end(self, how: str) -> None:
         """The process has ended; what the journal holds now is what the next one can know."""
         process = self.daemon.process
         assert process is not None and process.returncode is not None
@@ -113,7 +113,7 @@ class Site:
     def marks(self) -> list[Mark]:
         return read_marks(self.rig.marks_file)
 
-    def left_running(self) -> list[int]:
+    def remaining_processes(self) -> list[int]:
         """Processes of this host other than the daemon."""
         own = self.daemon.process.pid if self.daemon.process is not None else 0
         found = set(processes_with(str(self.folder), "cmdline") + processes_with(str(self.folder), "environ"))
@@ -135,13 +135,13 @@ class Site:
         assert process is not None
         if process.poll() is None:
             process.send_signal(number)
-            process.wait(PATIENCE)
+            process.wait(PROCESS_TIMEOUT)
 
 
-def wait_until(is_so: Callable[[], object], seconds: float, pause: float = 0.02) -> bool:
+def wait_until(condition: Callable[[], object], seconds: float, pause: float = 0.02) -> bool:
     """Wait for something, but not longer than that; whether it came."""
     until = time.monotonic() + seconds
-    while not is_so():
+    while not condition():
         if time.monotonic() > until:
             return False
         time.sleep(pause)

@@ -52,12 +52,12 @@ LONG_EVERY = 20
 EVENTS_OF_A_LONG_RUN = 20
 
 
-def draw(seed: int) -> Plan:
+def draw_plan(seed: int) -> Plan:
     """The plan of a seed."""
     chance = random.Random(seed)
     if seed % LONG_EVERY == 0:
         return _long(seed, chance)
-    return Plan(seed, _setup(chance), tuple(_Story(chance).actions()))
+    return Plan(seed, _setup(chance), tuple(_PlanBuilder(chance).actions()))
 
 
 def _setup(chance: random.Random) -> Setup:
@@ -91,7 +91,7 @@ def _event_id(chance: random.Random) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-class _Story:
+class _PlanBuilder:
     """What happens in an ordinary run: first an event, then anything, each at a moment that the daemon's doing decides."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -148,7 +148,7 @@ class _Story:
             Action("release", (event_id,)),
             Action("move", (event_id, chance.choice(NOTICES))),
             Action("retype", (event_id, chance.choice(TYPES))),
-            Action("hit", (event_id, chance.choice(RESOURCES))),
+            Action("change-resources", (event_id, chance.choice(RESOURCES))),
         ]
         way = chance.choice(ways)
         if way.verb in ("cancel", "complete") and chance.random() < 0.3:

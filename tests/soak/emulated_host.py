@@ -27,7 +27,7 @@ datetime.datetime = _WrongTime
 """
 
 
-class OtherHost:
+class EmulatedHost:
     """Files that say which boot the host is in and how wrong its clock is; they may be written while the daemon runs."""
 
     def __init__(self, boot_file: Path, skew_file: Path, skew: int = 0) -> None:

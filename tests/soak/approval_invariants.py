@@ -13,36 +13,36 @@ from soak.plan import PREPARE, RECOVER, VM, Hook
 from soak.violations import Violation
 
 # an approval that was on its way when the event changed is nobody's fault
-ON_ITS_WAY = 1.0
-CHANGES = ("move", "retype", "hit", "announce")
+IN_FLIGHT_TIME = 1.0
+CHANGES = ("move", "retype", "change-resources", "announce")
 # seconds between the end of a hook and the moment at which a daemon on a busy machine notices it
-TO_NOTICE = 1.0
+NOTICE_TIME = 1.0
 
 
-def follow_preparation(evidence: Evidence) -> Iterator[Violation]:
+def approvals_follow_preparation(evidence: Evidence) -> Iterator[Violation]:
     """An approval comes after each prepare hook's success, which nothing has undone since."""
     for approval in evidence.approvals:
         for hook in evidence.plan.setup.hooks:
-            why = _unprepared(evidence, approval, hook) if hook.stage == PREPARE else ""
+            why = _missing_preparation(evidence, approval, hook) if hook.stage == PREPARE else ""
             if why:
-                yield Violation("1 approval after preparation", f"{_shown(approval)} of {hook.path}: {why}")
+                yield Violation("1 approval after preparation", f"{_description(approval)} of {hook.path}: {why}")
 
 
-def release_no_others(evidence: Evidence) -> Iterator[Violation]:
+def approvals_release_no_others(evidence: Evidence) -> Iterator[Violation]:
     """An approval is of an event that hits this VM, and other VMs only where this one leads."""
     for approval in evidence.approvals:
         at_the_time = evidence.resources_at(approval.key, approval.at)
         before = {
             each.resources
             for each in evidence.listed.get(approval.key, ())
-            if approval.at - ON_ITS_WAY <= each.at <= approval.at
+            if approval.at - IN_FLIGHT_TIME <= each.at <= approval.at
         }
-        hit = {at_the_time, evidence.resources_at(approval.key, approval.at - ON_ITS_WAY), *before} - {()}
+        hit = {at_the_time, evidence.resources_at(approval.key, approval.at - IN_FLIGHT_TIME), *before} - {()}
         if hit and not any(_may_release(resources, evidence.plan.setup.leader) for resources in hit):
-            yield Violation("1 approval of others", f"{_shown(approval)} hits {' '.join(at_the_time)}")
+            yield Violation("1 approval of others", f"{_description(approval)} hits {' '.join(at_the_time)}")
 
 
-def are_single(evidence: Evidence) -> Iterator[Violation]:
+def approvals_are_sent_once(evidence: Evidence) -> Iterator[Violation]:
     """IMDS takes one approval of an event, if no answer was lost, no process ended and nothing changed meanwhile."""
     if evidence.post_faults:
         return
@@ -50,15 +50,17 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
     for number, second in enumerate(taken):
         first = next((each for each in reversed(taken[:number]) if each.key == second.key), None)
         if first is not None and not _may_repeat(evidence, first, second):
-            yield Violation("1 approval once", f"{_shown(second)} was approved {second.at - first.at:.1f} s before")
+            yield Violation(
+                "1 approval once", f"{_description(second)} was approved {second.at - first.at:.1f} s before"
+            )
 
 
-def _unprepared(evidence: Evidence, approval: Approval, hook: Hook) -> str:
+def _missing_preparation(evidence: Evidence, approval: Approval, hook: Hook) -> str:
     """Why the hook's preparation does not hold at the approval, or ""."""
     own = [run for run in evidence.runs_of(hook.path, approval.key) if run.began <= approval.at]
     last = own[-1] if own else None
     if last is None or last.how == "":
-        last = _inherited(evidence, approval, hook, last) or last
+        last = _shared_run(evidence, approval, hook, last) or last
     if last is None:
         return "it never ran"
     if last.how != "ok" or last.ended is None or last.ended > approval.at:
@@ -71,12 +73,12 @@ def _unprepared(evidence: Evidence, approval: Approval, hook: Hook) -> str:
     return ""
 
 
-def _inherited(evidence: Evidence, approval: Approval, hook: Hook, own: HookRun | None) -> HookRun | None:
+def _shared_run(evidence: Evidence, approval: Approval, hook: Hook, own: HookRun | None) -> HookRun | None:
     """A success for a less urgent event, which counts for one that was waiting for the same hook.
 
     The daemon notices the end of a hook a moment after it, and may see the event in between.
     """
-    seen = next((look.at for look in evidence.looks if approval.key in look.keys), approval.at) - TO_NOTICE
+    seen = next((poll.at for poll in evidence.polls if approval.key in poll.keys), approval.at) - NOTICE_TIME
     since = seen if own is None else max(seen, own.began)
     others = [run for run in evidence.runs_of(hook.path) if run.key != approval.key and run.how == "ok"]
     return next((run for run in reversed(others) if run.ended is not None and since <= run.ended <= approval.at), None)
@@ -95,12 +97,12 @@ def _may_release(resources: tuple[str, ...], leader: str) -> bool:
 
 def _may_repeat(evidence: Evidence, first: Approval, second: Approval) -> bool:
     changed = any(
-        deed.action.verb in CHANGES
-        and str(deed.action.arguments[0]).casefold() == second.key
-        and first.at - ON_ITS_WAY <= deed.began <= second.at
-        for deed in evidence.deeds
+        performed_action.action.verb in CHANGES
+        and str(performed_action.action.arguments[0]).casefold() == second.key
+        and first.at - IN_FLIGHT_TIME <= performed_action.began <= second.at
+        for performed_action in evidence.performed
     )
-    restarted = any(first.at - ON_ITS_WAY <= restart.ended <= second.at for restart in evidence.restarts)
+    restarted = any(first.at - IN_FLIGHT_TIME <= restart.ended <= second.at for restart in evidence.restarts)
     recovered = any(
         run.hook.startswith(RECOVER) and run.key == second.key and first.at <= run.began <= second.at
         for run in evidence.runs
@@ -108,5 +110,5 @@ def _may_repeat(evidence: Evidence, first: Approval, second: Approval) -> bool:
     return changed or restarted or recovered
 
 
-def _shown(approval: Approval) -> str:
+def _description(approval: Approval) -> str:
     return f"event {approval.key[:8]}, approved at {approval.at:.3f}"
