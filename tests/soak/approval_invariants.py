@@ -12,24 +12,24 @@ from soak.hooks import HookRun
 from soak.plan import PREPARE, RECOVER, VM, Hook
 from soak.violations import Violation
 
-# an approval that was on its way when the event changed is nobody's fault
+# seconds within which an approval may be in flight when the event changes
 IN_FLIGHT_TIME = 1.0
 CHANGES = ("move", "retype", "change-resources", "announce")
-# seconds between the end of a hook and the moment at which a daemon on a busy machine notices it
+# seconds until a daemon on a busy machine notices the end of a hook
 NOTICE_TIME = 1.0
 
 
 def approvals_follow_preparation(evidence: Evidence) -> Iterator[Violation]:
-    """An approval comes after each prepare hook's success, which nothing has undone since."""
+    """An approval follows the success of each prepare hook, which nothing has undone since."""
     for approval in evidence.approvals:
         for hook in evidence.plan.setup.hooks:
-            why = _missing_preparation(evidence, approval, hook) if hook.stage == PREPARE else ""
-            if why:
-                yield Violation("1 approval after preparation", f"{_description(approval)} of {hook.path}: {why}")
+            problem = _missing_preparation(evidence, approval, hook) if hook.stage == PREPARE else ""
+            if problem:
+                yield Violation("1 approval after preparation", f"{_description(approval)} of {hook.path}: {problem}")
 
 
 def approvals_release_no_others(evidence: Evidence) -> Iterator[Violation]:
-    """An approval is of an event that hits this VM, and other VMs only where this one leads."""
+    """An approved event affects this VM, and affects other VMs only if this one leads."""
     for approval in evidence.approvals:
         at_the_time = evidence.resources_at(approval.key, approval.at)
         before = {
@@ -37,13 +37,13 @@ def approvals_release_no_others(evidence: Evidence) -> Iterator[Violation]:
             for each in evidence.listed.get(approval.key, ())
             if approval.at - IN_FLIGHT_TIME <= each.at <= approval.at
         }
-        hit = {at_the_time, evidence.resources_at(approval.key, approval.at - IN_FLIGHT_TIME), *before} - {()}
-        if hit and not any(_may_release(resources, evidence.plan.setup.leader) for resources in hit):
-            yield Violation("1 approval of others", f"{_description(approval)} hits {' '.join(at_the_time)}")
+        affected = {at_the_time, evidence.resources_at(approval.key, approval.at - IN_FLIGHT_TIME), *before} - {()}
+        if affected and not any(_may_release(resources, evidence.plan.setup.leader) for resources in affected):
+            yield Violation("1 approval of others", f"{_description(approval)} affects {' '.join(at_the_time)}")
 
 
 def approvals_are_sent_once(evidence: Evidence) -> Iterator[Violation]:
-    """IMDS takes one approval of an event, if no answer was lost, no process ended and nothing changed meanwhile."""
+    """IMDS gets one approval of an event, unless an answer was lost, a process ended or the event changed."""
     if evidence.post_faults:
         return
     taken = [approval for approval in evidence.approvals if approval.status == 200]
@@ -56,7 +56,7 @@ def approvals_are_sent_once(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _missing_preparation(evidence: Evidence, approval: Approval, hook: Hook) -> str:
-    """Why the hook's preparation does not hold at the approval, or ""."""
+    """Return why the hook's preparation is not valid at the approval, or ""."""
     own = [run for run in evidence.runs_of(hook.path, approval.key) if run.began <= approval.at]
     last = own[-1] if own else None
     if last is None or last.how == "":
@@ -64,19 +64,19 @@ def _missing_preparation(evidence: Evidence, approval: Approval, hook: Hook) -> 
     if last is None:
         return "it never ran"
     if last.how != "ok" or last.ended is None or last.ended > approval.at:
-        return f"its last run {'failed' if last.how == 'failed' else 'was not over, or was ended'}"
+        return f"its last run {'failed' if last.how == 'failed' else 'had not ended, or was killed'}"
     for run in evidence.runs:
         if last.began < run.began < approval.at and undoes(evidence, run.hook, hook):
             return f"{run.hook} for {run.key} had undone it"
     if not hook.persists and evidence.rebooted(last.began, approval.at):
-        return "the host was started again since"
+        return "the host has rebooted since"
     return ""
 
 
 def _shared_run(evidence: Evidence, approval: Approval, hook: Hook, own: HookRun | None) -> HookRun | None:
-    """A success for a less urgent event, which counts for one that was waiting for the same hook.
+    """Return a successful run for a less urgent event, which also counts for one that waited for this hook.
 
-    The daemon notices the end of a hook a moment after it, and may see the event in between.
+    The daemon notices the end of a hook a moment later, and may receive the event in between.
     """
     seen = next((poll.at for poll in evidence.polls if approval.key in poll.keys), approval.at) - NOTICE_TIME
     since = seen if own is None else max(seen, own.began)
@@ -85,7 +85,7 @@ def _shared_run(evidence: Evidence, approval: Approval, hook: Hook, own: HookRun
 
 
 def undoes(evidence: Evidence, path: str, prepare: Hook) -> bool:
-    """Whether a recover hook takes back what a prepare hook did: its namesake, or one that has none."""
+    """Return True if a recover hook undoes a prepare hook: its namesake, or a hook without a namesake."""
     stage, name = path.split("/")
     namesakes = {hook.name for hook in evidence.plan.setup.hooks if hook.stage == PREPARE}
     return stage == RECOVER and (name == prepare.name or name not in namesakes)

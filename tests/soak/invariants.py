@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""All invariants that are judged by the evidence of a run."""
+"""All invariants, which check the evidence of a run."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ INVARIANTS = (
 
 
 def find_violations(evidence: Evidence) -> list[Violation]:
-    """What the evidence shows that must not be."""
+    """Return the violations of all invariants."""
     return [violation for invariant in INVARIANTS for violation in invariant(evidence)]

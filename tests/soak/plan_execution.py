@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""One run from beginning to end: the plan's actions, then all faults healed, all events over, and the daemon at rest."""
+"""Executes a plan: its actions, then the end of all faults and all events, until the daemon is idle."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from support import simulator_process
 from support.daemon.simulated_azure import GROUPS, Azure
 from support.simulator_process import ControlError, Simulator
 
-# how long the daemon may take to find back, once all faults are over, and until a recovery that
-# failed twice is tried again; only a run that fails waits so long
+# seconds that the daemon has to settle after the end of all faults, and until it repeats a recovery
+# that failed twice; only a run that fails takes so long
 SETTLE_TIMEOUT = 40.0
 RECOVERY_TIMEOUT = 100.0
 REWRITE_TIMEOUT = 15.0
-# after the first events of a long run, each further one may leave nothing behind
+# after so many events of a long run, further ones must not use more memory and descriptors
 WARM_UP_EVENTS = 6
 MAX_MEMORY_GROWTH = 1536  # KiB
 KNOBS = ("--knob", "rate_limit=off", "--knob", "start_delay=0.2s", "--knob", "idle_disable=off", "--quiet")
 
 
 class PlanResult(NamedTuple):
-    """What is known of a run after it: its evidence, and what the run itself saw that must not be."""
+    """The result of a run: its evidence, and the violations that the run itself detected."""
 
     evidence: Evidence
     violations: list[Violation]
 
 
 def execute(plan: Plan, folder: Path) -> PlanResult:
-    """Carry out a plan in a folder that does not exist yet."""
+    """Execute a plan in a folder that does not exist yet."""
     with simulator_process.start({"groups": GROUPS}, args=KNOBS) as simulator:
         testbed = Testbed(folder, Azure(simulator), plan.setup)
         try:
@@ -87,7 +87,7 @@ class _PlanExecution:
             self.testbed.start()
 
     def _is_over(self, status: dict[str, Any]) -> bool:
-        """Whether no event is open; an operator asks for what failed before."""
+        """Return True if no event is open; an operator, if the plan has one, repeats failed recoveries."""
         for event in status["events"] if self.plan.setup.operator else ():
             rests = event["stage"] == "recover" and not any(hook["state"] == "running" for hook in event["hooks"])
             if rests and any((hook["stage"], hook["state"]) == ("recover", "failed") for hook in event["hooks"]):
@@ -97,20 +97,20 @@ class _PlanExecution:
     def _wait_for_status(
         self, what: str, condition: Callable[[dict[str, Any]], bool], seconds: float = SETTLE_TIMEOUT
     ) -> bool:
-        """Wait until the daemon's status is as wanted."""
+        """Wait until the condition holds for the daemon's status; report a violation of ``what`` otherwise."""
 
-        def look() -> bool:
+        def poll() -> bool:
             self.status = self.testbed.status() or self.status
             return not self.testbed.is_running() or (bool(self.status) and condition(self.status))
 
         self.status = {}
-        came = wait_until(look, seconds, 0.05)
+        holds = wait_until(poll, seconds, 0.05)
         if not self.testbed.is_running():
-            self._report("7 daemon alive", "it ended by itself while all was well")
+            self._report("7 daemon alive", "it ended by itself without a fault")
             return False
-        if not came:
+        if not holds:
             self._report(what, f"after {seconds:.0f} s without faults the status is {_brief(self.status)}")
-        return came
+        return holds
 
     def _end_events(self) -> None:
         for event in self.simulator.get("/events")["events"]:
@@ -118,10 +118,10 @@ class _PlanExecution:
                 try:
                     self.simulator.post(f"/events/{event['id']}/complete")
                 except ControlError:
-                    pass  # it has just ended
+                    pass  # the event has just ended
 
     def _check_journal(self) -> None:
-        """While events are open: the journal has them, whatever became of the file they were first written to."""
+        """Check that the journal has all open events, also if its first file was destroyed."""
         wanted = {(event["event_id"].casefold(), "") for event in self.status["events"] if event["concerns_me"]}
         if not wait_until(lambda: wanted <= self.testbed.journal.content(), REWRITE_TIMEOUT, 0.2):
             missing = [key for key, _hook in wanted - self.testbed.journal.content()]
@@ -130,10 +130,10 @@ class _PlanExecution:
     def _check_commands(self) -> None:
         status, data = self.testbed.daemon.data("status")
         if status != 0:
-            self._report("7 status", f"`status` exits {status} with nothing wrong any more: {_brief(data)}")
+            self._report("7 status", f"`status` exits {status} after the end of all faults: {_brief(data)}")
 
     def _compare(self, warm: tuple[int, int], end: tuple[int, int]) -> None:
-        # a connection may just be closing
+        # a connection may be closing at the moment
         if not wait_until(lambda: self.testbed.footprint()[0] <= warm[0], 3):
             self._report("6 descriptors", f"{warm[0]} after {WARM_UP_EVENTS} events, {end[0]} at the end")
         if end[1] > warm[1] + MAX_MEMORY_GROWTH:
@@ -156,8 +156,7 @@ class _PlanExecution:
         listed = listed_from(lines)
         polls = polls_from(requests, listed, self.actions.stale)
         exit_status, history = self.testbed.daemon.data("history", "--limit", "10000")
-        # a file that was destroyed when there was nothing more to write is found broken at the next
-        # write only
+        # the daemon detects a destroyed file only at its next write
         if exit_status != 0 and any(poll.keys for poll in polls if poll.at > (self.testbed.journal.destroyed_at or 0)):
             self._report("7 history", f"`history` exits {exit_status}: {history}")
         names = [
@@ -188,7 +187,7 @@ class _PlanExecution:
 
 
 def _has_settled(status: dict[str, Any]) -> bool:
-    """Whether IMDS and journal are well again, no hook runs, and what may be approved is."""
+    """Return True if IMDS and journal are good, no hook runs, and no approval is missing."""
     if not status["imds"]["ok"] or not status["journal"]["ok"] or not status["resource_name"]:
         return False
     return all(_is_idle(event, status["leader"]) for event in status["events"])
@@ -198,11 +197,11 @@ def _is_idle(event: dict[str, Any], leader: str) -> bool:
     if any(hook["state"] == "running" for hook in event["hooks"]):
         return False
     if event["stage"] == "recover":
-        # for other events, or for the next attempt
+        # it waits for other events, or for the next attempt
         return bool(event["waiting"]) or any(
             hook["stage"] == "recover" and hook["state"] not in ("ok", "skipped") for hook in event["hooks"]
         )
-    # an id that had started before it came back counts as started, whatever its status says now
+    # an event that had started before it was listed again counts as started, whatever its status is
     if (
         not event["concerns_me"]
         or event["stage"] != "prepare"

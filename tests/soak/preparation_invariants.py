@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Invariants of preparations, and of what is remembered of events."""
+"""Invariants of preparations, and of events in the journal."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from soak.testbed import REAPPEAR_WITHIN
 from soak.violations import Violation
 
 INTERRUPTED_STATES = ("interrupted", "stopped", "timeout")
-# an event that was seen so often has to be in the journal
+# an event in so many documents must be in the journal
 ENOUGH_POLLS = 3
 
 
 def preparations_succeed_once(evidence: Evidence) -> Iterator[Violation]:
-    """No hook prepares an occurrence twice with success."""
+    """Each hook prepares an occurrence successfully at most once."""
     for hook in evidence.plan.setup.hooks:
         if hook.stage != PREPARE:
             continue
@@ -57,7 +57,7 @@ def preparations_succeed_once(evidence: Evidence) -> Iterator[Violation]:
 
 
 def events_are_in_the_journal(evidence: Evidence) -> Iterator[Violation]:
-    """Each event that was seen for a while is in the journal."""
+    """Each event that several documents listed is in the journal."""
     if any(
         "journal-" in performed_action.action.verb and performed_action.action.verb != "journal-locked"
         for performed_action in evidence.performed

@@ -15,16 +15,15 @@ from soak.plan import PREPARE, RECOVER, Hook
 from soak.preparation_invariants import INTERRUPTED_STATES
 from soak.violations import Violation
 
-# an event has to be waited for when it was seen so often, so long before
+# recovery must wait for an event that was in so many documents, so many seconds before
 KNOWN_AFTER_POLLS = 2
 KNOWN_FOR_SECONDS = 0.3
-# the hooks of one recovery begin within so many seconds; what is tried again later is another
-# decision
+# the hooks of one recovery begin within so many seconds; a later attempt is another decision
 RECOVERY_SPAN = 5.0
 
 
 def recoveries_succeed(evidence: Evidence) -> Iterator[Violation]:
-    """What a hook prepared, its namesake recovers from with success, for that event or for another one."""
+    """After each prepare hook the recover hook of the same name succeeds, for that event or another one."""
     for hook in _recover_hooks(evidence):
         done = [run for run in evidence.runs_of(hook.path) if run.how == "ok"]
         for key in evidence.event_ids():
@@ -38,7 +37,7 @@ def recoveries_succeed(evidence: Evidence) -> Iterator[Violation]:
 
 
 def recoveries_succeed_once(evidence: Evidence) -> Iterator[Violation]:
-    """One success of each recover hook for each occurrence."""
+    """Each recover hook succeeds at most once for each occurrence."""
     for hook in _recover_hooks(evidence):
         for key in evidence.event_ids():
             good = [run for run in evidence.runs_of(hook.path, key) if run.how == "ok"]
@@ -57,10 +56,11 @@ def recoveries_succeed_once(evidence: Evidence) -> Iterator[Violation]:
 
 
 def recoveries_wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
-    """Recovery from an event begins when two good documents in a row were without it, after the last one that led to its preparation.
+    """Recovery from an event begins after two good documents in a row without it.
 
-    A hook marks its beginning later than the daemon decides to run it, on a busy machine by
-    seconds. The decision is therefore dated by the document before that mark which had the event.
+    Only documents after the one that led to the preparation count. A hook marks its beginning later
+    than the daemon decides to run it, on a busy machine by seconds. The decision therefore has the
+    date of the last document before that mark with the event.
     """
     for run in evidence.runs:
         if not run.hook.startswith(RECOVER):
@@ -109,7 +109,7 @@ def recoveries_wait_for_other_events(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _is_waiting(evidence: Evidence, key: str, at: float) -> bool:
-    """Whether an event had been known for a while, and is in the last documents before and the first one after."""
+    """Return True if an event was known for a while, and is in the documents directly before and after a time."""
     before = [poll for poll in evidence.polls if poll.at <= at]
     known = [poll.at for poll in before if key in poll.keys and poll.at <= at - KNOWN_FOR_SECONDS]
     around = before[-2:] + [poll for poll in evidence.polls if poll.at > at][:1]
@@ -121,12 +121,12 @@ def _is_waiting(evidence: Evidence, key: str, at: float) -> bool:
 
 
 def _is_another_occurrence(evidence: Evidence, key: str, hook: Hook, first: HookRun, second: HookRun) -> bool:
-    """Whether it was prepared again, or was listed again after an end, between two recoveries."""
+    """Return True if it was prepared again, or listed again after an end, between two recoveries."""
     prepared = any(
         each.hook.startswith(PREPARE) and each.key == key and first.began <= each.began <= second.began
         for each in evidence.runs
     )
-    # at least one document with it after the first recovery had been decided
+    # at least one document listed it after the decision on the first recovery
     return prepared or any(key in poll.keys and first.began - 1.0 <= poll.at <= second.began for poll in evidence.polls)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What is told of runs: the failing ones with their plan and what was done, and the counts of all."""
+"""The report on runs: plan and actions of those that failed, and the counts of all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WAITS = ("polls", "until-mark", "pause", "rest")
 
 
 class Outcome(NamedTuple):
-    """How a run ended; ``performed``: what was done, a line each; ``seconds``: how long it took."""
+    """The outcome of a run; ``performed``: its actions as lines of text; ``seconds``: its duration."""
 
     plan: Plan
     violations: Sequence[Violation]
@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
     seconds: float
 
     def as_text(self) -> str:
-        """For people: all that is needed to understand a failure, but for the daemon's log."""
+        """Return plan, actions and violations as text."""
         lines = [
             self.plan.as_text(),
             "done:",
@@ -51,7 +51,7 @@ class Totals:
             self.failing.append(outcome.plan.seed)
 
     def as_text(self) -> str:
-        """For people: one count a line."""
+        """Return the sums as text, one count a line."""
         lines = [f"{name:40} {count:6d}" for name, count in sorted(self.counts.items())]
         lines += [f"{'violations of ' + name:40} {count:6d}" for name, count in sorted(self.violations.items())]
         failing = " ".join(map(str, sorted(self.failing))) or "none"
@@ -59,7 +59,7 @@ class Totals:
 
 
 def counts_of(evidence: Evidence) -> dict[str, int]:
-    """What happened in one run, by name."""
+    """Return the number of observations of one run, by name."""
     counts: collections.Counter[str] = collections.Counter(
         runs=1, processes=1 + len(evidence.restarts), events=len(evidence.event_ids())
     )

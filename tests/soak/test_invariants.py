@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Each invariant of the soak finds what violates it, and lets pass what does not: evidence is made up here."""
+"""Each invariant of the soak finds its violation in constructed evidence, and no other."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def run(hook: str, began: float, how: str = "ok", key: str = A) -> HookRun:
 
 
 def polls(*keys: str) -> list[Poll]:
-    """A document each second, from 1 on; each letter of a word is an event in it."""
+    """Return a document for each second from 1 on; each letter of an argument is an event in it."""
     return [
-        Poll(1.0 + at, frozenset({"a": A, "b": B}[letter] for letter in word if letter != "-"))
-        for at, word in enumerate(keys)
+        Poll(1.0 + at, frozenset({"a": A, "b": B}[letter] for letter in letters if letter != "-"))
+        for at, letters in enumerate(keys)
     ]
 
 
 def evidence(**given: Any) -> Evidence:
-    """A life of event A without fault: seen at 1, prepared, approved at 2.5, missing at 4 and 5, recovered."""
+    """Return a good run with event A: seen at 1, prepared, approved at 2.5, missing at 4 and 5, recovered."""
     usual: dict[str, Any] = {
         "plan": Plan(0, SETUP, ()),
         "runs": [run("prepare", 1.5), run("recover", 5.0)],
@@ -59,7 +59,7 @@ def found(**given: Any) -> list[str]:
     return sorted({violation.invariant for violation in find_violations(evidence(**given))})
 
 
-def test_life_without_fault_passes() -> None:
+def test_run_without_fault_passes() -> None:
     assert found() == []
 
 
@@ -133,7 +133,7 @@ def test_lost_event_is_found() -> None:
     assert found(history=[], performed=[PerformedAction(1.0, 1.0, Action("journal-removed"))]) == []
 
 
-def test_documents_are_known_from_the_simulators_log_and_requests() -> None:
+def test_documents_follow_from_the_simulators_log_and_requests() -> None:
     line = {"id": A.upper(), "resources": ["vm1"]}
     lines = [
         {**line, "what": "scheduled", "time": "1970-01-01T00:00:01.000Z"},
