@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The rules by evidence that was made up: each finds what it is for, and nothing in a run in which all is well."""
+"""Each rule finds its violation in constructed evidence, and no violation in a good run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from chaos.drawing import draw
-from chaos.evidence import ELSEWHERE, Approval, AzureEvent, Evidence, Run
-from chaos.judge import judge
+from chaos.evidence import OTHER_CONTROLLER, Approval, AzureEvent, Evidence, Run
+from chaos.plan_generator import draw_plan
+from chaos.rules import find_violations
 from chaos.vm import Mark
 
 EVENT = AzureEvent("a", "Freeze", ((0.0, ("vm1", "vm2")),), not_before=100.0, started=30.0, over=40.0)
@@ -27,7 +27,7 @@ RUN = Run("next-run-1", False, 1.0, 60.0, 0, "", False, NONE, NONE, GOOD_REPORT)
 
 
 def marks(**times: float) -> list[Mark]:
-    """Both VMs take the steps at these times."""
+    """Return marks of both VMs for steps at these times."""
     return sorted(
         Mark(at, vm, step, what, "next-run-1")
         for step, at in times.items()
@@ -37,11 +37,13 @@ def marks(**times: float) -> list[Mark]:
 
 
 KILLED = RUN._replace(name="disturbed-run", ended=11.0, status=-9, killed="kill-9")
-GOOD = Evidence(draw(0), [RUN], marks(drain=10, settle=11, warm=45, join=46), [EVENT], [Approval(20.0, "vm1", "a")], [])
+GOOD = Evidence(
+    draw_plan(0), [RUN], marks(drain=10, settle=11, warm=45, join=46), [EVENT], [Approval(20.0, "vm1", "a")], []
+)
 
 
 def two_runs(second: str, first: str = "next-run-1") -> list[Mark]:
-    """One run prepares vm1, and another one brings it back."""
+    """Return marks of one run that prepares vm1, and of another one that recovers it."""
     return [Mark(10.0, "vm1", "drain", "begin", first), Mark(12.0, "vm1", "warm", "begin", second)]
 
 
@@ -61,8 +63,8 @@ def with_run(**changes: Any) -> Callable[[Evidence], Evidence]:
     return lambda evidence: evidence._replace(runs=[evidence.runs[0]._replace(**changes)])
 
 
-def test_nothing_is_found_where_all_is_well() -> None:
-    assert judge(GOOD) == []
+def test_rules_good_run_has_no_violation() -> None:
+    assert find_violations(GOOD) == []
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_nothing_is_found_where_all_is_well() -> None:
         ),
         (
             "two runs at once",
-            lambda evidence: evidence._replace(runs=[KILLED, RUN], marks=two_runs(ELSEWHERE, "disturbed-run")),
+            lambda evidence: evidence._replace(runs=[KILLED, RUN], marks=two_runs(OTHER_CONTROLLER, "disturbed-run")),
         ),
         ("report", with_run(output=REPORT % (("null", '"20:00"', '"46:00"') * 2))),
         ("report", with_run(output=REPORT % (('"11:00"', '"20:00"', "null") * 2))),
@@ -100,22 +102,23 @@ def test_nothing_is_found_where_all_is_well() -> None:
         ("message", with_run(output="fatal: [vm1]: 'maintenance_events' is undefined")),
     ],
 )
-def test_rule_finds_what_it_is_for(rule: str, change: Callable[[Evidence], Evidence]) -> None:
-    assert rule in [violation.invariant for violation in judge(change(GOOD))]
+def test_rule_finds_its_violation(rule: str, change: Callable[[Evidence], Evidence]) -> None:
+    assert rule in [violation.invariant for violation in find_violations(change(GOOD))]
 
 
-def test_vm_that_an_event_still_concerns_may_be_drained() -> None:
+def test_vm_that_an_event_still_affects_may_be_drained() -> None:
     running = GOOD._replace(events=[EVENT._replace(over=None)], marks=marks(drain=10, settle=11))
     found = [
-        violation.invariant for violation in judge(with_run(drained=frozenset({"vm1", "vm2"}), output="")(running))
+        violation.invariant
+        for violation in find_violations(with_run(drained=frozenset({"vm1", "vm2"}), output="")(running))
     ]
-    assert found == ["lost recovery"] * 2  # which is for the end of a seed, when no event is left
+    assert found == ["lost recovery"] * 2  # this rule is for the end of a seed, when no event is left
 
 
-def test_run_that_an_unprepared_vm_failed_may_say_so() -> None:
+def test_run_with_an_unprepared_vm_may_fail() -> None:
     early = GOOD._replace(
         events=[EVENT._replace(not_before=12.0, started=12.0)],
         marks=marks(drain=13, settle=14, warm=45, join=46),
         approvals=[],
     )
-    assert judge(with_run(status=4, output="")(early)) == []
+    assert find_violations(with_run(status=4, output="")(early)) == []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The return values that the modules document are what they return, down to the samples' shapes."""
+"""The modules return the values that they document, with the shapes of the samples."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from support.repository import REPOSITORY
 from support.simulator_process import Simulator
 
 TYPES = {"str": str, "int": int, "float": float, "bool": bool, "dict": dict, "list": list}
-# what Ansible itself adds to every result
+# values that Ansible itself adds to every result
 OF_ANSIBLE = {"changed", "failed", "msg", "warnings", "exception", "diff", "ansible_job_id"}
 MODULES = ("event_info", "event_facts", "event_wait", "event_approve")
 
 
 def documented(module: str) -> dict[str, Any]:
-    """RETURN of a module."""
+    """Return the documented return values of a module."""
     tree = ast.parse((REPOSITORY / "plugins" / "modules" / (module + ".py")).read_text(encoding="utf-8"))
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == "RETURN":
@@ -34,7 +34,7 @@ def documented(module: str) -> dict[str, Any]:
 
 
 def differences(described: dict[str, Any], real: dict[str, Any], where: str) -> Iterator[str]:
-    """What the description of some values says otherwise than the values."""
+    """Yield differences between descriptions of values and the values."""
     for name in real:
         if name not in described and name not in OF_ANSIBLE:
             yield f"{where}.{name} is returned but not documented"
@@ -58,7 +58,7 @@ def differences(described: dict[str, Any], real: dict[str, Any], where: str) -> 
 
 
 def shape(sample: Any, value: Any, where: str) -> Iterator[str]:
-    """How a sample differs from a value in structure."""
+    """Yield differences in structure between a sample and a value."""
     if isinstance(sample, dict) and isinstance(value, dict):
         if set(sample) != set(value):
             yield f"the sample of {where} has other members: {sorted(set(sample) ^ set(value))}"
@@ -82,15 +82,15 @@ def hosts(tmp_path: Path) -> Hosts:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_good_result_is_as_documented(azure: Simulator, hosts: Hosts, tmp_path: Path, module: str) -> None:
+def test_result_of_success_is_as_documented(azure: Simulator, hosts: Hosts, tmp_path: Path, module: str) -> None:
     options = {"event_approve": {"sources": ["User"], "receipts": str(tmp_path)}}.get(module, {})
     real = hosts.module("vm1", module, endpoint=azure.endpoints["vm1"], **options)
     described = {name: about for name, about in documented(module).items() if name != "imds_error"}
     assert list(differences(described, real, module)) == []
 
 
-# each ends by itself, however long an answer takes: nobody asks again after a 403, and a wait that
-# has found the event tells the error before
+# each module ends by itself, however long an answer takes: none repeats a request after a 403, and a
+# wait that has found the event returns the error before it
 @pytest.mark.parametrize(
     "module, fault",
     [
@@ -99,7 +99,7 @@ def test_a_good_result_is_as_documented(azure: Simulator, hosts: Hosts, tmp_path
         ("event_approve", {"kind": "status", "status": 403}),
     ],
 )
-def test_an_error_is_as_documented(azure: Simulator, hosts: Hosts, module: str, fault: dict[str, Any]) -> None:
+def test_result_of_error_is_as_documented(azure: Simulator, hosts: Hosts, module: str, fault: dict[str, Any]) -> None:
     azure.post("/faults", fault)
     options = {"event_approve": {"sources": ["User"]}}.get(module, {})
     real = hosts.module("vm1", module, endpoint=azure.endpoints["vm1"], resource_name="vm1", **options)

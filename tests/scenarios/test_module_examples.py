@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The examples in the modules' documentation do as printed what they say; added are only where IMDS is, and where receipts go."""
+"""The examples of the modules' documentation run as printed, with options for IMDS and receipts added."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def examples(module: str) -> str:
 
 
 class Project:
-    """A playbook of an example's tasks, and hosts to run it on: vm1, vm2 and perhaps one that is no VM of Azure."""
+    """A playbook of an example's tasks, and its hosts: vm1, vm2 and optionally one outside of Azure."""
 
     def __init__(self, folder: Path, azure: Simulator, elsewhere: str = "") -> None:
         self.folder = folder
@@ -55,31 +55,31 @@ class Project:
         }
         tasks = [*yaml.safe_load(examples(module)), *more]
         play = {"hosts": "all", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}
-        # all hosts are this machine, and the script has to know which one it prepares
+        # all hosts are this machine; the script needs the name of the one that it prepares
         play["environment"] = {"HOST": "{{ inventory_hostname }}"}
         (self.folder / "playbook.yml").write_text(json.dumps([play]))
         return self.hosts.playbook(str(self.folder / "playbook.yml"), **options)
 
-    def drains(self, fails_on: Sequence[str] = ()) -> None:
-        """Write the script that the example prepares with."""
+    def write_drain_script(self, fails_on: Sequence[str] = ()) -> None:
+        """Write the script with which the example prepares; it fails on these hosts."""
         script = self.folder / "drain.sh"
         script.write_text(f'#!/bin/sh\nfor name in {" ".join(fails_on)}; do test "$HOST" != $name || exit 1; done\n')
         script.chmod(0o755)
 
     def approved(self) -> list[tuple[str, str]]:
-        """Which VM approved which event, in order."""
+        """Return pairs of VM and event for each approval, in order."""
         lines = [line for line in self.azure.get("/log")["lines"] if line["what"] == "approval"]
         return [(line["vm"], name) for line in lines for name in line["new"]]
 
 
 def recap(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, int]]:
-    """Ansible's counts for each host."""
+    """Return Ansible's counts for each host."""
     lines = re.findall(r"^(\w+) +: (.*=.*)$", ran.stdout, re.MULTILINE)
     return {host: {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", counts)} for host, counts in lines}
 
 
 def seconds_until(azure: Simulator, hour: int) -> float:
-    """Simulated seconds until the next time that it is this hour, in UTC."""
+    """Return the simulated seconds until this hour in UTC."""
     now = datetime.fromtimestamp(azure.get("/state")["unix"], UTC)
     return (hour - now.hour) % 24 * 3600.0
 
@@ -87,8 +87,8 @@ def seconds_until(azure: Simulator, hour: int) -> float:
 def test_examples_of_event_info(simulate: Callable[..., Simulator], tmp_path: Path) -> None:
     ran = Project(tmp_path, simulate(REBOOT, FREEZE)).run("event_info")
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    said = re.findall(r'"msg": "(\w+) not before \d{4}-\d\d-\d\dT', ran.stdout)
-    assert sorted(said) == ["Freeze", "Freeze", "Reboot"]
+    messages = re.findall(r'"msg": "(\w+) not before \d{4}-\d\d-\d\dT', ran.stdout)
+    assert sorted(messages) == ["Freeze", "Freeze", "Reboot"]
 
 
 def test_examples_of_event_facts(simulate: Callable[..., Simulator], tmp_path: Path) -> None:
@@ -113,16 +113,16 @@ def test_files_in_the_examples_of_event_facts(simulate: Callable[..., Simulator]
     defaults = {"azure_imds.scheduled_events.event_facts": {"endpoint": "{{ endpoint }}", "timeout": 60}}
     (tmp_path / "play.yml").write_text(json.dumps([{"hosts": "all", "module_defaults": defaults, "tasks": []}]))
 
-    def said(program: str, *words: str) -> str:
-        command = [str(Path(sys.executable).with_name(program)), "-i", "inventory", *words]
+    def output_of(program: str, *arguments: str) -> str:
+        command = [str(Path(sys.executable).with_name(program)), "-i", "inventory", *arguments]
         ran = subprocess.run(
             command, cwd=tmp_path, env=project.hosts.environment, capture_output=True, text=True, check=False
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout
 
-    said("ansible-playbook", "play.yml")
-    groups = json.loads(said("ansible-inventory", "--list"))
+    output_of("ansible-playbook", "play.yml")
+    groups = json.loads(output_of("ansible-inventory", "--list"))
     assert groups["maintenance_pending"]["hosts"] == ["vm1"]
     assert groups["maintenance_unknown"]["hosts"] == ["elsewhere"]
 
@@ -150,7 +150,7 @@ def test_examples_of_event_approve_by_night(simulate: Callable[..., Simulator], 
     azure = simulate(REBOOT, FREEZE, USER_REBOOT)
     azure.advance(seconds_until(azure, 23))
     project, before = Project(tmp_path, azure), []
-    project.drains()
+    project.write_drain_script()
     ran = project.run(
         "event_approve",
         at={
@@ -169,7 +169,7 @@ def test_examples_of_event_approve_by_day(simulate: Callable[..., Simulator], tm
     azure = simulate(REBOOT, FREEZE)
     azure.advance(seconds_until(azure, 12))
     project, before = Project(tmp_path, azure), []
-    project.drains()
+    project.write_drain_script()
     ran = project.run(
         "event_approve",
         at={"Approve the events of this VM, unless they hit others too": lambda: before.append(project.approved())},
@@ -185,7 +185,7 @@ def test_examples_of_event_approve_when_a_host_is_not_ready(
     azure = simulate(REBOOT, FREEZE)
     azure.advance(seconds_until(azure, 12))
     project = Project(tmp_path, azure)
-    project.drains(fails_on=[failing])
+    project.write_drain_script(fails_on=[failing])
     ran = project.run("event_approve")
     assert {host: counts["failed"] for host, counts in recap(ran).items()} == {
         "vm1": failing == "vm1",

@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Invariants of preparations, and of what is remembered of events."""
+"""Invariants of preparations, and of events in the journal."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
 
-from soak.about_approvals import undoes
+from soak.approval_invariants import undoes
 from soak.evidence import Evidence
 from soak.plan import PREPARE
-from soak.site import REAPPEAR_WITHIN
+from soak.testbed import REAPPEAR_WITHIN
 from soak.violations import Violation
 
-CUT_SHORT = ("interrupted", "stopped", "timeout")
-# an event that was seen so often has to be in the journal
-ENOUGH_LOOKS = 3
+INTERRUPTED_STATES = ("interrupted", "stopped", "timeout")
+# an event in so many documents must be in the journal
+ENOUGH_POLLS = 3
 
 
-def are_single(evidence: Evidence) -> Iterator[Violation]:
-    """No hook prepares an occurrence twice with success."""
+def preparations_succeed_once(evidence: Evidence) -> Iterator[Violation]:
+    """Each hook prepares an occurrence successfully at most once."""
     for hook in evidence.plan.setup.hooks:
         if hook.stage != PREPARE:
             continue
         for key in evidence.event_ids():
             good = [run for run in evidence.runs_of(hook.path, key) if run.how == "ok"]
-            cut_short = sum(state in CUT_SHORT for state in evidence.steps(key, hook.path))
+            cut_short = sum(state in INTERRUPTED_STATES for state in evidence.steps(key, hook.path))
             for first, second in itertools.pairwise(good):
                 assert first.ended is not None
                 recovered = any(
@@ -56,15 +56,18 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
                 )
 
 
-def are_not_lost(evidence: Evidence) -> Iterator[Violation]:
-    """Each event that was seen for a while is in the journal."""
-    if any("journal-" in deed.action.verb and deed.action.verb != "journal-locked" for deed in evidence.deeds):
+def events_are_in_the_journal(evidence: Evidence) -> Iterator[Violation]:
+    """Each event that several documents listed is in the journal."""
+    if any(
+        "journal-" in performed_action.action.verb and performed_action.action.verb != "journal-locked"
+        for performed_action in evidence.performed
+    ):
         return
     recorded = {record["event"]["event_id"].casefold() for record in evidence.history}
     for key in evidence.event_ids():
-        seen = [look.at for look in evidence.looks if key in look.keys and look.at >= evidence.named_at]
+        seen = [poll.at for poll in evidence.polls if key in poll.keys and poll.at >= evidence.named_at]
         if (
-            len(seen) >= ENOUGH_LOOKS
+            len(seen) >= ENOUGH_POLLS
             and key not in recorded
             and not evidence.forgotten(key, "", seen[0], seen[-1] + 3600)
         ):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Draws the plan of a chaos run from its seed: the same seed is the same plan."""
+"""Generates the plan of a chaos run from its seed; equal seeds give equal plans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import ClassVar
 from chaos.plan import DRAIN, JOIN, PREPARE, RECOVER, SETTLE, WARM, Disturbance, Event, Failure, Moment, Plan, Slow
 
 KINDS = ("Freeze",) * 4 + ("Reboot",) * 4 + ("Redeploy",) * 2 + ("Preempt",)
-# the short ones are over before a run has prepared, at least where the machine is busy
+# with the short ones the event starts before a run has prepared, at least on a busy machine
 NOTICES = (12, 30, 90, 90, 90, 90)
 KILLS = ("kill-9", "kill-9", "kill-9-all", "ctrl-c", "ctrl-c")
 # (kind, options)
@@ -34,13 +34,12 @@ FAULTS = (
     ("lost-request", '{"method": "POST"}'),
     ("server-error", '{"method": "POST"}'),
 )
-SECONDS_OF_FAULTS = (1, 3, 3, 8, 25)
-# seconds after which a disturbance is over; None: when the disturbed run has ended
-HEALED_AFTER = (2.0, 5.0, 15.0, None, None)
-AZURE = ("approval", "started", "started", "finished", "finished")
-# likelihood of a second disturbed run
-AGAIN = 0.25
-TURNS = (
+FAULT_DURATIONS = (1, 3, 3, 8, 25)
+# seconds after which a disturbance is healed; None: after the disturbed run
+HEAL_DELAYS = (2.0, 5.0, 15.0, None, None)
+AZURE_LOG_LINES = ("approval", "started", "started", "finished", "finished")
+SECOND_RUN_PROBABILITY = 0.25
+CAUSES = (
     "controller killed",
     "host killed",
     "sshd killed",
@@ -60,33 +59,36 @@ TURNS = (
 )
 
 
-def draw(seed: int) -> Plan:
-    """The plan of a seed. The seeds take turns with the causes; some have further disturbances, or a second disturbed run."""
+def draw_plan(seed: int) -> Plan:
+    """Return the plan of a seed.
+
+    The cause follows from the seed; chance adds further disturbances, or a second disturbed run.
+    """
     chance = random.Random(seed)
-    story = Story(chance)
-    cause = TURNS[seed % len(TURNS)]
-    story.add(cause)
+    builder = PlanBuilder(chance)
+    cause = CAUSES[seed % len(CAUSES)]
+    builder.add(cause)
     for likelihood in (0.4, 0.3):
         if chance.random() < likelihood:
-            story.add(chance.choice(TURNS))
+            builder.add(chance.choice(CAUSES))
     return Plan(
         seed,
         cause,
-        story.vms,
-        tuple(story.events),
-        tuple(story.failures),
-        tuple(story.slow),
-        tuple(story.disturbances),
+        builder.vms,
+        tuple(builder.events),
+        tuple(builder.failures),
+        tuple(builder.slow),
+        tuple(builder.disturbances),
         pause=round(chance.choice((0.0, chance.uniform(0, 4))), 1),
         events_end=chance.random() < 0.5,
         pipelining=chance.random() < 0.7,
-        again=story.again(),
-        elsewhere=chance.random() < 0.2,
+        again=builder.again(),
+        other_controller=chance.random() < 0.2,
     )
 
 
-class Story:
-    """What a seed draws, one thing after the other."""
+class PlanBuilder:
+    """Draws the parts of a plan, one after the other."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -101,13 +103,13 @@ class Story:
         self.disturbances: list[Disturbance] = []
 
     def add(self, cause: str) -> None:
-        """Add a disturbance of that kind; a second death of the controller is none."""
+        """Add a disturbance of this kind, but not a second death of the controller."""
         if cause == "controller killed" and any(each.verb == "kill-controller" for each in self.disturbances):
             return
-        self.CAUSES[cause](self)
+        self.METHODS[cause](self)
 
     def _first_events(self) -> list[Event]:
-        if self._chance.random() < 0.25:  # one each
+        if self._chance.random() < 0.25:  # one event for each VM
             return [self._event((vm,)) for vm in self.vms[:2]]
         count = self._chance.choice((1, 2, len(self.vms), len(self.vms)))
         return [self._event(tuple(self._chance.sample(self.vms, count)))]
@@ -119,36 +121,39 @@ class Story:
             resources = resources[:1]
         return Event(kind, resources, chance.choice(NOTICES), chance.randint(2, 6), chance.choice((1, 1, 2)))
 
-    def _hit(self) -> str:
-        """A VM with an event."""
+    def _affected_vm(self) -> str:
+        """Return a VM with an event."""
         return self._chance.choice(sorted({vm for event in self.events for vm in event.resources}))
 
     def _vm(self) -> str:
-        """Mostly one with an event."""
-        return self._hit() if self._chance.random() < 0.85 else self._chance.choice(self.vms)
+        """Return a VM, mostly one with an event."""
+        return self._affected_vm() if self._chance.random() < 0.85 else self._chance.choice(self.vms)
 
     def _moment(self, vm: str = "") -> Moment:
         chance = self._chance
         delay = round(chance.uniform(0, 2.5), 2)
         ways = [
             Moment("begin", delay=round(chance.uniform(0.5, 20), 2)),
-            Moment("mark", "begin " + chance.choice((DRAIN, SETTLE)), vm or self._hit(), delay),
-            Moment("mark", "begin " + chance.choice((DRAIN, SETTLE)), vm or self._hit(), round(delay / 4, 2)),
-            Moment("mark", "ok " + SETTLE, vm or self._hit(), delay),
+            Moment("mark", "begin " + chance.choice((DRAIN, SETTLE)), vm or self._affected_vm(), delay),
+            Moment("mark", "begin " + chance.choice((DRAIN, SETTLE)), vm or self._affected_vm(), round(delay / 4, 2)),
+            Moment("mark", "ok " + SETTLE, vm or self._affected_vm(), delay),
             self._moment_of_recovery(),
-            Moment("azure", chance.choice(AZURE), delay=delay),
-            Moment("azure", chance.choice(AZURE), delay=round(delay / 4, 2)),
+            Moment("azure", chance.choice(AZURE_LOG_LINES), delay=delay),
+            Moment("azure", chance.choice(AZURE_LOG_LINES), delay=round(delay / 4, 2)),
         ]
         return chance.choice(ways)
 
     def _moment_of_recovery(self) -> Moment:
         return Moment(
-            "mark", "begin " + self._chance.choice((WARM, JOIN)), self._hit(), round(self._chance.uniform(0, 0.7), 2)
+            "mark",
+            "begin " + self._chance.choice((WARM, JOIN)),
+            self._affected_vm(),
+            round(self._chance.uniform(0, 0.7), 2),
         )
 
     def again(self) -> tuple[Disturbance, ...]:
-        """The controller is killed once more, in a run that may have nothing to do but to recover."""
-        if self._chance.random() > AGAIN:
+        """Return the disturbances of a second run, if any: it kills the controller, often during recovery."""
+        if self._chance.random() > SECOND_RUN_PROBABILITY:
             return ()
         moment = self._chance.choice((self._moment_of_recovery(), self._moment_of_recovery(), self._moment()))
         return (Disturbance("kill-controller", moment, (self._chance.choice(KILLS),)),)
@@ -158,20 +163,20 @@ class Story:
 
     def _host(self) -> None:
         vm, chance = self._vm(), self._chance
-        back: object = chance.choice((*HEALED_AFTER, "after the next run"))
+        back: object = chance.choice((*HEAL_DELAYS, "after the next run"))
         self.disturbances.append(Disturbance("kill-host", self._moment(vm), (vm, back)))
 
     def _sshd(self) -> None:
         vm = self._vm()
         self.disturbances.append(
-            Disturbance("kill-sshd", self._moment(vm), (vm, self._chance.choice((0.0, 0.0, *HEALED_AFTER))))
+            Disturbance("kill-sshd", self._moment(vm), (vm, self._chance.choice((0.0, 0.0, *HEAL_DELAYS))))
         )
 
     def _connection(self) -> None:
         vm, chance = self._vm(), self._chance
         self.disturbances.append(
             Disturbance(
-                chance.choice(("cut", "cut-ssh", "cut-ssh")), self._moment(vm), (vm, chance.choice(HEALED_AFTER))
+                chance.choice(("cut", "cut-ssh", "cut-ssh")), self._moment(vm), (vm, chance.choice(HEAL_DELAYS))
             )
         )
 
@@ -190,7 +195,7 @@ class Story:
             return
         kind, options = chance.choice(FAULTS)
         self.disturbances.append(
-            Disturbance("imds", self._moment(), (vm, kind, chance.choice(SECONDS_OF_FAULTS), options))
+            Disturbance("imds", self._moment(), (vm, kind, chance.choice(FAULT_DURATIONS), options))
         )
 
     def _second_event(self) -> None:
@@ -204,7 +209,7 @@ class Story:
     def _second_run(self) -> None:
         self.disturbances.append(Disturbance("second-run", self._moment()))
 
-    CAUSES: ClassVar[dict[str, Callable[[Story], None]]] = {
+    METHODS: ClassVar[dict[str, Callable[[PlanBuilder], None]]] = {
         "controller killed": _controller,
         "host killed": _host,
         "sshd killed": _sshd,

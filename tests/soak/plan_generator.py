@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Draws the plan of a run from its seed: the same seed is the same plan."""
+"""Generates the plan of a run from its seed; equal seeds give equal plans."""
 
 from __future__ import annotations
 
@@ -46,18 +46,19 @@ FAULTS = (
     ("lost-request", 1.5, '{"method": "POST"}'),
     ("server-error", 1.0, '{"method": "POST"}'),
 )
-# which requests, from the next one on, get an old document: 1:1, 2:2, one, and at random
+# numbers of the requests, from the next one on, that get an old document: every second one, two of
+# four, one, and at random
 PATTERNS = ("1", "1,3,5,7", "1-2", "1-2,5-6,9-10", "2,3,5,8,9", "1,4,6,7", "3")
 LONG_EVERY = 20
 EVENTS_OF_A_LONG_RUN = 20
 
 
-def draw(seed: int) -> Plan:
-    """The plan of a seed."""
+def draw_plan(seed: int) -> Plan:
+    """Return the plan of a seed."""
     chance = random.Random(seed)
     if seed % LONG_EVERY == 0:
         return _long(seed, chance)
-    return Plan(seed, _setup(chance), tuple(_Story(chance).actions()))
+    return Plan(seed, _setup(chance), tuple(_PlanBuilder(chance).actions()))
 
 
 def _setup(chance: random.Random) -> Setup:
@@ -72,7 +73,7 @@ def _setup(chance: random.Random) -> Setup:
 
 
 def _long(seed: int, chance: random.Random) -> Plan:
-    """Events one after the other, in one process that nothing disturbs."""
+    """Return a plan with one event after the other, in one process without disturbances."""
     hooks = tuple(Hook(stage, "10-a", "works") for stage in (PREPARE, STARTED, RECOVER))
     actions = []
     for _number in range(EVENTS_OF_A_LONG_RUN):
@@ -91,13 +92,13 @@ def _event_id(chance: random.Random) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-class _Story:
-    """What happens in an ordinary run: first an event, then anything, each at a moment that the daemon's doing decides."""
+class _PlanBuilder:
+    """Draws the actions of an ordinary run: first an event, then any, each at a moment in the daemon's work."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._events: list[str] = []
-        # how often something of a kind may happen: what takes seconds to heal is rare
+        # remaining number of actions of a kind; those that take seconds to heal are rare
         self._left = {self._restart: 2, self._journal: 1, self._fault: 2, self._stale: 1, self._host: 1}
 
     def actions(self) -> list[Action]:
@@ -127,7 +128,7 @@ class _Story:
     def _new(self) -> list[Action]:
         chance = self._chance
         if self._events and chance.random() < 0.2:
-            event_id = chance.choice(self._events)  # refused where it is not over
+            event_id = chance.choice(self._events)  # IMDS refuses it while the event is not over
         else:
             event_id = _event_id(chance)
             self._events.append(event_id)
@@ -148,7 +149,7 @@ class _Story:
             Action("release", (event_id,)),
             Action("move", (event_id, chance.choice(NOTICES))),
             Action("retype", (event_id, chance.choice(TYPES))),
-            Action("hit", (event_id, chance.choice(RESOURCES))),
+            Action("change-resources", (event_id, chance.choice(RESOURCES))),
         ]
         way = chance.choice(ways)
         if way.verb in ("cancel", "complete") and chance.random() < 0.3:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a chaos run happens in: VMs with sshd behind one 169.254.169.254, the simulator there, and Ansible's project folder."""
+"""The testbed of a chaos run: VMs with sshd, the simulator at 169.254.169.254, and Ansible's project folder."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from chaos import wires
+from chaos import network_links
 from chaos.controller import PROGRAM, Controller
 from chaos.plan import PREPARE, RECOVER, Event, Plan
-from chaos.vm import ROTATE, Mark, Vm, make_key
+from chaos.vm import STEP_COMMAND, Mark, Vm, make_key
 from support import simulator_process
 from support.hosts.apply_impact import DONE, Impacts
 from support.hosts.bridge import IMDS
@@ -24,15 +24,15 @@ from support.hosts.lab import Lab
 from support.simulator_process import ControlError, Simulator
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
-PATIENCE = 60
+MAINTENANCE_PATIENCE = 60
 TASK_TIMEOUT = 20
-# begins a command that runs on a machine of another name
-ON_ANOTHER_MACHINE = ("unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "elsewhere")
+# prefix of a command that runs on a machine of another name
+OTHER_CONTROLLER_COMMAND = ("unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "elsewhere")
 KNOBS = {"rate_limit": 0, "start_delay": "0.5s", "idle_disable": 0}
 
 
-class RealImpacts(Impacts):
-    """The interruptions, one at a time for each VM; what kills it does not close its connections."""
+class VmImpacts(Impacts):
+    """Applies interruptions to VMs, one at a time for each; a crash does not close connections."""
 
     def __init__(self, vms: Mapping[str, Vm], folder: Path) -> None:
         super().__init__({name: vm.host for name, vm in vms.items()}, folder)
@@ -42,18 +42,20 @@ class RealImpacts(Impacts):
         with self._vms[name].lock:
             if act != "crash":
                 return super().answer(act, name)
-            self._vms[name].die()
+            self._vms[name].crash()
         return DONE
 
 
-class Site:
-    """One set of VMs.
+class Testbed:
+    """The VMs, the simulator and the project folder of one plan.
 
     Args:
-        plan: what they are, and how their steps behave.
-        folder: what stays of the run.
-        sockets: a folder with a short path, for those of ssh.
-        collections: where the collection is that is tested.
+        plan: names of the VMs and behaviour of their steps.
+        folder: folder for files that remain after the run.
+        sockets: a folder with a short path, for sockets of ssh.
+        collections: folder with the collection under test.
+        vms: the VMs by name.
+        simulator: their IMDS.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Site:
     def _project(self) -> None:
         for name, steps in (("prepare", PREPARE), ("recover", RECOVER)):
             tasks = [
-                {"name": f"Step {step}", "ansible.builtin.command": f"{ROTATE} {step} {{{{ chaos_run }}}}"}
+                {"name": f"Step {step}", "ansible.builtin.command": f"{STEP_COMMAND} {step} {{{{ chaos_run }}}}"}
                 for step in steps
             ]
             (self._folder / (name + ".yml")).write_text(json.dumps(tasks, indent=2))
@@ -91,26 +93,26 @@ class Site:
         hosts = {name: {"ansible_host": vm.host.address} for name, vm in self.vms.items()}
         (self._folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}, indent=2))
 
-    def run(self, name: str, *, elsewhere: bool = False, take_over: bool = False) -> Controller:
-        """Start the playbook, on the controller or on another one, which may replace the notes of other runs."""
+    def run(self, name: str, *, other_controller: bool = False, take_over: bool = False) -> Controller:
+        """Start the playbook; ``take_over`` lets it replace the notes of other runs."""
         variables = {
             "chaos_run": name,
             "maintenance_prepare": str(self._folder / "prepare.yml"),
             "maintenance_recover": str(self._folder / "recover.yml"),
-            "maintenance_patience": PATIENCE,
+            "maintenance_patience": MAINTENANCE_PATIENCE,
             "maintenance_task_timeout": TASK_TIMEOUT,
             "maintenance_take_over": take_over,
         }
-        words = ["-i", str(self._folder / "inventory.json"), "-e", json.dumps(variables), PLAYBOOK]
+        arguments = ["-i", str(self._folder / "inventory.json"), "-e", json.dumps(variables), PLAYBOOK]
         return Controller(
             name,
-            [*(ON_ANOTHER_MACHINE if elsewhere else ()), PROGRAM, *words],
+            [*(OTHER_CONTROLLER_COMMAND if other_controller else ()), PROGRAM, *arguments],
             self._environment,
             self._folder / (name + ".log"),
         )
 
     def announce(self, event: Event) -> str:
-        """An event appears; returns its id."""
+        """Let an event appear; return its id."""
         body = {
             "type": event.kind,
             "resources": list(event.resources),
@@ -124,7 +126,7 @@ class Site:
         return event_id
 
     def announced_at(self, event_id: str) -> float:
-        """When it appeared, as a Unix time."""
+        """Return the Unix time at which it appeared."""
         return self._announced.get(event_id, 0.0)
 
     def marks(self) -> list[Mark]:
@@ -133,57 +135,57 @@ class Site:
     def azure_log(self) -> list[dict[str, Any]]:
         return list(self.simulator.get("/log")["lines"])
 
-    def living(self) -> list[dict[str, Any]]:
-        """Events that are announced or under way."""
+    def active_events(self) -> list[dict[str, Any]]:
+        """Return the events that are Scheduled or Started."""
         return [event for event in self.simulator.get("/events")["events"] if event["gone_at"] is None]
 
     def end_events(self) -> None:
-        """Cancel what has not started, and end what has."""
-        for event in self.living():
+        """Cancel events that have not started, and end the others."""
+        for event in self.active_events():
             with contextlib.suppress(ControlError):  # it has just ended
                 self.simulator.post(
                     f"/events/{event['id']}/{'cancel' if event['status'] == 'Scheduled' else 'complete'}"
                 )
 
     def heal(self, but: str | None = None) -> None:
-        """No fault is left, but for a VM that stays down."""
+        """Remove all faults; a VM with the name ``but`` stays down."""
         self.simulator.delete("/faults")
         for name, vm in self.vms.items():
-            vm.forget_failures()
+            vm.remove_failures()
             if name != but:
                 vm.heal()
 
 
 @contextlib.contextmanager
-def site_of(plan: Plan, folder: Path, sockets: Path, collections: Path) -> Iterator[Site]:
-    """The site of a plan, in namespaces that this process has of its own."""
+def open_testbed(plan: Plan, folder: Path, sockets: Path, collections: Path) -> Iterator[Testbed]:
+    """Make the testbed of a plan in the namespaces of this process."""
     make_key(folder / "key")
     key = (folder / "key.pub").read_text()
     with Lab("azure-imds-chaos", folder) as lab:
-        wires.lay_out()
+        network_links.prepare_bridge()
         vms = {}
         for number, name in enumerate(plan.vms, 1):
             host = lab.host(name)
-            vms[name] = Vm(host, wires.Wire(name, number, host.address), folder, key)
+            vms[name] = Vm(host, network_links.NetworkLink(name, number, host.address), folder, key)
         for failure in plan.failures:
-            vms[failure.vm].let_fail(failure)
+            vms[failure.vm].inject_failure(failure)
         for slow in plan.slow:
-            vms[slow.vm].let_be_slow(slow)
-        with RealImpacts(vms, folder / "lab") as impacts:
+            vms[slow.vm].slow_down(slow)
+        with VmImpacts(vms, folder / "lab") as impacts:
             scenario = {
                 "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in vms}}},
                 "knobs": KNOBS,
                 "impact": impacts.commands,
             }
-            sources = [word for name, vm in vms.items() for word in ("--source", f"{name}={vm.host.address}")]
+            sources = [argument for name, vm in vms.items() for argument in ("--source", f"{name}={vm.host.address}")]
             with simulator_process.start(scenario, sources, listen=IMDS + ":80") as simulator:
-                yield Site(plan, folder, sockets, collections, vms, simulator)
+                yield Testbed(plan, folder, sockets, collections, vms, simulator)
 
 
-def wait_until(is_so: Any, seconds: float, pause: float = 0.05) -> bool:
-    """Whether it came to be so in that time."""
+def wait_until(condition: Any, seconds: float, pause: float = 0.05) -> bool:
+    """Return True if the condition holds within this time."""
     end = time.monotonic() + seconds
-    while not is_so():
+    while not condition():
         if time.monotonic() > end:
             return False
         time.sleep(pause)

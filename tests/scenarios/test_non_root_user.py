@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""event_approve on a host where Ansible logs in as a user other than root: a real one when root runs the tests, else the present user."""
+"""event_approve where Ansible logs in as a user other than root.
+
+When root runs the tests this is a real other user, otherwise the present one.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from support.simulator_process import Simulator
 EVENT_ID = "5C1D6E3A-84F2-4B7E-9A10-2F0C7B9D4E01"
 FOLDER = Path(".local", "state", "azure-scheduled-events", "approvals")
 
-# a Python for the managed node that becomes the user before it begins
+# a Python for the managed node that switches to the user first
 AS_USER = """#!%(own)s
 import os, sys
 if os.geteuid() == 0:
@@ -55,7 +58,7 @@ def home(folder: Path) -> Path:
 
 @pytest.fixture
 def hosts_of(tmp_path: Path, folder: Path, azure: Simulator) -> Callable[[Path | None], Hosts]:
-    """A host on which Ansible is the user, with this home directory."""
+    """Return a function that makes a host where Ansible is the user with this home directory."""
     python = python_for_user()
     if python is None:
         pytest.skip("needs a Python that other users can run")
@@ -63,25 +66,24 @@ def hosts_of(tmp_path: Path, folder: Path, azure: Simulator) -> Callable[[Path |
     def hosts(home: Path | None) -> Hosts:
         shim = folder / "python"
         libraries = str(Path(requests.__file__).parents[1])
-        words = {
+        values = {
             "own": sys.executable,
             "user": USER,
             "python": str(python),
             "libraries": libraries,
             "home": str(home or ""),
         }
-        shim.write_text(AS_USER % words)
+        shim.write_text(AS_USER % values)
         shim.chmod(0o755)
         found = Hosts(tmp_path, {"vm1": {"ansible_python_interpreter": str(shim), "endpoint": azure.endpoints["vm1"]}})
-        # the module goes to its Python through a pipe: Ansible would write it to a file that is
-        # root's
+        # with pipelining Ansible does not write the module to a file of root
         found.environment["ANSIBLE_PIPELINING"] = "1"
         return found
 
     return hosts
 
 
-def test_a_user_approves_an_event_once(azure: Simulator, home: Path, hosts_of: Callable[[Path | None], Hosts]) -> None:
+def test_user_approves_an_event_once(azure: Simulator, home: Path, hosts_of: Callable[[Path | None], Hosts]) -> None:
     hosts = hosts_of(home)
     first, second = (
         hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID]) for _run in range(2)
@@ -92,7 +94,7 @@ def test_a_user_approves_an_event_once(azure: Simulator, home: Path, hosts_of: C
     assert (home / FOLDER).stat().st_mode & 0o022 == 0
 
 
-def test_a_user_without_a_home_directory_approves_and_is_warned(
+def test_user_without_a_home_directory_approves_with_a_warning(
     azure: Simulator, hosts_of: Callable[[Path | None], Hosts]
 ) -> None:
     hosts = hosts_of(Path("/proc/no-home"))
@@ -101,7 +103,7 @@ def test_a_user_without_a_home_directory_approves_and_is_warned(
         assert done["changed"] is True and "cannot be noted" in hosts.warned
 
 
-def test_a_receipt_in_a_folder_that_others_can_write_to_does_not_count(
+def test_receipt_in_a_folder_that_others_can_write_is_ignored(
     azure: Simulator, home: Path, hosts_of: Callable[[Path | None], Hosts]
 ) -> None:
     hosts = hosts_of(home)

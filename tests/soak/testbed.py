@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""One VM of a run: the real daemon's process on a host of its own, and the Azure that it asks."""
+"""The testbed of a run: the real daemon's process on an emulated host, and its simulated Azure."""
 
 from __future__ import annotations
 
@@ -15,25 +15,29 @@ from typing import Any, NamedTuple
 
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.service.control_socket import send_request
+from soak.emulated_host import EmulatedHost
 from soak.hooks import Mark, read_marks, write_hook
 from soak.journal_faults import JournalFaults
-from soak.other_host import OtherHost
 from soak.plan import VM, Setup
 from support.daemon.daemon_process import Daemon
 from support.daemon.engine_harness import Rig
 from support.daemon.hook_scripts import is_alive, processes_with
 from support.daemon.simulated_azure import Azure
 
-# a process that gets a signal, or is started, has so many seconds; only a run that fails waits so
-# long
-PATIENCE = 30.0
-# an event that comes back later is another occurrence; and it has to be listed for so long before
-# it is prepared again
+# seconds for a process to start, or to end after a signal; only a run that fails takes so long
+PROCESS_TIMEOUT = 30.0
+# seconds: an event that returns later is another occurrence, which is prepared again after this time
 REAPPEAR_WITHIN = 3.0
 
 
 class Restart(NamedTuple):
-    """The end of one process of the daemon: when it ended, when the next began, "kill", "term", "reboot" or "died", and what the journal had then."""
+    """The end of one process of the daemon and the start of the next one.
+
+    Attributes:
+        ended, began: Unix times.
+        how: "kill", "term", "reboot" or "died".
+        known: the content of the journal between them.
+    """
 
     ended: float
     began: float
@@ -41,17 +45,17 @@ class Restart(NamedTuple):
     known: frozenset[tuple[str, str]]
 
 
-class Site:
-    """The host and its daemon, which is not started yet.
+class Testbed:
+    """The host and its daemon, which does not run yet.
 
     Attributes:
-        exits: exit status of each process that has ended, and what ended it.
+        exits: for each process that has ended the cause and the exit status.
     """
 
     def __init__(self, folder: Path, azure: Azure, setup: Setup) -> None:
         self.folder, self.azure, self.setup = folder, azure, setup
         folder.mkdir(parents=True)
-        self.host = OtherHost(folder / "marks.boot", folder / "skew", setup.skew)
+        self.host = EmulatedHost(folder / "marks.boot", folder / "skew", setup.skew)
         self.rig = Rig(folder, azure, VM, **_configuration(setup))
         for hook in setup.hooks:
             write_hook(self.rig.hooks_directory, hook.path, hook.does)
@@ -63,7 +67,7 @@ class Site:
         self._ready_before = 0
 
     def start(self) -> None:
-        """Start the daemon; it need not have come up when this returns."""
+        """Start the daemon, and do not wait until it is ready."""
         if self._ended_at is not None:
             ended, how = self._ended_at
             self.restarts.append(Restart(ended, time.time(), how, frozenset(self.journal.known())))
@@ -72,23 +76,23 @@ class Site:
         self.daemon.start(first=self.host.program(), until="")
 
     def end(self, how: str) -> None:
-        """End the daemon: "kill" and "term" leave its hooks, "reboot" takes them, /run and the boot id away."""
+        """End the daemon; "reboot" also ends its hooks, empties the run directory and changes the boot id."""
         self._signal(signal.SIGTERM if how == "term" else signal.SIGKILL)
         if how == "reboot":
             self.rig.end_processes()
             shutil.rmtree(self.rig.settings.run_directory, ignore_errors=True)
             self.host.reboot()
-        self.note_end(how)
+        self.record_end(how)
 
-    def note_end(self, how: str) -> None:
-        """The process has ended; what the journal holds now is what the next one can know."""
+    def record_end(self, how: str) -> None:
+        """Record that the process has ended."""
         process = self.daemon.process
         assert process is not None and process.returncode is not None
         self.exits.append((how if self.is_ready or how != "term" else "term-early", process.returncode))
         self._ended_at = (time.time(), how)
 
     def reload(self, **config: Any) -> None:
-        """Write other settings, and let the daemon read them if it listens already."""
+        """Write other settings, and let the daemon reload them if it is ready."""
         self.rig.configure(**config)
         if self.is_ready and self.is_running():
             assert self.daemon.process is not None
@@ -96,7 +100,7 @@ class Site:
 
     @property
     def is_ready(self) -> bool:
-        """Whether this process has said that it is."""
+        """Whether this process has notified that it is ready."""
         return self.daemon.times("READY=1") > self._ready_before
 
     def is_running(self) -> bool:
@@ -104,7 +108,7 @@ class Site:
         return process is not None and process.poll() is None
 
     def status(self) -> dict[str, Any] | None:
-        """What the daemon says of itself; None where it does not answer (yet)."""
+        """Return the daemon's status; None if it does not answer (yet)."""
         try:
             return send_request(self.rig.settings.run_directory, {"ask": "status"})
         except OSError:
@@ -113,14 +117,14 @@ class Site:
     def marks(self) -> list[Mark]:
         return read_marks(self.rig.marks_file)
 
-    def left_running(self) -> list[int]:
-        """Processes of this host other than the daemon."""
+    def remaining_processes(self) -> list[int]:
+        """Return the ids of the processes of this host, without the daemon."""
         own = self.daemon.process.pid if self.daemon.process is not None else 0
         found = set(processes_with(str(self.folder), "cmdline") + processes_with(str(self.folder), "environ"))
         return sorted(pid for pid in found - {own} if is_alive(pid))
 
     def footprint(self) -> tuple[int, int]:
-        """Descriptors and KiB of resident memory of the daemon."""
+        """Return the number of descriptors and the KiB of resident memory of the daemon."""
         assert self.daemon.process is not None
         process = Path("/proc", str(self.daemon.process.pid))
         pages = int((process / "statm").read_text().split()[1])
@@ -135,13 +139,13 @@ class Site:
         assert process is not None
         if process.poll() is None:
             process.send_signal(number)
-            process.wait(PATIENCE)
+            process.wait(PROCESS_TIMEOUT)
 
 
-def wait_until(is_so: Callable[[], object], seconds: float, pause: float = 0.02) -> bool:
-    """Wait for something, but not longer than that; whether it came."""
+def wait_until(condition: Callable[[], object], seconds: float, pause: float = 0.02) -> bool:
+    """Wait for a condition for at most so many seconds; return True if it holds."""
     until = time.monotonic() + seconds
-    while not is_so():
+    while not condition():
         if time.monotonic() > until:
             return False
         time.sleep(pause)
@@ -149,7 +153,7 @@ def wait_until(is_so: Callable[[], object], seconds: float, pause: float = 0.02)
 
 
 def _configuration(setup: Setup) -> dict[str, Any]:
-    """Short times, so that seconds are enough for a whole life of an event."""
+    """Return settings with short times, so that an event takes seconds."""
     config: dict[str, Any] = {
         "timeout": 0.5,
         "first_timeout": 1,
@@ -163,6 +167,6 @@ def _configuration(setup: Setup) -> dict[str, Any]:
     }
     if "reappear_within" in Settings._fields:
         config["reappear_within"] = REAPPEAR_WITHIN
-    # a daemon of before the key has no effects that persist
+    # an older daemon does not know the key `persists`
     persisting = [hook.path for hook in setup.hooks if hook.persists and "persists" in HookSettings._fields]
     return {**config, "hooks": {path: {"persists": True} for path in persisting}}

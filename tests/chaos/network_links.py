@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The wire between the controller and a VM: it can drop all packets, or those of ssh alone, without closing a connection."""
+"""The network link of a VM, which can drop all packets, or those of ssh, without closing connections."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import subprocess
 from support.hosts.bridge import BRIDGE, GATEWAY, ip
 
 TABLE = "77"
-VOID = "void"
+BLACK_HOLE = "black-hole"
 
 
-def lay_out() -> None:
-    """Make ready the controller's end: its address on the bridge stays as it is whatever is connected there."""
+def prepare_bridge() -> None:
+    """Give the bridge a fixed hardware address, which does not change with the links of the bridge."""
     ip("link", "set", BRIDGE, "address", "02:00:00:00:00:01")
-    _make_void()
+    _create_black_hole()
 
 
-class Wire:
-    """The wire of one VM.
+class NetworkLink:
+    """The link of one VM.
 
     Args:
         name: of the VM's network namespace.
@@ -31,8 +31,7 @@ class Wire:
 
     def __init__(self, name: str, number: int, address: str) -> None:
         self._name, self._cable, self._address = name, f"host{number}", address
-        # without known neighbours the kernel would report an error to connections after three
-        # seconds
+        # the kernel fails connections after three seconds if it does not know the neighbour
         ip(
             "neighbour",
             "replace",
@@ -57,17 +56,17 @@ class Wire:
             "nud",
             "permanent",
         )
-        _make_void("-n", name)
+        _create_black_hole("-n", name)
         self._is_cut = self._is_cut_for_ssh = False
 
     def cut(self) -> None:
-        """All packets vanish from now on."""
+        """Drop all packets from now on."""
         if not self._is_cut:
             ip("link", "set", self._cable, "nomaster")
             self._is_cut = True
 
     def cut_ssh(self) -> None:
-        """Packets of ssh vanish from now on; IMDS still answers the VM."""
+        """Drop packets of ssh from now on; IMDS still answers the VM."""
         if not self._is_cut_for_ssh:
             self._rule("add")
             self._is_cut_for_ssh = True
@@ -84,12 +83,12 @@ class Wire:
         ip("-n", self._name, "rule", verb, "ipproto", "tcp", "sport", "22", "table", TABLE)
 
 
-def _make_void(*where: str) -> None:
-    """A way on which packets leave and never arrive."""
-    ip(*where, "link", "add", VOID, "type", "veth", "peer", "name", VOID + "-end")
-    ip(*where, "link", "set", VOID, "arp", "off", "up")
-    ip(*where, "link", "set", VOID + "-end", "up")
-    ip(*where, "route", "add", "default", "dev", VOID, "table", TABLE)
+def _create_black_hole(*where: str) -> None:
+    """Create a route whose packets never arrive."""
+    ip(*where, "link", "add", BLACK_HOLE, "type", "veth", "peer", "name", BLACK_HOLE + "-end")
+    ip(*where, "link", "set", BLACK_HOLE, "arp", "off", "up")
+    ip(*where, "link", "set", BLACK_HOLE + "-end", "up")
+    ip(*where, "route", "add", "default", "dev", BLACK_HOLE, "table", TABLE)
 
 
 def _hardware_address(device: str, *where: str) -> str:

@@ -9,22 +9,21 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from soak.about_preparations import CUT_SHORT
-from soak.evidence import ABOUT, Evidence
+from soak.evidence import CLOCK_TOLERANCE, Evidence
 from soak.hooks import HookRun
 from soak.plan import PREPARE, RECOVER, Hook
+from soak.preparation_invariants import INTERRUPTED_STATES
 from soak.violations import Violation
 
-# an event has to be waited for when it was seen so often, so long before
-KNOWN_AFTER = 2
-KNOWN_FOR = 0.3
-# the hooks of one recovery begin within so many seconds; what is tried again later is another
-# decision
-OF_ONE_RECOVERY = 5.0
+# recovery must wait for an event that was in so many documents, so many seconds before
+KNOWN_AFTER_POLLS = 2
+KNOWN_FOR_SECONDS = 0.3
+# the hooks of one recovery begin within so many seconds; a later attempt is another decision
+RECOVERY_SPAN = 5.0
 
 
-def come(evidence: Evidence) -> Iterator[Violation]:
-    """What a hook prepared, its namesake recovers from with success, for that event or for another one."""
+def recoveries_succeed(evidence: Evidence) -> Iterator[Violation]:
+    """After each prepare hook the recover hook of the same name succeeds, for that event or another one."""
     for hook in _recover_hooks(evidence):
         done = [run for run in evidence.runs_of(hook.path) if run.how == "ok"]
         for key in evidence.event_ids():
@@ -37,12 +36,12 @@ def come(evidence: Evidence) -> Iterator[Violation]:
                 )
 
 
-def are_single(evidence: Evidence) -> Iterator[Violation]:
-    """One success of each recover hook for each occurrence."""
+def recoveries_succeed_once(evidence: Evidence) -> Iterator[Violation]:
+    """Each recover hook succeeds at most once for each occurrence."""
     for hook in _recover_hooks(evidence):
         for key in evidence.event_ids():
             good = [run for run in evidence.runs_of(hook.path, key) if run.how == "ok"]
-            cut_short = sum(state in CUT_SHORT for state in evidence.steps(key, hook.path))
+            cut_short = sum(state in INTERRUPTED_STATES for state in evidence.steps(key, hook.path))
             for first, second in itertools.pairwise(good):
                 if _is_another_occurrence(evidence, key, hook, first, second) or evidence.forgotten(
                     key, hook.path, first.began, second.began
@@ -56,16 +55,17 @@ def are_single(evidence: Evidence) -> Iterator[Violation]:
                 yield Violation("3 recovered once", text % (hook.path, key[:8], second.began - first.ended))
 
 
-def wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
-    """Recovery from an event begins when two good documents in a row were without it, after the last one that led to its preparation.
+def recoveries_wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
+    """Recovery from an event begins after two good documents in a row without it.
 
-    A hook marks its beginning later than the daemon decides to run it, on a busy machine by
-    seconds. The decision is therefore dated by the document before that mark which had the event.
+    Only documents after the one that led to the preparation count. A hook marks its beginning later
+    than the daemon decides to run it, on a busy machine by seconds. The decision therefore has the
+    date of the last document before that mark with the event.
     """
     for run in evidence.runs:
         if not run.hook.startswith(RECOVER):
             continue
-        seen = [look.at for look in evidence.looks if run.key in look.keys | look.doubtful]
+        seen = [poll.at for poll in evidence.polls if run.key in poll.keys | poll.uncertain]
         if not seen:
             continue
         prepared = [
@@ -74,7 +74,7 @@ def wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
             if each.hook.startswith(PREPARE) and each.key == run.key and each.began < run.began
         ]
         since = max((at for at in seen if prepared and at <= prepared[-1]), default=seen[0])
-        if not evidence.absent_twice(run.key, since, run.began + ABOUT):
+        if not evidence.absent_twice(run.key, since, run.began + CLOCK_TOLERANCE):
             yield Violation(
                 "3 recovery after the end",
                 f"{run.hook} began for event {run.key[:8]}, which was not missing twice in a row",
@@ -82,7 +82,7 @@ def wait_for_the_end(evidence: Evidence) -> Iterator[Violation]:
             return  # the further ones are of the same decision
 
 
-def wait_for_others(evidence: Evidence) -> Iterator[Violation]:
+def recoveries_wait_for_other_events(evidence: Evidence) -> Iterator[Violation]:
     """No recovery begins while this VM is, or is going to be, prepared for another event that is listed."""
     for run in evidence.runs:
         stage, name = run.hook.split("/")
@@ -92,7 +92,7 @@ def wait_for_others(evidence: Evidence) -> Iterator[Violation]:
         began = min(
             each.began
             for each in evidence.runs
-            if each.hook.startswith(RECOVER) and each.key == run.key and each.began > run.began - OF_ONE_RECOVERY
+            if each.hook.startswith(RECOVER) and each.key == run.key and each.began > run.began - RECOVERY_SPAN
         )
         for key in evidence.event_ids():
             # a recovery that had begun before the other event was known is finished
@@ -109,25 +109,25 @@ def wait_for_others(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _is_waiting(evidence: Evidence, key: str, at: float) -> bool:
-    """Whether an event had been known for a while, and is in the last documents before and the first one after."""
-    before = [look for look in evidence.looks if look.at <= at]
-    known = [look.at for look in before if key in look.keys and look.at <= at - KNOWN_FOR]
-    around = before[-2:] + [look for look in evidence.looks if look.at > at][:1]
+    """Return True if an event was known for a while, and is in the documents directly before and after a time."""
+    before = [poll for poll in evidence.polls if poll.at <= at]
+    known = [poll.at for poll in before if key in poll.keys and poll.at <= at - KNOWN_FOR_SECONDS]
+    around = before[-2:] + [poll for poll in evidence.polls if poll.at > at][:1]
     return (
-        len(known) >= KNOWN_AFTER
-        and all(key in look.keys for look in around)
+        len(known) >= KNOWN_AFTER_POLLS
+        and all(key in poll.keys for poll in around)
         and not evidence.forgotten(key, "", known[0], at)
     )
 
 
 def _is_another_occurrence(evidence: Evidence, key: str, hook: Hook, first: HookRun, second: HookRun) -> bool:
-    """Whether it was prepared again, or was listed again after an end, between two recoveries."""
+    """Return True if it was prepared again, or listed again after an end, between two recoveries."""
     prepared = any(
         each.hook.startswith(PREPARE) and each.key == key and first.began <= each.began <= second.began
         for each in evidence.runs
     )
-    # at least one document with it after the first recovery had been decided
-    return prepared or any(key in look.keys and first.began - 1.0 <= look.at <= second.began for look in evidence.looks)
+    # at least one document listed it after the decision on the first recovery
+    return prepared or any(key in poll.keys and first.began - 1.0 <= poll.at <= second.began for poll in evidence.polls)
 
 
 def _recover_hooks(evidence: Evidence) -> list[Hook]:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What runs in the daemon's process before its command: another boot id and another wall clock than this machine's."""
+"""Gives a daemon's process another boot id and another wall clock than those of this machine."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-# whoever reads the boot id reads a file of the run's; whoever asks for the time has the seconds of
-# a second file added
+# code that runs before the daemon's command: the boot id comes from a file of the run, and the time
+# is wrong by the seconds in a second file
 _PROGRAM = """
 import builtins, datetime, io, time
 _open, _time = builtins.open, time.time
@@ -27,8 +27,8 @@ datetime.datetime = _WrongTime
 """
 
 
-class OtherHost:
-    """Files that say which boot the host is in and how wrong its clock is; they may be written while the daemon runs."""
+class EmulatedHost:
+    """Files with the boot id and the clock error of a host; they may be written while the daemon runs."""
 
     def __init__(self, boot_file: Path, skew_file: Path, skew: int = 0) -> None:
         self._boot_file, self._skew_file = boot_file, skew_file
@@ -37,18 +37,17 @@ class OtherHost:
         self.reboot()
 
     def reboot(self) -> None:
-        """The boot id becomes another one."""
+        """Change the boot id."""
         self.boots += 1
-        # `read` of a hook and the daemon take the same line; renamed, so that no reader finds half
-        # of it
+        # hooks read the line, too; a renamed file is never half written
         _replace(self._boot_file, f"00000000-0000-4000-8000-{self.boots:012d}\n")
 
     def set_clock(self, skew: int) -> None:
-        """The host's own clock is wrong by so many seconds from now on."""
+        """Set the error of the host's clock, in seconds."""
         _replace(self._skew_file, f"{int(skew)}")
 
     def program(self) -> str:
-        """Python for the argument ``first`` of `Daemon.start`."""
+        """Return Python code for the argument ``first`` of `Daemon.start`."""
         return _PROGRAM % {"boot": str(self._boot_file), "skew": str(self._skew_file)}
 
 
