@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from imds_simulator.model import operations
+from imds_simulator.model.rules import Rules
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.protocol.document import document
@@ -36,7 +37,7 @@ def make_simulation(
         **more,
     }
     scenario = parse(json.dumps(data), "test")
-    world = World(scenario.groups, scenario.knobs, speed=speed, new_id=ids())
+    world = World(scenario.groups, Rules(scenario.knobs, speed), new_id=ids())
     return Simulation(world, scenario.events, scenario.incarnations, begin)
 
 

@@ -23,7 +23,7 @@ TWO_GROUPS = {
 def asked(simulation, vm, now):
     simulation.advance_to(T0 + now)
     scope = simulation.world.scope_for(simulation.world.vms[vm])
-    enabled = scope.record_request(T0 + now, simulation.world.knobs, simulation.world.speed)
+    enabled = scope.record_request(T0 + now, simulation.world.rules)
     simulation.reschedule()
     return enabled
 
@@ -122,7 +122,7 @@ def test_enable_delay_says_when_the_first_answer_comes():
     asked(simulation, "vm1", 5)
     scope = simulation.world.scope_for(simulation.world.vms["vm1"])
     assert scope.enabled_at == T0 + 7
-    assert not scope.enabled(T0 + 6.9, simulation.world.knobs, 60) and scope.enabled(T0 + 7, simulation.world.knobs, 60)
+    assert not scope.enabled(T0 + 6.9, simulation.world.rules) and scope.enabled(T0 + 7, simulation.world.rules)
 
 
 def test_events_delay_withholds_events_after_enabling():

@@ -414,12 +414,10 @@ def test_a_large_batch_is_judged_by_the_first_that_has_not_agreed():
     simulation.advance_to(T0 + 1)
     looked_at = []
     mates = (looked_at.append(mate) or mate for mate in simulation.world.events)
-    assert start_moment(event(simulation, "vm0"), mates, simulation.world.knobs, 1.0) == T0 + 300 and looked_at == []
+    assert start_moment(event(simulation, "vm0"), mates, simulation.world.rules) == T0 + 300 and looked_at == []
     approve(simulation, "vm0", "vm0", 2)
     mates = (looked_at.append(mate) or mate for mate in simulation.world.events)
-    assert (
-        start_moment(event(simulation, "vm0"), mates, simulation.world.knobs, 1.0) == T0 + 300 and len(looked_at) == 2
-    )
+    assert start_moment(event(simulation, "vm0"), mates, simulation.world.rules) == T0 + 300 and len(looked_at) == 2
     simulation.advance_to(T0 + 300)
     assert {each.status for each in simulation.world.events} == {"Started"} and len(simulation.world.events) == 300
     simulation.advance_to(T0 + 400)

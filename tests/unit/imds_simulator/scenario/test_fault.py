@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import pytest
 
+from imds_simulator.model.rules import Rules
 from imds_simulator.scenario.fault_kinds import KINDS, FaultError, fault_from
+from imds_simulator.scenario.knobs import Knobs
 from imds_simulator.server.active_faults import FaultRegistry
 
 
 def book(*faults, base=0.0, speed=1.0):
     made = FaultRegistry()
     for fault in faults:
-        made.inject(fault_from(fault), base, speed)
+        made.inject(fault_from(fault), base, Rules(Knobs(), speed))
     return made
 
 

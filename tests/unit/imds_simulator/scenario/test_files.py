@@ -11,6 +11,7 @@ import yaml
 
 from imds_simulator.api_versions import EVENT_TYPES
 from imds_simulator.model import events as life
+from imds_simulator.model.rules import Rules
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.scenario import fault_kinds, groups
@@ -445,7 +446,7 @@ def test_every_shipped_scenario_runs_to_its_end(name):
     scenario = load(name)
     assert yaml.safe_load((LIBRARY / (name + ".yaml")).read_text())["title"]
     simulation = Simulation(
-        World(scenario.groups, scenario.knobs, new_id=ids()), scenario.events, scenario.incarnations, T0
+        World(scenario.groups, Rules(scenario.knobs), new_id=ids()), scenario.events, scenario.incarnations, T0
     )
     lines = simulation.advance_to(T0 + 30 * 86400)
     assert simulation.world.events == [] and {event.status for event in simulation.world.gone} == {life.ENDED}

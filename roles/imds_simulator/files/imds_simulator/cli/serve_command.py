@@ -88,27 +88,26 @@ class CannotRun(Exception):
         self.status = 127 if isinstance(error, FileNotFoundError) else 126
 
 
-async def serve(setup: ServerOptions, quiet: bool) -> int:
+async def serve(setup: ServerOptions, log: Callable[[str], None]) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP."""
     stop = asyncio.Event()
     _on_signals(lambda _number: stop.set())
     _allow_many_connections()
-    async with run_simulator(setup, _discard if quiet else _print_out) as simulator:
-        print_addresses(simulator, setup, _print_out)
+    async with run_simulator(setup, log) as simulator:
+        print_addresses(simulator, _print_out)
         await stop.wait()
     return 0
 
 
-async def run_beside(setup: ServerOptions, command: Sequence[str], quiet: bool) -> int:
+async def run_beside(setup: ServerOptions, command: Sequence[str], log: Callable[[str], None]) -> int:
     """Run ``command`` while the simulator serves; returns the command's exit code.
 
     The command finds the simulator in IMDS_SIMULATOR_ENDPOINT (first VM), IMDS_SIMULATOR_ENDPOINTS
     (JSON, VM name to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command. What the simulator
     says goes to stderr.
     """
-    async with run_simulator(setup, _discard if quiet else _print_err) as simulator:
-        if not quiet:
-            print_addresses(simulator, setup, _print_err)
+    async with run_simulator(setup, log) as simulator:
+        print_addresses(simulator, log)
         endpoints = dict(simulator.endpoints)
         environment = dict(
             os.environ,
@@ -153,15 +152,15 @@ async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     return await process.wait()
 
 
-def print_addresses(simulator: RunningSimulator, setup: ServerOptions, say: Callable[[str], None]) -> None:
+def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> None:
     """One line per address; the control API comes last, so that whoever reads it knows that all is ready."""
     for listener in simulator.listeners.all:
         if len(listener.vms) > 8:
             who = f"{len(listener.vms)} VMs, told apart by source address"
         else:
             who = ", ".join(listener.vms)
-        say(f"listening {listener.url} for {who}")
-    say(f"control {simulator.control}")
+        log(f"listening {listener.url} for {who}")
+    log(f"control {simulator.control}")
 
 
 def run(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -169,8 +168,9 @@ def run(options: argparse.Namespace, command: Sequence[str]) -> int:
     threading.Thread(target=_write_lines, daemon=True).start()
     try:
         setup = setup_from(options)
-        main = run_beside(setup, command, options.quiet) if command else serve(setup, options.quiet)
-        return asyncio.run(main)
+        if command:
+            return asyncio.run(run_beside(setup, command, _discard if options.quiet else _print_err))
+        return asyncio.run(serve(setup, _discard if options.quiet else _print_out))
     except ScenarioError as error:
         print(error, file=sys.stderr)
     except (UsageError, CannotListen) as error:

@@ -54,7 +54,7 @@ class EventRoutes:
     async def schedule(self, request: web.Request) -> web.Response:
         body = await json_object(request)
         groups, group_of = self._groups()
-        validate(body, "event", lambda: event_problems(body, groups, group_of))
+        validate(body, "event", event_problems(body, groups, group_of))
         plan = event_from(body, self._generate_name())
         self._require_unused_name(plan.name)
         if plan.after is not None:
@@ -69,7 +69,7 @@ class EventRoutes:
         kind = body.get("type")
         wanted: dict[str, Any] = {"resources": names, "starts": "hardware_failure", **({"type": kind} if kind else {})}
         groups, group_of = self._groups()
-        validate(wanted, "event", lambda: event_problems(wanted, groups, group_of))
+        validate(wanted, "event", event_problems(wanted, groups, group_of))
         name = str(body.get("name") or self._generate_name())
         self._require_unused_name(name)
         event, happened = operations.fail(self._engine.simulation, names, kind, name, self._engine.settle())
@@ -102,14 +102,14 @@ class EventRoutes:
 
     async def change(self, request: web.Request) -> web.Response:
         body = await json_object(request)
-        validate(body, "change", lambda: change_problems(body))
+        validate(body, "change", change_problems(body))
         if "after" in body or "after_start" in body:
             raise BadRequest("a change through the control API happens now: it takes no after and no after_start")
         event = self._find(request)
         if "resources" in body:
             groups, group_of = self._groups()
             wanted = {"type": event.content.type, "resources": [event.content.resources[0]], "changes": [body]}
-            validate(wanted, "event", lambda: event_problems(wanted, groups, group_of))
+            validate(wanted, "event", event_problems(wanted, groups, group_of))
         return self._change(event, change_from(body))
 
     def _change(self, event: SimulatedEvent, what: Change) -> web.Response:

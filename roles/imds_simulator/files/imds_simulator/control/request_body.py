@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
 
 from ..scenario.schema_check import check
-from ..scenario.yaml_lines import dotted
+from ..scenario.yaml_lines import Path, dotted
 from ..suggestions import suggestion
 
 
@@ -42,8 +43,18 @@ async def json_object(
     return body
 
 
-def validate(data: Any, part: str, more: Any = ()) -> None:
-    """Check ``data`` against a part of the scenario schema and ``more`` (path, message) pairs; raises BadInput."""
-    problems = check(data, part) or list(more() if callable(more) else more)
+def validate(data: Any, part: str, extra_problems: Iterable[tuple[Path, str]]) -> None:
+    """Check ``data`` against a part of the scenario schema.
+
+    Args:
+        data: a request body.
+        part: a definition of the schema, such as "event".
+        extra_problems: pairs (path, message) from checks beyond the schema. It is read only when ``data`` fits the
+            schema: such checks rely on that.
+
+    Raises:
+        BadRequest: with all problems.
+    """
+    problems = check(data, part) or list(extra_problems)
     if problems:
         raise BadRequest("; ".join(f"{dotted(path) + ': ' if path else ''}{text}" for path, text in problems))

@@ -21,7 +21,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
         "title": engine.scenario.title,
         "now": iso(now),
         "unix": now,
-        "speed": world.speed,
+        "speed": world.rules.speed,
         "epoch": None if world.epoch is None else iso(world.epoch),
         "vms": {
             vm.name: {
@@ -38,7 +38,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
             scope.key: {
                 "group": scope.group,
                 "incarnation": scope.incarnation,
-                "enabled": scope.enabled(now, world.knobs, world.speed),
+                "enabled": scope.enabled(now, world.rules),
                 "last_request": _moment(scope.last_request),
             }
             for scope in world.scopes()

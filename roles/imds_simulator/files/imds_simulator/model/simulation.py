@@ -71,7 +71,7 @@ class Simulation:
         if self._steps and self._steps[0][0] == self._next_due:
             return transitions.step_incarnation(self.world, self._steps.pop(0)[1], moment)
         for scope in self.world.hidden_scopes():
-            if scope.veiled_until == self._next_due:
+            if scope.hidden_until == self._next_due:
                 scope.reveal_events()
                 self.world.bump_incarnation([scope] if self.world.events_visible_to(scope) else [])
                 return []
@@ -81,7 +81,7 @@ class Simulation:
         return happened
 
     def _update_next_due(self) -> None:
-        moments = [self._queue.next()[0]] + [scope.veiled_until for scope in self.world.hidden_scopes()]
+        moments = [self._queue.next()[0]] + [scope.hidden_until for scope in self.world.hidden_scopes()]
         self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
 
     def reschedule(self, *events: SimulatedEvent) -> None:
@@ -98,7 +98,7 @@ class Simulation:
             self.world.retire(event)
 
     def _next_of(self, event: SimulatedEvent) -> ScheduledStep:
-        return next_step(event, self.world.batch(event), self.world.knobs, self.world.speed)
+        return next_step(event, self.world.batch(event), self.world.rules)
 
     def add(self, plan: EventPlan, base: float) -> SimulatedEvent:
         """Add an event to the world, whose ``plan.at`` counts from ``base``."""

@@ -7,34 +7,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from ..scenario.knobs import Knobs
 from .events import ENDED, NO_STEP, PLANNED, SCHEDULED, ScheduledStep, SimulatedEvent
+from .rules import Rules
 
 
-def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], knobs: Knobs, speed: float) -> ScheduledStep:
+def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> ScheduledStep:
     """The next transition of ``event``; ``batch`` are the events of the same delete operation."""
     if event.status == ENDED:
         return NO_STEP
     if event.status == PLANNED:
         return ScheduledStep(event.appears_at, 0, "appear")
     if event.status == SCHEDULED:
-        leave = ScheduledStep(start_moment(event, batch, knobs, speed), 2, "start")
+        leave = ScheduledStep(start_moment(event, batch, rules), 2, "start")
     else:
         leave = ScheduledStep(event.ends_at, 2, "finish")
     return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
 
-def start_moment(event: SimulatedEvent, batch: Iterable[SimulatedEvent], knobs: Knobs, speed: float) -> float:
+def start_moment(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> float:
     """NotBefore, or earlier once everybody concerned has agreed.
 
     Everybody: the group itself, the other tenants on the hardware (reference 2.2.3), and for a
     delete operation the other instances of the batch that are still waiting (reference 2.2.8).
     """
-    if not knobs.approval_shortens:
+    if not rules.knobs.approval_shortens:
         return float(event.not_before)
     agreed = event.released_at
     for each in chain((event,), (mate for mate in batch if mate is not event and mate.status == SCHEDULED)):
         if each.approved_at is None:
             return float(event.not_before)
         agreed = max(agreed, each.approved_at)
-    return min(agreed + knobs.start_delay / speed, float(event.not_before))
+    return min(agreed + rules.to_wall_seconds(rules.knobs.start_delay), float(event.not_before))

@@ -49,7 +49,7 @@ def appear(world: World, event: SimulatedEvent, moment: float) -> list[Occurrenc
     event.pending = _schedule_changes(world, event, "appearing", moment)
     if plan.starts != BY_NOTICE:
         return start(world, event, moment, plan.starts)
-    unwatched = not any(scope.enabled(moment, knobs, world.speed) for scope in world.scopes_showing(event))
+    unwatched = not any(scope.enabled(moment, world.rules) for scope in world.scopes_showing(event))
     if unwatched and knobs.disabled_service == "unannounced":
         return start(world, event, moment, "nobody has enabled the service")
     world.bump_incarnation(world.scopes_showing(event))

@@ -13,6 +13,7 @@ from ..scenario.groups import Group, Vm, scope_key
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan
 from .events import SimulatedEvent, fields_of
+from .rules import Rules
 from .scopes import Scope
 
 # events that are over stay listed up to this many, so that a week of events does not eat memory
@@ -31,17 +32,14 @@ class UnknownEvent(LookupError):
 class World:
     """All groups with their scopes and events.
 
-    ``speed`` divides every simulated duration. ``epoch`` is the moment of simulated time 0, None
+    ``epoch`` is the moment of simulated time 0, None
     until the first request when the scenario begins with that.
     """
 
-    def __init__(
-        self, groups: Sequence[Group], knobs: Knobs, *, speed: float = 1.0, new_id: Callable[[], str] = new_event_id
-    ) -> None:
+    def __init__(self, groups: Sequence[Group], rules: Rules, *, new_id: Callable[[], str] = new_event_id) -> None:
         self.groups: Mapping[str, Group] = {group.name: group for group in groups}
         self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
-        self.knobs = knobs
-        self.speed = speed
+        self.rules = rules
         self.epoch: float | None = None
         self.live: dict[int, SimulatedEvent] = {}
         self.gone: deque[SimulatedEvent] = deque(maxlen=_KEEP_GONE)
@@ -52,11 +50,16 @@ class World:
         self._batches: dict[tuple[str, str], list[SimulatedEvent]] = {}
         self._followers: dict[str, list[SimulatedEvent]] = {}
 
-    # -- time
+    # -- rules and time
+
+    @property
+    def knobs(self) -> Knobs:
+        """The knobs that hold at present."""
+        return self.rules.knobs
 
     def to_wall_seconds(self, simulated: float) -> float:
         """How long ``simulated`` seconds take on the clock."""
-        return simulated / self.speed
+        return self.rules.to_wall_seconds(simulated)
 
     # -- events
 
@@ -158,6 +161,6 @@ class World:
         split = knobs.zone_split != self.knobs.zone_split
         if split:
             self._scope_of.clear()
-        self.knobs = knobs
+        self.rules = self.rules._replace(knobs=knobs)
         for scope in self._scopes.values():
             scope.changed(knobs.incarnation_step if split else 0)

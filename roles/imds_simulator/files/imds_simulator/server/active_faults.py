@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from ..model.rules import Rules
 from ..scenario.fault import Fault
 
 
@@ -35,10 +36,11 @@ class FaultRegistry:
     def __bool__(self) -> bool:
         return bool(self._active)
 
-    def inject(self, fault: Fault, base: float, speed: float) -> ActiveFault:
+    def inject(self, fault: Fault, base: float, rules: Rules) -> ActiveFault:
         """Add a fault whose times count from ``base`` on the simulator's clock."""
         self._last_number += 1
-        active = ActiveFault(self._last_number, fault, base + fault.begins / speed, base + fault.ends / speed)
+        begins, ends = (base + rules.to_wall_seconds(each) for each in (fault.begins, fault.ends))
+        active = ActiveFault(self._last_number, fault, begins, ends)
         self._active.append(active)
         return active
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, Callable
 
 from ..model.occurrence import Occurrence
+from ..model.rules import Rules
 from ..model.scopes import Scope
 from ..model.simulation import Simulation
 from ..model.world import World
@@ -35,7 +36,7 @@ class Engine:
         self.scenario = scenario
         self.clock = clock
         self.started = clock.now()
-        self.world = World(scenario.groups, scenario.knobs, speed=scenario.speed)
+        self.world = World(scenario.groups, Rules(scenario.knobs, scenario.speed))
         self.simulation = Simulation(
             self.world, scenario.events, scenario.incarnations, self.started if begins else None
         )
@@ -96,7 +97,7 @@ class Engine:
     def register_request(self, vm: Vm, now: float) -> Scope:
         """Note a good request for the document of ``vm``: the first one enables the service (docs/reference/scheduled-events.md 4.1)."""
         scope = self.world.scope_for(vm)
-        if scope.record_request(now, self.world.knobs, self.world.speed):
+        if scope.record_request(now, self.world.rules):
             self.simulation.reschedule()
             self.record(
                 [
@@ -125,7 +126,7 @@ class Engine:
     # -- faults
 
     def inject(self, fault: Fault, base: float) -> ActiveFault:
-        active = self.faults.inject(fault, base, self.world.speed)
+        active = self.faults.inject(fault, base, self.world.rules)
         self.wake_ticker()
         return active
 

@@ -23,7 +23,7 @@ from .active_faults import ActiveFault
 from .engine import Engine
 
 _SERVER = "IMDS/150.870.65.2042"
-_NEED_A_BODY = frozenset(("truncate", "trickle", "mangle", "oversized"))
+_BODY_ACTIONS = frozenset(("truncate", "trickle", "mangle", "oversized"))
 _METHODS = frozenset(("GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"))
 
 
@@ -61,7 +61,7 @@ class ImdsHandler:
             fault = engine.faults.match(vm.name, target.route, request.method, now) if engine.faults else None
             if fault is not None:
                 return await self._faulty_reply(fault, request, vm, target)
-            reply = await self._regular_reply(request, vm, target)
+            reply = await self._regular_reply(request, vm, target, request.headers)
         return self._respond(request, vm, target, reply)
 
     def _within_rate(self, vm: Vm, target: Target) -> bool:
@@ -77,10 +77,12 @@ class ImdsHandler:
             self._engine.log("unknown-client", address=address, hint="no VM of the scenario has this source address")
         return error(404, f"Not found. No simulated VM has the source address {address}")
 
-    async def _regular_reply(self, request: web.BaseRequest, vm: Vm, target: Target, whole: bool = False) -> Reply:
-        """What IMDS itself would answer; ``whole``: never a 304, as a fault of the body needs one."""
+    async def _regular_reply(
+        self, request: web.BaseRequest, vm: Vm, target: Target, headers: Mapping[str, str]
+    ) -> Reply:
+        """Return the reply of IMDS to a request with ``headers``."""
         engine, knobs = self._engine, self._engine.world.knobs
-        ask = Request(request.method, target, _unconditional(request.headers) if whole else request.headers)
+        ask = Request(request.method, target, headers)
         refused = reject(ask, knobs)
         if refused is not None:
             if request.method == "POST":
@@ -132,7 +134,9 @@ class ImdsHandler:
             return fault_injection.ConnectionConsumed()
         if fault.action == "delay":
             await engine.clock.wait_until(now + engine.world.to_wall_seconds(_number(options["delay"])))
-        reply = await self._regular_reply(request, vm, target, fault.action in _NEED_A_BODY)
+        # these faults change a body, and a 304 has none
+        headers = _unconditional(request.headers) if fault.action in _BODY_ACTIONS else request.headers
+        reply = await self._regular_reply(request, vm, target, headers)
         if fault.action in ("truncate", "trickle"):
             self._log_request(request, vm, target, 0, active)
             act = fault_injection.truncate if fault.action == "truncate" else fault_injection.trickle
