@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import shutil
 
-from support.hosts import capabilities as possible
+from support.hosts import capabilities
 from support.hosts import rootfs
-from support.hosts.lab import INTO_A_SPACE
+from support.hosts.lab import UNSHARE_COMMAND
 from tools.pytest_stage import pytest_folder
 from tools.stage import Job, Outcome, Skip, StageFailed
 
@@ -20,22 +20,22 @@ PACKAGE_OF_PROGRAM = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmde
 
 def hosts(job: Job) -> Outcome:
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "hosts", "-k", f"not {OF_THE_ROLE} and not {OF_OTHER_DEBIANS}", prefix=INTO_A_SPACE)
+    return pytest_folder(job, "hosts", "-k", f"not {OF_THE_ROLE} and not {OF_OTHER_DEBIANS}", prefix=UNSHARE_COMMAND)
 
 
 def hosts_role(job: Job) -> Outcome:
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "hosts", "-k", OF_THE_ROLE, prefix=INTO_A_SPACE, results="hosts-role")
+    return pytest_folder(job, "hosts", "-k", OF_THE_ROLE, prefix=UNSHARE_COMMAND, results="hosts-role")
 
 
 def hosts_others(job: Job) -> Outcome:
     make_ready(job, *rootfs.OTHER_SUITES)
-    return pytest_folder(job, "hosts", "-k", OF_OTHER_DEBIANS, prefix=INTO_A_SPACE, results="hosts-others")
+    return pytest_folder(job, "hosts", "-k", OF_OTHER_DEBIANS, prefix=UNSHARE_COMMAND, results="hosts-others")
 
 
 def recipes(job: Job) -> Outcome:
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "recipes", prefix=INTO_A_SPACE)
+    return pytest_folder(job, "recipes", prefix=UNSHARE_COMMAND)
 
 
 def chaos(job: Job) -> Outcome:
@@ -46,7 +46,7 @@ def chaos(job: Job) -> Outcome:
 
 def make_ready(job: Job, *suites: str) -> None:
     """Make the roots of these Debians, or raise Skip where hosts cannot run."""
-    if reason := possible.reason_against():
+    if reason := capabilities.skip_reason():
         raise Skip(reason)
     with rootfs.only_one(rootfs.CACHE, "apt"):
         install_missing(job)
@@ -58,7 +58,7 @@ def make_ready(job: Job, *suites: str) -> None:
         env={"PYTHONPATH": str(job.workshop.repository / "tests")},
     ):
         raise StageFailed("a root file system of the hosts could not be made")
-    if reason := possible.reason_against_nspawn(rootfs.location(suites[0])):
+    if reason := capabilities.skip_reason_of_nspawn(rootfs.location(suites[0])):
         raise Skip(reason)
 
 

@@ -11,7 +11,7 @@ from chaos.campaign import run_seeds
 from chaos.drawing import draw
 from chaos.plan import PREPARE, RECOVER
 from chaos.report import Outcome
-from support.hosts import capabilities as possible
+from support.hosts import capabilities
 from support.hosts import rootfs
 from support.repository import REPOSITORY
 from tools.collection_tree import copy_tree
@@ -23,7 +23,7 @@ SIDE_BY_SIDE = 4  # a seed waits for much of its time
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
     """How all seeds ended."""
-    if reason := possible.reason_against() or possible.reason_against_nspawn(rootfs.ensure()):
+    if reason := capabilities.skip_reason() or capabilities.skip_reason_of_nspawn(rootfs.ensure()):
         pytest.skip(reason)
     folder, found = tmp_path_factory.mktemp("chaos"), dict[int, Outcome]()
     copy_tree(REPOSITORY, folder / "collections")

@@ -177,7 +177,9 @@ def test_killed_simulator_comes_back(site: Site) -> None:
 def test_simulator_that_ends_at_once_is_a_failure_of_the_role(site: Site) -> None:
     failed = site.apply(knobs={"no_such_knob": 1})
     assert failed.status != 0
-    said = failed.text.partition("the simulator does not answer at http://127.0.0.1:8168; correct what its log reports: ")[2]
+    said = failed.text.partition(
+        "the simulator does not answer at http://127.0.0.1:8168; correct what its log reports: "
+    )[2]
     assert "no_such_knob" in said, failed.text
 
 

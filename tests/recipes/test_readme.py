@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from support.hosts.patience import until
 from support.recipes.fleet import Fleet
 from support.recipes.project import Project, invent
+from support.wait import wait_until
 
 README = "README.md"
 
@@ -57,12 +57,12 @@ def test_the_daemon_prepares_approves_and_recovers(fleet: Callable[..., Fleet], 
     event_id = web.announce("Reboot", "daemon1", started_for="1h")
     web.wait_until("daemon1 approved")
     assert not ready.exists()
-    until(
+    wait_until(
         lambda: "Started" in host.run(["azure-scheduled-events", "status"], check=False).stdout,
         "the start, as the daemon sees it",
     )
     web.azure.post(f"/events/{event_id}/complete")
-    until(ready.exists, "the hook that recovers")
-    until(
+    wait_until(ready.exists, "the hook that recovers")
+    wait_until(
         lambda: "completed" in host.run(["azure-scheduled-events", "history"]).stdout, "the end, as the daemon notes it"
     )

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from support.hosts.lab import Lab
-from support.hosts.patience import until
 from support.recipes.fleet import Fleet
 from support.recipes.printed import find
 from support.recipes.project import LONGEST, Project, invent
+from support.wait import wait_until
 
 GUIDE = "docs/ansible.md"
 SERVICE, TIMER = "azure-maintenance.service", "azure-maintenance.timer"
@@ -70,4 +70,4 @@ def test_the_command_of_the_service_does_nothing_while_a_run_is_at_work(
         "Freeze web1 finished",
         "web1 join-load-balancer",
     ]
-    until(lambda: web.happened() == expected, "all steps", web.happened, LONGEST)
+    wait_until(lambda: web.happened() == expected, "all steps", web.happened, LONGEST)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from support.hosts.host import Host
-from support.hosts.patience import until
 from support.recipes.project import LONGEST
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 # programs of the user that documents name; each notes its call on its host
 PROGRAMS = ("leave-load-balancer", "join-load-balancer", "update-site")
@@ -82,13 +82,13 @@ class Fleet:
                 len([request for request in requests if request["method"] == "GET" and request["time"] > started()]) > 1
             )
 
-        until(started, "the start", self.happened, LONGEST)
-        until(lambda: all(map(is_seen, self.hosts)), "every VM reads its events again", self.happened, LONGEST)
+        wait_until(started, "the start", self.happened, LONGEST)
+        wait_until(lambda: all(map(is_seen, self.hosts)), "every VM reads its events again", self.happened, LONGEST)
         self.azure.post(f"/events/{event_id}/complete")
 
     def wait_until(self, text: str) -> None:
         """Return as soon as this is among what happened."""
-        until(lambda: text in self.happened(), text, self.happened, LONGEST)
+        wait_until(lambda: text in self.happened(), text, self.happened, LONGEST)
 
     def _calls(self, name: str) -> list[tuple[str, str]]:
         file = self.hosts[name].file(CALLS)
