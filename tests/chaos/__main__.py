@@ -18,8 +18,7 @@ from pathlib import Path
 from chaos.campaign import run_seeds
 from chaos.plan_generator import draw_plan
 from chaos.report import Outcome, Totals
-from support.hosts import capabilities as possible
-from support.hosts import rootfs
+from support.hosts import capabilities, rootfs
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import copy_tree
 
@@ -60,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.plan:
         print(draw_plan(options.seed or 0).as_text())
         return 0
-    if reason := possible.reason_against() or possible.reason_against_nspawn(rootfs.ensure()):
+    if reason := capabilities.skip_reason() or capabilities.skip_reason_of_nspawn(rootfs.ensure()):
         print(f"chaos: cannot run here: {reason}; `make test-chaos` installs missing programs", file=sys.stderr)
         return 2
     collections = options.folder / "collections"

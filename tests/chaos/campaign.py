@@ -18,7 +18,7 @@ from pathlib import Path
 
 from chaos.plan_generator import draw_plan
 from chaos.report import Outcome
-from support.hosts.lab import INTO_A_SPACE
+from support.hosts.lab import UNSHARE_COMMAND
 
 TESTS = Path(__file__).resolve().parents[1]
 PATHS = (TESTS, TESTS.parent, TESTS.parent / "roles" / "imds_simulator" / "files")
@@ -43,7 +43,7 @@ def run_seed(seed: int, output_folder: Path, collections: Path, keep: bool = Fal
 
 def _run_in_namespaces(seed: int, folder: Path, sockets: Path, collections: Path) -> Outcome:
     command = [
-        *INTO_A_SPACE,
+        *UNSHARE_COMMAND,
         sys.executable,
         "-m",
         "chaos.one_seed",

@@ -11,8 +11,7 @@ from chaos.campaign import run_seeds
 from chaos.plan import PREPARE, RECOVER
 from chaos.plan_generator import draw_plan
 from chaos.report import Outcome
-from support.hosts import capabilities as possible
-from support.hosts import rootfs
+from support.hosts import capabilities, rootfs
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import copy_tree
 
@@ -23,7 +22,7 @@ PARALLEL_SEEDS = 4  # a seed waits most of the time
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
     """The outcome of each seed."""
-    if reason := possible.reason_against() or possible.reason_against_nspawn(rootfs.ensure()):
+    if reason := capabilities.skip_reason() or capabilities.skip_reason_of_nspawn(rootfs.ensure()):
         pytest.skip(reason)
     folder, found = tmp_path_factory.mktemp("chaos"), dict[int, Outcome]()
     copy_tree(REPOSITORY, folder / "collections")

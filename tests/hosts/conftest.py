@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from support.hosts.host import Host
-from support.hosts.lab import Lab, reason_against_this_process
-from support.hosts.role_host import Azure, Site, azure_of, calm
+from support.hosts.lab import Lab, skip_reason_of_this_process
+from support.hosts.role_host import Azure, Site, azure_of, idle_host
 
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    if reason := reason_against_this_process():
+    if reason := skip_reason_of_this_process():
         pytest.skip(reason)
     with Lab("azure-imds-lab", tmp_path_factory.mktemp("lab") / "hosts") as made:
         yield made
@@ -50,5 +50,5 @@ def azure(installed: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def site(installed: Site, azure: Azure) -> Iterator[Site]:
-    with calm(installed, azure) as ready:
+    with idle_host(installed, azure) as ready:
         yield ready

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.hosts.patience import until
 from support.hosts.role_host import COMMAND, Azure, Site
+from support.wait import wait_until
 
 VM = "restricted"
 UNIT = "azure-scheduled-events-imds.service"
@@ -92,7 +92,7 @@ def test_reload_and_restart_of_the_hosts_own_rules_bring_it_back(site: Site) -> 
 def test_it_outlives_a_reboot(site: Site) -> None:
     site.host.run(["systemctl", "enable", "nftables.service"])
     site.host.reboot()
-    until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "it watches", site.said)
     assert answers(site) == RESTRICTED
     assert site.host.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import pytest
 
 from support.hosts.host import EPHEMERAL, Host
-from support.hosts.patience import until
 from support.hosts.role_host import Azure, Site
+from support.wait import wait_until
 
 VM = "life"
 # what it takes from an approval to the start, and from the start to the removal
@@ -25,7 +25,7 @@ def over(site: Site, azure: Azure) -> None:
     """The event goes, and the host recovers from it."""
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    until(site.knows_of_nothing, "it is closed", site.said)
+    wait_until(site.has_no_events, "it is closed", site.said)
 
 
 def test_freeze(site: Site, azure: Azure) -> None:
@@ -35,12 +35,12 @@ def test_freeze(site: Site, azure: Azure) -> None:
     assert (site.began("prepare"), site.ended("prepare")) == (1, 1)
     azure.advance(START)
     azure.wait_for_impact(VM, "freeze")
-    until(lambda: site.host.is_frozen, "it is frozen")
+    wait_until(lambda: site.host.is_frozen, "it is frozen")
     azure.advance(9)
     azure.wait_for_impact(VM, "thaw")
     site.wait_for("ended", "started")
     over(site, azure)
-    assert [(mark.what, mark.stage, mark.outcome, mark.event_id, mark.boot_id) for mark in site.marks()] == [
+    assert [(mark.what, mark.stage, mark.outcome, mark.event_id, mark.boot_id) for mark in site.markers()] == [
         (what, stage, outcome, event, boot)
         for stage, outcome in (("prepare", "-"), ("started", "-"), ("recover", "completed"))
         for what in ("began", "ended")
@@ -58,8 +58,8 @@ def test_reboot(site: Site, azure: Azure) -> None:
     over(site, azure)
     after = site.host.boot_id
     assert before != after
-    assert [mark.boot_id for mark in site.marks("ended", "prepare")] == [before] and site.began("prepare") == 1
-    assert [(mark.boot_id, mark.outcome) for mark in site.marks("ended", "recover")] == [
+    assert [mark.boot_id for mark in site.markers("ended", "prepare")] == [before] and site.began("prepare") == 1
+    assert [(mark.boot_id, mark.outcome) for mark in site.markers("ended", "recover")] == [
         (after, "completed")
     ] and site.began("recover") == 1
     assert azure.approvals(event) == 1
@@ -105,7 +105,7 @@ def test_cancellation(site: Site, azure: Azure) -> None:
     azure.wait_for_approval(event, site)
     azure.simulator.post(f"/events/{event}/cancel")
     site.wait_for("ended", "recover")
-    assert [(mark.stage, mark.outcome) for mark in site.marks("ended")] == [
+    assert [(mark.stage, mark.outcome) for mark in site.markers("ended")] == [
         ("prepare", "-"),
         ("recover", "cancelled-or-missed"),
     ]
@@ -118,7 +118,7 @@ def test_preparation_that_takes_too_long_is_ended_by_the_start(site: Site, azure
     azure.advance(16 * 60)
     site.wait_for("ended", "started")
     assert site.ended("prepare") == 0
-    site.let_go("prepare")
+    site.release("prepare")
     over(site, azure)
     assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (1, 0, 1, 0)
 
@@ -131,7 +131,7 @@ def test_host_goes_down_while_it_prepares(site: Site, azure: Azure, way: object)
     down_and_up(site.host, way)
     site.wait_for("began", "prepare", 2)
     assert azure.approvals(event) == 0
-    site.let_go("prepare")
+    site.release("prepare")
     azure.wait_for_approval(event, site)
     azure.advance(START)
     azure.wait_for_impact(VM, "reboot")
@@ -149,9 +149,9 @@ def test_host_goes_down_while_it_prepares(site: Site, azure: Azure, way: object)
 def test_host_goes_down_after_the_approval(site: Site, azure: Azure, way: object) -> None:
     event = azure.announce("Freeze", VM, hold=True, duration=0)
     azure.wait_for_approval(event, site)
-    until(lambda: site.sees("approval", "accepted"), "the answer is in the journal", site.said)
+    wait_until(lambda: site.sees("approval", "accepted"), "the answer is in the journal", site.said)
     down_and_up(site.host, way)
-    until(lambda: site.watches() and site.sees("approval", "accepted"), "it remembers", site.said)
+    wait_until(lambda: site.watches() and site.sees("approval", "accepted"), "it remembers", site.said)
     azure.simulator.post(f"/events/{event}/approve", {"as": "other-tenants"})
     azure.advance(START)
     site.wait_for("ended", "started")
@@ -167,7 +167,7 @@ def test_power_cut_while_it_is_started(site: Site, azure: Azure) -> None:
     site.wait_for("began", "started")
     down_and_up(site.host, Host.crash)
     site.wait_for("began", "started", 2)
-    site.let_go("started")
+    site.release("started")
     site.wait_for("ended", "started")
     over(site, azure)
     assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from support.hosts.lab import Lab
-from support.hosts.patience import until
 from support.hosts.role_host import COMMAND, HOOK, SERVICE, Azure, Site, azure_of
 from support.hosts.role_host import HOOKS as ALL_HOOKS
+from support.wait import wait_until
 
 README = Path(__file__).resolve().parents[2] / "roles" / "hook_runner" / "README.md"
 LIBRARY = "/usr/local/lib/azure-scheduled-events"
@@ -24,10 +24,10 @@ JOURNAL = "/var/lib/azure-scheduled-events"
 HOOKS_FOLDER = "/etc/azure-scheduled-events/hooks.d"
 GROUP = "azure-scheduled-events"
 STATUS_GROUP = "azure-scheduled-events-status"
-NEW_CONFIGURATION, NEW_PACKAGE, PLACED = (
-    ["Lay out the configuration"],
-    "Look for what is new in the package",
-    "Put it in its place",
+NEW_CONFIGURATION, NEW_PACKAGE, INSTALLED = (
+    ["Stage the configuration"],
+    "Compare the installed package with that of the collection",
+    "Install from staging",
 )
 RESTART, RELOAD = "Restart the hook runner", "Reload the hook runner"
 # two are enough here
@@ -68,7 +68,7 @@ def test_first_run_installs_and_starts(site: Site) -> None:
     assert first.status == 0, first.text
     assert "waits up to 15 minutes for an approval" in first.text
     assert (site.unit("UnitFileState"), site.unit("Type"), site.unit("WatchdogUSec")) == ("enabled", "notify", "1min")
-    until(lambda: site.unit("ActiveState") == "active", "it is ready", site.said)
+    wait_until(lambda: site.unit("ActiveState") == "active", "it is ready", site.said)
     assert site.watches()
     assert site.unit("StatusText") != ""
     assert site.host.run(["systemctl", "is-system-running"]).stdout == "running\n"
@@ -137,7 +137,7 @@ def test_check_mode_shows_what_would_change(site: Site) -> None:
             ["must be one of: prepare, emergency, started, recover, got: prepair"],
         ),
         ({"hooks": [{"stage": "prepare", "name": "../10", "content": HOOK}]}, ["a name such as 10-drain"]),
-        ({"hooks": [{"stage": "prepare", "name": "10-mark"}]}, ["Give each hook one of src"]),
+        ({"hooks": [{"stage": "prepare", "name": "10-mark"}]}, ["set one of src"]),
         ({"python": "/usr/bin/python2"}, ["python2"]),
     ],
 )
@@ -161,8 +161,8 @@ def test_what_cannot_be_is_refused_and_the_service_goes_on(
 def test_changed_hooks_and_policy_are_taken_without_a_restart(site: Site) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), policy="documented")
-    assert applied.changed_tasks == [*NEW_CONFIGURATION, "Lay out the hooks", PLACED, RELOAD], applied.text
-    until(lambda: site.status().get("policy") == "documented", "it takes it", site.said)
+    assert applied.changed_tasks == [*NEW_CONFIGURATION, "Stage the hooks", INSTALLED, RELOAD], applied.text
+    wait_until(lambda: site.status().get("policy") == "documented", "it takes it", site.said)
     assert site.process() == process
 
 
@@ -176,15 +176,15 @@ def test_bad_configuration_of_an_administrator_does_not_get_through_a_reload(sit
 def test_setting_that_only_a_restart_changes_gets_its_restart(site: Site) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
-    assert applied.changed_tasks == [*NEW_CONFIGURATION, PLACED, RESTART], applied.text
-    until(lambda: site.process() not in (process, "0"), "it is started again", site.said)
+    assert applied.changed_tasks == [*NEW_CONFIGURATION, INSTALLED, RESTART], applied.text
+    wait_until(lambda: site.process() not in (process, "0"), "it is started again", site.said)
 
 
 def test_reload_that_got_lost_is_made_up_for(site: Site) -> None:
     # the sandbox lets the unit write there
     lost = f"{JOURNAL}/lost"
     lose = f"/bin/sh -c 'test -e {lost} || {{ touch {lost}; exit 0; }}; kill -HUP $MAINPID'"
-    site.tell_unit("ExecReload=", f"ExecReload={lose}")
+    site.write_drop_in("ExecReload=", f"ExecReload={lose}")
     site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, policy="documented")
     status = site.status()
     site.host.run(["rm", lost])
@@ -192,11 +192,11 @@ def test_reload_that_got_lost_is_made_up_for(site: Site) -> None:
 
 
 def test_reload_that_is_always_lost_fails_the_role(site: Site) -> None:
-    site.tell_unit("ExecReload=", "ExecReload=/bin/true")
+    site.write_drop_in("ExecReload=", "ExecReload=/bin/true")
     failed = site.apply(hooks=changed(HOOKS), config={"interval": 0.3})
-    assert failed.status != 0 and "goes by another configuration than the host has" in failed.text, failed.text
+    assert failed.status != 0 and "uses another configuration than the installed one" in failed.text, failed.text
     assert site.status()["configuration"]["changed"] == ["/etc/azure-scheduled-events/config.yml"]
-    site.tell_unit()
+    site.write_drop_in()
     assert not site.status()["configuration"]["differs"]
 
 
@@ -220,8 +220,8 @@ def test_upgrade_restarts_and_keeps_journal_and_hooks(site: Site) -> None:
     site.host.run(["install", "-m", "0755", "/bin/true", f"{HOOKS_FOLDER}/recover/90-of-an-administrator"])
     process = site.process()
     upgraded = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
-    assert upgraded.changed_tasks == [NEW_PACKAGE, PLACED, RESTART], upgraded.text
-    until(lambda: site.process() not in (process, "0"), "it is started again", site.said)
+    assert upgraded.changed_tasks == [NEW_PACKAGE, INSTALLED, RESTART], upgraded.text
+    wait_until(lambda: site.process() not in (process, "0"), "it is started again", site.said)
     kept = (f"{JOURNAL}/mine", f"{JOURNAL}/journal.db", f"{HOOKS_FOLDER}/recover/90-of-an-administrator")
     assert [
         site.host.run(["test", "-e", file], check=False).returncode
@@ -230,9 +230,9 @@ def test_upgrade_restarts_and_keeps_journal_and_hooks(site: Site) -> None:
 
 
 def test_hooks_of_others_are_removed_when_asked_for(site: Site) -> None:
-    until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "it watches", site.said)
     purged = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, purge_hooks=True)
-    assert purged.changed_tasks == ["Leave out hooks", PLACED, RELOAD], purged.text
+    assert purged.changed_tasks == ["Remove absent and purged hooks from staging", INSTALLED, RELOAD], purged.text
     hooks = site.host.run(["find", HOOKS_FOLDER, "-type", "f", "-printf", "%P\n"]).stdout.split()
     assert sorted(hooks) == sorted(f"{hook['stage']}/{hook['name']}" for hook in HOOKS)
 
@@ -264,7 +264,7 @@ def test_only_root_and_the_groups_may_ask_and_approve(site: Site) -> None:
     site.must_apply(group=GROUP, status_group=STATUS_GROUP)
     users = "useradd --no-create-home stranger; useradd --no-create-home --groups %s member; useradd --no-create-home --groups %s monitor"
     site.host.run(["sh", "-c", users % (GROUP, STATUS_GROUP)])
-    until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "it watches", site.said)
 
     def tried(user: str) -> list[int]:
         words = (["status"], ["history"], ["approve", "no-such-event"])
@@ -288,7 +288,7 @@ def test_sick_imds_does_not_hold_up_the_role(site: Site, azure: Azure) -> None:
     assert site.unit("ActiveState") == "active"
     assert not site.watches()
     azure.simulator.delete("/faults")
-    until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "it watches", site.said)
 
 
 def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: Site, azure: Azure) -> None:
@@ -296,11 +296,13 @@ def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: Site, az
     assert recipe is not None
     given = {"unit_overrides": "[Service]\nNice=5", "hook_unit_overrides": re.sub(r"(?m)^  ", "", recipe[1])}
     tight = site.must_apply(group=GROUP, **given)
-    made = "Make the folder of what holds for the units of hooks"
-    assert tight.changed_tasks[-4:] == ["Tell the service besides", made, "Describe the units of hooks", RESTART], (
-        tight.text
-    )
-    until(site.watches, "it watches", site.said)
+    assert tight.changed_tasks[-4:] == [
+        "Install the unit drop-in",
+        "Create the directory of the drop-in for units of hooks",
+        "Install the drop-in for units of hooks",
+        RESTART,
+    ], tight.text
+    wait_until(site.watches, "it watches", site.said)
     assert site.unit("Nice") == "5"
     hook = f"{HOOKS_FOLDER}/prepare/50-asks"
     site.host.run(["sh", "-c", f"printf '#!/bin/sh\\ncat /proc/self/status; nice\\n' >{hook}; chmod 755 {hook}"])
@@ -316,12 +318,12 @@ def test_sandbox_can_be_left_out(site: Site) -> None:
     told = re.search(r"and (\d+\.\d) without that", README.read_text(encoding="utf-8"))
     loose = site.must_apply(group=GROUP, hardening=False)
     assert loose.changed_tasks == [
-        "Describe the service",
-        "Tell the service nothing besides",
-        "Leave the units of hooks as they are",
+        "Install the unit file",
+        "Remove the unit drop-in",
+        "Remove the drop-in for units of hooks",
         RESTART,
     ], loose.text
-    until(site.watches, "it watches without", site.said)
+    wait_until(site.watches, "it watches without", site.said)
     assert told is not None and exposure(site) == told[1]
 
 

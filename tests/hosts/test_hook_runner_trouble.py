@@ -13,8 +13,8 @@ import json
 
 import pytest
 
-from support.hosts.patience import until
 from support.hosts.role_host import APPROVE_WHEN_PREPARED, SERVICE, Azure, Site
+from support.wait import wait_until
 
 VM = "trouble"
 START, LIFE = 2, 700
@@ -31,15 +31,15 @@ SMALL = "4m"
 
 def goes_on_to_its_end(site: Site, azure: Azure, event: str) -> None:
     """The preparation ends, and everything after it happens once."""
-    site.let_go("prepare")
+    site.release("prepare")
     azure.wait_for_approval(event, site)
     azure.advance(START)
     site.wait_for("ended", "started")
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    until(site.knows_of_nothing, "it is closed", site.said)
+    wait_until(site.has_no_events, "it is closed", site.said)
     assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, (
-        site.marks()
+        site.markers()
     )
     assert azure.approvals(event) == 1
 
@@ -63,7 +63,7 @@ def test_hook_outlives_the_daemon_and_is_counted_once(site: Site, azure: Azure, 
     site.wait_for("began", "prepare")
     process, hook = site.process(), hook_process(site)
     site.host.run(how)
-    until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.said)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.said)
     assert hook_process(site) == hook
     goes_on_to_its_end(site, azure, event)
 
@@ -73,9 +73,9 @@ def test_hook_that_ends_while_no_daemon_runs_is_counted(site: Site, azure: Azure
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
     site.host.run(["systemctl", "stop", SERVICE])
-    site.let_go("prepare")
+    site.release("prepare")
     site.wait_for("ended", "prepare")
-    until(
+    wait_until(
         lambda: site.host.run(["pgrep", "--full", "supervisor.py"], check=False).returncode == 1,
         "its keeper has ended too",
     )
@@ -91,7 +91,7 @@ def test_upgrade_in_the_middle_of_an_event(site: Site, azure: Azure) -> None:
     site.host.run(["sh", "-c", f"for each in {LIBRARY}/hook_runner/*.py; do echo '# older' >>$each; done"])
     upgraded = site.must_apply()
     assert "Restart the hook runner" in upgraded.changed_tasks, upgraded.text
-    until(lambda: site.process() not in ("0", process) and site.watches(), "the new daemon watches", site.said)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the new daemon watches", site.said)
     assert hook_process(site) == hook
     goes_on_to_its_end(site, azure, event)
 
@@ -102,7 +102,7 @@ def test_reload_lets_hooks_run(site: Site, azure: Azure) -> None:
     site.wait_for("began", "prepare")
     process, hook = site.process(), hook_process(site)
     site.configure(policy={**APPROVE_WHEN_PREPARED, "name": "another name"})
-    until(lambda: site.status().get("policy") == "another name", "it is read", site.said)
+    wait_until(lambda: site.status().get("policy") == "another name", "it is read", site.said)
     assert (site.process(), hook_process(site)) == (process, hook)
     goes_on_to_its_end(site, azure, event)
     site.configure()
@@ -110,29 +110,29 @@ def test_reload_lets_hooks_run(site: Site, azure: Azure) -> None:
 
 def test_watchdog_is_fed_while_imds_is_sick_and_ends_a_daemon_that_hangs(site: Site, azure: Azure) -> None:
     site.configure(timeout=FOR_EVER)
-    site.tell_unit(*WATCHED)
+    site.write_drop_in(*WATCHED)
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
     process, hook = site.process(), hook_process(site)
-    azure.fall_ill("hang")
+    azure.inject_fault("hang")
     for _turn in range(2):
         fed = site.unit("WatchdogTimestampMonotonic")
-        until(lambda: site.unit("WatchdogTimestampMonotonic") != fed, "it is fed", site.said)  # pylint: disable=cell-var-from-loop
+        wait_until(lambda: site.unit("WatchdogTimestampMonotonic") != fed, "it is fed", site.said)  # pylint: disable=cell-var-from-loop
     assert site.process() == process
     azure.simulator.delete("/faults")
     site.host.run(["kill", "-STOP", process])
-    until(lambda: site.process() not in ("0", process) and site.watches(), "systemd starts another one", site.said)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "systemd starts another one", site.said)
     assert hook_process(site) == hook
     goes_on_to_its_end(site, azure, event)
     site.configure()
-    site.tell_unit()
+    site.write_drop_in()
 
 
 def test_stop_does_not_wait_for_a_request_that_hangs(site: Site, azure: Azure) -> None:
     site.configure(timeout=FOR_EVER)
     site.host.run(["systemctl", "restart", SERVICE])
-    azure.fall_ill("hang")
+    azure.inject_fault("hang")
     site.host.run(["systemctl", "stop", SERVICE])
     # one that does not stop by itself is killed, and then this is "timeout"
     assert site.unit("Result") == "success"
@@ -145,20 +145,20 @@ def test_ten_minutes_of_sick_imds_conclude_nothing(site: Site, azure: Azure) -> 
     event = azure.announce("Reboot", VM, hold="1h", notice="1h", duration=0)
     azure.wait_for_approval(event, site)
     azure.simulator.post("/faults", {"kind": "unavailable"})
-    until(lambda: not site.watches(), "it notices", site.said)
+    wait_until(lambda: not site.watches(), "it notices", site.said)
     for kind in ("empty", "not-found"):
         azure.advance(300)
         azure.simulator.delete("/faults")
         azure.simulator.post("/faults", {"kind": kind})
         before = azure.polls()
-        until(lambda: azure.polls() > before, "it asks again", site.said)  # pylint: disable=cell-var-from-loop
+        wait_until(lambda: azure.polls() > before, "it asks again", site.said)  # pylint: disable=cell-var-from-loop
     assert site.status()["imds"]["ok"] is False
     assert site.ask("status").returncode == 1
-    assert [mark.stage for mark in site.marks()] == ["prepare", "prepare"]
+    assert [mark.stage for mark in site.markers()] == ["prepare", "prepare"]
     azure.simulator.delete("/faults")
-    until(site.watches, "it has recovered itself", site.said)
+    wait_until(site.watches, "it has recovered itself", site.said)
     assert site.sees("approval", "accepted")
-    assert [mark.stage for mark in site.marks()] == ["prepare", "prepare"]
+    assert [mark.stage for mark in site.markers()] == ["prepare", "prepare"]
     azure.simulator.post(f"/events/{event}/approve", {"as": "other-tenants"})
     goes_on_to_its_end(site, azure, event)
 
@@ -167,7 +167,7 @@ def test_full_disk_stops_no_event(site: Site, azure: Azure) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=750", "small", STATE])
     site.host.run(["systemctl", "start", SERVICE])
-    until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "it watches", site.said)
     site.host.run(["dd", "if=/dev/zero", f"of={STATE}/others", "bs=64k"], check=False)
     event = azure.announce("Freeze", VM, duration=0)
     goes_on_to_its_end(site, azure, event)
@@ -181,20 +181,20 @@ def test_full_disk_stops_no_event(site: Site, azure: Azure) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["umount", STATE])
     site.host.run(["systemctl", "start", SERVICE])
-    until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "it watches", site.said)
 
 
 def test_broken_journal_is_put_aside(site: Site) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["sh", "-c", f"echo this is no database >{STATE}/journal.db; rm -f {STATE}/journal.db-*"])
     site.host.run(["systemctl", "start", SERVICE])
-    until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "it watches", site.said)
     assert site.host.run(["sh", "-c", f"ls {STATE}/journal.db.corrupt-*"]).stdout != ""
 
 
 def test_approval_by_hand(site: Site, azure: Azure) -> None:
     site.configure(policy="observe")
-    until(lambda: site.status().get("policy") == "observe", "it is read", site.said)
+    wait_until(lambda: site.status().get("policy") == "observe", "it is read", site.said)
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("ended", "prepare")
     assert azure.approvals(event) == 0

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.hosts.patience import until
-from support.hosts.role_host import COMMAND, HOLD, MARKS, SERVICE, Azure, Site
+from support.hosts.role_host import COMMAND, HOLD_FILE, MARKER_FILE, SERVICE, Azure, Site
+from support.wait import wait_until
 
 VM = "units"
 HOOKS_FOLDER = "/etc/azure-scheduled-events/hooks.d"
@@ -28,7 +28,7 @@ while :; do sleep 0.1; done
 """
 LEAVES = "#!/bin/sh\nsetsid sleep 9003 &\nexit 0\n"
 KEEPER = "/usr/local/lib/azure-scheduled-events/hook_runner/hooks/supervisor.py"
-WAITS = f"import marshal, time, pathlib\npathlib.Path('/run/asked').touch()\nwhile pathlib.Path('{HOLD}-unit').exists():\n    time.sleep(0.1)\n"
+WAITS = f"import marshal, time, pathlib\npathlib.Path('/run/asked').touch()\nwhile pathlib.Path('{HOLD_FILE}-unit').exists():\n    time.sleep(0.1)\n"
 # far more than the tests take, and far less than the 90 seconds that a process which ignores TERM
 # could hold a host up
 NO_REBOOT_TAKES = 45
@@ -85,19 +85,19 @@ def test_unit_has_the_limits_of_its_hook_and_what_holds_for_all_hooks(site: Site
     # nothing of the daemon's own sandbox
     assert shown(site, unit, "ProtectSystem", "NoNewPrivileges") == ["no", "no"]
     assert shown(site, SERVICE, "ProtectSystem", "NoNewPrivileges") == ["strict", "yes"]
-    site.let_go("prepare")
+    site.release("prepare")
     site.wait_for("ended", "prepare")
-    until(lambda: units(site) == [], "the unit is gone", site.said)
+    wait_until(lambda: units(site) == [], "the unit is gone", site.said)
 
 
 def test_time_out_ends_every_process_of_a_hook(site: Site, azure: Azure) -> None:
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(hooks={"20-spreads": {"timeout": 3}}, kill_after=1)
     azure.announce("Freeze", VM, duration=0)
-    until(lambda: runs(site, "sleep 9001") and runs(site, "sleep 9002"), "it has spread", site.said)
-    until(lambda: "20-spreads: timeout" in site.said(), "its time is up", site.said)
+    wait_until(lambda: runs(site, "sleep 9001") and runs(site, "sleep 9002"), "it has spread", site.said)
+    wait_until(lambda: "20-spreads: timeout" in site.said(), "its time is up", site.said)
     assert not runs(site, "sleep 9001") and not runs(site, "sleep 9002")
-    until(lambda: units(site) == [], "the unit is gone", site.said)
+    wait_until(lambda: units(site) == [], "the unit is gone", site.said)
 
 
 def test_hook_that_ends_by_itself_leaves_no_process(site: Site, azure: Azure) -> None:
@@ -106,7 +106,7 @@ def test_hook_that_ends_by_itself_leaves_no_process(site: Site, azure: Azure) ->
     event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)
     assert not runs(site, "sleep 9003")
-    until(lambda: units(site) == [], "the unit is gone", site.said)
+    wait_until(lambda: units(site) == [], "the unit is gone", site.said)
     assert site.host.run(["find", "/run/systemd", "-name", "*azure-scheduled-events-hook*"]).stdout == ""
 
 
@@ -114,10 +114,10 @@ def test_end_of_the_unit_by_hand_is_the_end_of_the_hook(site: Site, azure: Azure
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(kill_after=1, hooks={"20-spreads": {"rerun": False}})
     azure.announce("Freeze", VM, duration=0)
-    until(lambda: runs(site, "sleep 9002"), "it has spread", site.said)
+    wait_until(lambda: runs(site, "sleep 9002"), "it has spread", site.said)
     site.host.run(["systemctl", "stop", UNITS])
     assert not runs(site, "sleep 9001") and not runs(site, "sleep 9002")
-    until(lambda: "20-spreads: interrupted" in site.said(), "it is noted", site.said)
+    wait_until(lambda: "20-spreads: interrupted" in site.said(), "it is noted", site.said)
 
 
 def test_lines_of_a_hook_have_its_event_and_are_among_those_of_the_service(site: Site, azure: Azure) -> None:
@@ -130,7 +130,7 @@ def test_lines_of_a_hook_have_its_event_and_are_among_those_of_the_service(site:
     def journal(*words: str) -> str:
         return site.host.run(["journalctl", "--no-pager", "--output=cat", *words]).stdout
 
-    until(lambda: line in journal(f"AZURE_EVENT_ID={event}"), "it is found by its event", site.said)
+    wait_until(lambda: line in journal(f"AZURE_EVENT_ID={event}"), "it is found by its event", site.said)
     assert line in journal(f"--unit={SERVICE}") and line in journal("--identifier=azure-scheduled-events")
 
 
@@ -141,17 +141,17 @@ def test_daemon_that_is_killed_before_a_unit_has_begun_runs_the_hook_once(site: 
     keeper.write_text(whole.replace("import marshal\n", WAITS, 1), encoding="utf-8")
     site.hold("unit")
     event = azure.announce("Freeze", VM, duration=0)
-    until(
+    wait_until(
         lambda: site.host.run(["test", "-e", "/run/asked"], check=False).returncode == 0,
         "its process is there",
         site.said,
     )
     process = site.process()
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
-    until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.said)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.said)
     assert site.began("prepare") == 0 and site.sees("stage", "prepare")
     keeper.write_text(whole, encoding="utf-8")
-    site.let_go("unit")
+    site.release("unit")
     azure.wait_for_approval(event, site)
     assert (site.began("prepare"), site.ended("prepare")) == (1, 1), site.said()
 
@@ -160,7 +160,7 @@ def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: Site) -> None
     before = json.dumps(site.history())
     tried = site.host.run([COMMAND, "try", "10-mark", "--type", "Redeploy"])
     assert "prepare/10-mark" in tried.stdout
-    assert [(mark.what, mark.stage, mark.type) for mark in site.marks()] == [
+    assert [(mark.what, mark.stage, mark.type) for mark in site.markers()] == [
         ("began", "prepare", "Redeploy"),
         ("ended", "prepare", "Redeploy"),
     ]
@@ -168,17 +168,17 @@ def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: Site) -> None
     write_hook(site, "recover/20-fails", "#!/bin/sh\ncat /proc/self/cgroup\nexit 3\n")
     failed = site.host.run([COMMAND, "try", "recover/20-fails", "--type", "Reboot"], check=False)
     assert failed.returncode == 1 and "azure-scheduled-events-hook-recover-20-fails-" in failed.stdout
-    site.host.run(["sh", "-c", f"rm -f {MARKS}"])
+    site.host.run(["sh", "-c", f"rm -f {MARKER_FILE}"])
 
 
 def test_hook_that_ignores_term_does_not_hold_up_a_reboot(site: Site, azure: Azure) -> None:
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(kill_after=2)
     azure.announce("Freeze", VM, duration=0)
-    until(lambda: runs(site, "sleep 9002"), "it has spread", site.said)
+    wait_until(lambda: runs(site, "sleep 9002"), "it has spread", site.said)
     began = time.monotonic()
     site.host.reboot()
     assert time.monotonic() - began < NO_REBOOT_TAKES
     # it was cut short, so that it runs again
-    until(lambda: runs(site, "sleep 9002"), "it runs again", site.said)
+    wait_until(lambda: runs(site, "sleep 9002"), "it runs again", site.said)
     assert '"interrupted"' in json.dumps(site.history())

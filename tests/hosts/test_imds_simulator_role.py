@@ -126,7 +126,7 @@ def test_bad_scenario_is_refused_with_its_line_and_the_service_goes_on(site: Sit
         ({"state": "running"}, "value of imds_simulator_state must be one of: present, absent, got: running"),
         (
             {"scenario": "live-migration", "vm": "vm1", "scenario_content": {"title": "two"}},
-            "Give one of imds_simulator_scenario (a shipped name)",
+            "set one of imds_simulator_scenario (a shipped name)",
         ),
         ({"scenario": "life-migration"}, "life-migration: no such file, and no shipped scenario of that name"),
     ],
@@ -150,8 +150,8 @@ def test_changed_scenario_restarts(site: Site) -> None:
 def test_true_address_is_taken(site: Site) -> None:
     changed = site.apply(content=SCENARIO.replace("first", "second"), alias_address=True, listen=f"{IMDS}:80")
     assert changed.changed_tasks == [
-        "Describe the service",
-        "Stop the simulator as it was described before",
+        "Install the unit file",
+        "Stop the simulator with its old unit",
         "Start the simulator",
     ], changed.text
     assert site.has_true_address()
@@ -177,7 +177,9 @@ def test_killed_simulator_comes_back(site: Site) -> None:
 def test_simulator_that_ends_at_once_is_a_failure_of_the_role(site: Site) -> None:
     failed = site.apply(knobs={"no_such_knob": 1})
     assert failed.status != 0
-    said = failed.text.partition("The simulator does not answer at http://127.0.0.1:8168. It said: ")[2]
+    said = failed.text.partition(
+        "the simulator does not answer at http://127.0.0.1:8168; correct what its log reports: "
+    )[2]
     assert "no_such_knob" in said, failed.text
 
 
@@ -190,7 +192,7 @@ def test_absent_leaves_nothing(site: Site) -> None:
     assert check.status == 0 and site.installed() != [], check.text
     gone = site.apply(state="absent")
     assert gone.status == 0, gone.text
-    assert gone.changed_tasks == ["Stop the simulator", "Remove the service", "Remove the simulator"]
+    assert gone.changed_tasks == ["Stop the simulator", "Remove the unit file", "Remove the simulator"]
     assert site.installed() == []
     assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from support.hosts.patience import until
 from support.recipes.fleet import Fleet
 from support.recipes.project import Project, write_inventory
+from support.wait import wait_until
 
 README = "README.md"
 COMMAND = "ansible-playbook --inventory hosts.yml --forks 50 freeze.yml"
@@ -70,7 +70,7 @@ def test_refused_approval_leaves_no_host_drained(fleet: Callable[..., Fleet], pr
     write_inventory(project, "web", pair.hosts)
     event_id = pair.announce("Freeze", "web1", "web2")
     ran = project.start(COMMAND)
-    until(lambda: ran.text.count("fatal: [") == 2, "both refusals", lambda: ran.text)
+    wait_until(lambda: ran.text.count("fatal: [") == 2, "both refusals", lambda: ran.text)
     pair.start_event(event_id)
     assert ran.wait() == 2
     for name in pair.hosts:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from support.hosts.patience import until
 from support.recipes.fleet import Fleet
 from support.recipes.project import Project, write_inventory
+from support.wait import wait_until
 
 README = "README.md"
 
@@ -55,13 +55,13 @@ def test_daemon_prepares_approves_and_recovers(fleet: Callable[..., Fleet], proj
     event_id = web.announce("Reboot", "daemon1", started_for="1h")
     web.wait_until("daemon1 approved")
     assert not ready.exists()
-    until(
+    wait_until(
         lambda: "Started" in host.run(["azure-scheduled-events", "status"], check=False).stdout,
         "Started in the status of the daemon",
     )
     web.azure.post(f"/events/{event_id}/complete")
-    until(ready.exists, "the recover hook")
-    until(
+    wait_until(ready.exists, "the recover hook")
+    wait_until(
         lambda: "completed" in host.run(["azure-scheduled-events", "history"]).stdout,
         "completed in the history of the daemon",
     )

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from support.hosts.lab import Lab
-from support.hosts.patience import until
 from support.recipes.fleet import Fleet
 from support.recipes.printed import find
 from support.recipes.project import TIMEOUT, Project, write_inventory
+from support.wait import wait_until
 
 GUIDE = "docs/ansible.md"
 SERVICE, TIMER = "azure-maintenance.service", "azure-maintenance.timer"
@@ -70,4 +70,4 @@ def test_service_command_does_nothing_while_another_run_is_active(
         "Freeze web1 finished",
         "web1 join-load-balancer",
     ]
-    until(lambda: web.steps() == expected, "all steps", web.steps, TIMEOUT)
+    wait_until(lambda: web.steps() == expected, "all steps", web.steps, TIMEOUT)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
-from support.hosts import capabilities as possible
-from support.hosts import rootfs
-from support.hosts.lab import INTO_A_SPACE
+from support.hosts import capabilities, rootfs
+from support.hosts.lab import UNSHARE_COMMAND
 from tools.stage import Job, Outcome, Skip, StageFailed
 from tools.stages.pytest_stage import pytest_folder
 
@@ -23,25 +22,29 @@ def hosts(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the tests of hosts that are in no other stage."""
     make_ready(job, rootfs.SUITE)
     selection = ("-k", f"not {ROLE_TESTS} and not {OTHER_DEBIAN_TESTS}")
-    return pytest_folder(job, "hosts", options=(*selection, *options), prefix=INTO_A_SPACE)
+    return pytest_folder(job, "hosts", options=(*selection, *options), prefix=UNSHARE_COMMAND)
 
 
 def hosts_role(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the tests of the role hook_runner."""
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "hosts", options=("-k", ROLE_TESTS, *options), prefix=INTO_A_SPACE, results="hosts-role")
+    return pytest_folder(
+        job, "hosts", options=("-k", ROLE_TESTS, *options), prefix=UNSHARE_COMMAND, results="hosts-role"
+    )
 
 
 def hosts_others(job: Job) -> Outcome:
     """Run the tests of the other releases of Debian."""
     make_ready(job, *rootfs.OTHER_SUITES)
-    return pytest_folder(job, "hosts", options=("-k", OTHER_DEBIAN_TESTS), prefix=INTO_A_SPACE, results="hosts-others")
+    return pytest_folder(
+        job, "hosts", options=("-k", OTHER_DEBIAN_TESTS), prefix=UNSHARE_COMMAND, results="hosts-others"
+    )
 
 
 def recipes(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the recipes of the documentation on hosts."""
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "recipes", options=options, prefix=INTO_A_SPACE)
+    return pytest_folder(job, "recipes", options=options, prefix=UNSHARE_COMMAND)
 
 
 def chaos(job: Job) -> Outcome:
@@ -57,7 +60,7 @@ def make_ready(job: Job, *suites: str) -> None:
         Skip: this machine cannot run hosts.
         StageFailed: a root file system could not be made.
     """
-    if reason := possible.reason_against():
+    if reason := capabilities.skip_reason():
         raise Skip(reason)
     with rootfs.only_one(rootfs.CACHE, "apt"):
         install_missing(job)
@@ -69,7 +72,7 @@ def make_ready(job: Job, *suites: str) -> None:
         env={"PYTHONPATH": str(job.environment.repository / "tests")},
     ):
         raise StageFailed("a root file system of the hosts could not be made")
-    if reason := possible.reason_against_nspawn(rootfs.location(suites[0])):
+    if reason := capabilities.skip_reason_of_nspawn(rootfs.location(suites[0])):
         raise Skip(reason)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.hosts.host import CGROUP_TREES, JOIN, remove_group
-from support.hosts.lab import INTO_A_SPACE
+from support.hosts.lab import UNSHARE_COMMAND
 
 PROGRAMS = ("unshare", "nsenter", "ip", "mount")
 OVERLAY = """
@@ -26,7 +26,7 @@ ip link add try type bridge
 """
 
 
-def reason_against() -> str | None:
+def skip_reason() -> str | None:
     """Why namespaces, overlays or control groups are not to be had; None when they are."""
     if os.geteuid() != 0:
         return "needs root"
@@ -34,7 +34,7 @@ def reason_against() -> str | None:
         if not shutil.which(program):
             return f"needs the program {program}"
     try:
-        for made in own_groups(a_name()):
+        for made in own_groups(unique_name()):
             made.mkdir()
             remove_group(made)
     except OSError as error:
@@ -42,13 +42,13 @@ def reason_against() -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         return failure(
             "namespaces with overlays and bridges are not allowed here",
-            [*INTO_A_SPACE, "sh", "-c", OVERLAY, "try", folder],
+            [*UNSHARE_COMMAND, "sh", "-c", OVERLAY, "try", folder],
         )
 
 
-def reason_against_nspawn(root: Path) -> str | None:
+def skip_reason_of_nspawn(root: Path) -> str | None:
     """Why systemd-nspawn cannot run a command in this root; None when it can."""
-    groups = own_groups(a_name())
+    groups = own_groups(unique_name())
     for group in groups:
         group.mkdir()
     try:
@@ -64,14 +64,14 @@ def reason_against_nspawn(root: Path) -> str | None:
         ]
         return failure(
             "systemd-nspawn does not work here",
-            [*INTO_A_SPACE, "sh", "-c", JOIN, "join", *map(str, groups), "--", *nspawn],
+            [*UNSHARE_COMMAND, "sh", "-c", JOIN, "join", *map(str, groups), "--", *nspawn],
         )
     finally:
         for group in groups:
             remove_group(group)
 
 
-def a_name() -> str:
+def unique_name() -> str:
     """Never the same twice: stages that run side by side try at the same time."""
     return f"azure-imds-try-{os.urandom(4).hex()}"
 

@@ -22,9 +22,9 @@ from support.hosts.enter_namespace import HostIsDown, first_process, way_in
 BOOT_LIMIT = 30.0
 STOP_LIMIT = 30.0
 COMMAND_LIMIT = 60.0
-MOST_BOOTS = 100
+MAX_BOOTS = 100
 UP = ("running", "degraded")
-ASKED_FOR_A_REBOOT = 133
+REBOOT_STATUS = 133
 # where Azure's images mount the disk of the machine that a VM happens to run on
 EPHEMERAL = "/mnt/resource"
 CGROUP_TREES = tuple(map(Path, ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")))
@@ -197,7 +197,7 @@ class Host:
             "--system-call-filter=bpf",  # or IPAddressDeny of units inside does nothing
         ]
         command = ["sh", "-c", JOIN, "join", *map(str, self._groups), "--", "systemd-nspawn", *options]
-        for _boot in range(MOST_BOOTS):
+        for _boot in range(MAX_BOOTS):
             with self.console.open("ab") as console:
                 self._nspawn = subprocess.Popen(
                     command,
@@ -209,7 +209,7 @@ class Host:
                 )
             self.keeper.write_text(str(self._nspawn.pid), encoding="utf-8")
             self._boots += 1
-            if self._nspawn.wait() != ASKED_FOR_A_REBOOT:
+            if self._nspawn.wait() != REBOOT_STATUS:
                 break
         self.keeper.unlink()
 

@@ -8,7 +8,7 @@
         host.run(["systemctl", "status"])
         host.reboot()
 
-It works in namespaces that its caller has of its own (see `INTO_A_SPACE`). Whatever becomes of that
+It works in namespaces that its caller has of its own (see `UNSHARE_COMMAND`). Whatever becomes of that
 caller, the kernel takes networks, mounts and processes away with it, and two labs at the same time
 never meet.
 """
@@ -28,8 +28,8 @@ from support.hosts.host import CGROUP_TREES, Host, remove_group
 
 # The mounts of --mount are private; the processes end with the first of them, even if that is
 # killed.
-INTO_A_SPACE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
-FORGOTTEN_AFTER = 3600
+UNSHARE_COMMAND = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+STALE_AFTER = 3600
 
 
 class Lab:
@@ -50,9 +50,9 @@ class Lab:
         self._ends = contextlib.ExitStack()
 
     def __enter__(self) -> Lab:
-        if reason := reason_against_this_process():
+        if reason := skip_reason_of_this_process():
             raise RuntimeError(reason)
-        forget_groups(self._prefix)
+        remove_stale_cgroups(self._prefix)
         with self._ends:
             self._mount_memory(NAMESPACES)
             self._mount_memory(self._folder)
@@ -85,21 +85,21 @@ class Lab:
         self._ends.callback(subprocess.run, ["umount", "--lazy", str(folder)], check=True, timeout=30)
 
 
-def reason_against_this_process() -> str | None:
+def skip_reason_of_this_process() -> str | None:
     """Why a lab cannot be made from here; None when it can."""
     if os.getpid() == 1 and os.geteuid() == 0 and sorted(os.listdir("/sys/class/net")) != []:
         return None
     return "hosts need namespaces of their own: make test-hosts, or the same command after " + " ".join(
-        INTO_A_SPACE[:-1]
+        UNSHARE_COMMAND[:-1]
     )
 
 
-def forget_groups(prefix: str) -> None:
+def remove_stale_cgroups(prefix: str) -> None:
     """Remove the control groups of labs that were killed. Those of living labs have processes in them, and are young before that."""
     for tree in CGROUP_TREES:
         for group in tree.glob(f"{prefix}-*"):
             with contextlib.suppress(OSError):
-                if time.time() - group.stat().st_mtime > FORGOTTEN_AFTER and is_empty(group):
+                if time.time() - group.stat().st_mtime > STALE_AFTER and is_empty(group):
                     remove_group(group)
 
 

@@ -18,20 +18,20 @@ from support.hosts.ansible_inventory import Applied, ansible_on, apply_role
 from support.hosts.apply_impact import Impacts
 from support.hosts.bridge import IMDS
 from support.hosts.host import Host
-from support.hosts.patience import until
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 SERVICE = "azure-scheduled-events.service"
 COMMAND = "azure-scheduled-events"
 CONFIGURATION = "/etc/azure-scheduled-events/config.yml"
-MARKS = "/var/lib/marks"
-HOLD = "/var/lib/hold"
+MARKER_FILE = "/var/lib/marks"
+HOLD_FILE = "/var/lib/hold"
 STAGES = ("prepare", "emergency", "started", "recover")
-# Tells when it begins and when it ends, and does not end while the file HOLD-STAGE is there.
+# Tells when it begins and when it ends, and does not end while the file HOLD_FILE-STAGE is there.
 HOOK = f"""#!/bin/sh
-mark() {{ echo "$1 $EVENT_STAGE $EVENT_TYPE ${{EVENT_OUTCOME:--}} $EVENT_ID $(cat /proc/sys/kernel/random/boot_id)" >>{MARKS}; }}
+mark() {{ echo "$1 $EVENT_STAGE $EVENT_TYPE ${{EVENT_OUTCOME:--}} $EVENT_ID $(cat /proc/sys/kernel/random/boot_id)" >>{MARKER_FILE}; }}
 mark began
-while test -e {HOLD}-$EVENT_STAGE; do sleep 0.1; done
+while test -e {HOLD_FILE}-$EVENT_STAGE; do sleep 0.1; done
 mark ended
 """
 HOOKS = [{"stage": stage, "name": "10-mark", "content": HOOK} for stage in STAGES]
@@ -43,7 +43,7 @@ APPROVE_WHEN_PREPARED = {
 }
 
 
-class Mark(NamedTuple):
+class Marker(NamedTuple):
     what: str
     stage: str
     type: str
@@ -53,13 +53,28 @@ class Mark(NamedTuple):
 
 
 class Site:
-    """One host, the role on it, and what an administrator would look at."""
+    """One host, the role on it, and what an administrator reads there.
 
-    def __init__(self, host: Host, folder: Path, hooks: Sequence[Mapping[str, str]] = HOOKS) -> None:
+    Args:
+        host: the host.
+        folder: for the files of Ansible.
+        hooks: hooks for the role to install.
+        collections: a path of collections with another version of the role.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        folder: Path,
+        hooks: Sequence[Mapping[str, str]] = HOOKS,
+        collections: Path | None = None,
+    ) -> None:
         self.host, self._hooks = host, list(hooks)
         self._folder = folder / f"of-{host.name}"
         self._folder.mkdir()
         self._ansible: Hosts = ansible_on({host.name: host}, self._folder)
+        if collections:
+            self._ansible.environment["ANSIBLE_COLLECTIONS_PATH"] = str(collections)
 
     def apply(self, *words: str, **variables: Any) -> Applied:
         """Apply the role. `words` go on ansible-playbook's command line, `variables` go without hook_runner_."""
@@ -90,14 +105,14 @@ class Site:
         if reload:
             self.host.run(["systemctl", "reload", SERVICE])
 
-    def tell_unit(self, *lines: str) -> None:
+    def write_drop_in(self, *lines: str) -> None:
         """Put lines into the service, besides those of the role, and restart it; none takes them away again."""
         drop_in = self.host.file(f"/etc/systemd/system/{SERVICE}.d/test.conf")
         drop_in.parent.mkdir(exist_ok=True)
         drop_in.write_text("\n".join(["[Service]", *lines, ""]), encoding="utf-8")
         self.host.run(["systemctl", "daemon-reload"])
         self.host.run(["systemctl", "restart", SERVICE])
-        until(self.watches, "it watches", self.said)
+        wait_until(self.watches, "it watches", self.said)
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run the command of the package on the host."""
@@ -123,42 +138,44 @@ class Site:
             ["journalctl", "--no-pager", "--lines=60", "--output=cat", f"--unit={SERVICE}"], check=False
         ).stdout
 
-    def marks(self, what: str = "", stage: str = "") -> list[Mark]:
-        file = self.host.file(MARKS)
-        found = [Mark(*line.split()) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    def markers(self, what: str = "", stage: str = "") -> list[Marker]:
+        file = self.host.file(MARKER_FILE)
+        found = (
+            [Marker(*line.split()) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+        )
         return [mark for mark in found if what in ("", mark.what) and stage in ("", mark.stage)]
 
     def began(self, stage: str) -> int:
-        return len(self.marks("began", stage))
+        return len(self.markers("began", stage))
 
     def ended(self, stage: str) -> int:
-        return len(self.marks("ended", stage))
+        return len(self.markers("ended", stage))
 
     def wait_for(self, what: str, stage: str, times: int = 1) -> None:
-        until(
-            lambda: len(self.marks(what, stage)) >= times,
+        wait_until(
+            lambda: len(self.markers(what, stage)) >= times,
             f"{stage} {what} {times} times",
-            lambda: f"{self.marks()}\n{self.said()}",
+            lambda: f"{self.markers()}\n{self.said()}",
         )
 
     def hold(self, stage: str) -> None:
         """From now on hooks of this stage do not end."""
-        self.host.file(f"{HOLD}-{stage}").touch()
+        self.host.file(f"{HOLD_FILE}-{stage}").touch()
 
-    def let_go(self, stage: str) -> None:
-        self.host.file(f"{HOLD}-{stage}").unlink(missing_ok=True)
+    def release(self, stage: str) -> None:
+        self.host.file(f"{HOLD_FILE}-{stage}").unlink(missing_ok=True)
 
     def forget(self) -> None:
         """Make it as if no event had ever been."""
         for stage in STAGES:
-            self.let_go(stage)
-        self.host.file(MARKS).unlink(missing_ok=True)
+            self.release(stage)
+        self.host.file(MARKER_FILE).unlink(missing_ok=True)
 
     def watches(self) -> bool:
         """Whether the service has had a good answer since it began."""
         return bool(self.status().get("imds", {}).get("ok"))
 
-    def knows_of_nothing(self) -> bool:
+    def has_no_events(self) -> bool:
         """Whether it says that there is no event."""
         return bool(self.status().get("events") == [])
 
@@ -185,10 +202,10 @@ class Azure:
     def advance(self, seconds: float) -> None:
         self.simulator.advance(seconds)
 
-    def fall_ill(self, kind: str) -> None:
+    def inject_fault(self, kind: str) -> None:
         """From now on IMDS is ill, and a request has met that."""
         number = self.simulator.post("/faults", {"kind": kind})["number"]
-        until(
+        wait_until(
             lambda: any(
                 fault["number"] == number and fault["seen"] for fault in self.simulator.get("/faults")["faults"]
             ),
@@ -203,10 +220,10 @@ class Azure:
         return list(self.simulator.get("/log")["lines"])
 
     def wait_for_approval(self, event_id: str, site: Site) -> None:
-        until(lambda: self.approvals(event_id), "it is approved", site.said)
+        wait_until(lambda: self.approvals(event_id), "it is approved", site.said)
 
     def wait_for_impact(self, name: str, act: str) -> None:
-        until(
+        wait_until(
             lambda: (name, act) in self.impacts.happened,
             f"{name}: {act}",
             lambda: [line for line in self.log() if line["what"] == "impact-command"],
@@ -232,7 +249,7 @@ def azure_of(hosts: Mapping[str, Host], folder: Path, knobs: Mapping[str, Any] |
 
 
 @contextmanager
-def calm(site: Site, azure: Azure) -> Iterator[Site]:
+def idle_host(site: Site, azure: Azure) -> Iterator[Site]:
     """The host while it watches an Azure without events, and nothing has happened yet."""
     if not site.host.is_up:
         site.host.boot()
@@ -240,11 +257,11 @@ def calm(site: Site, azure: Azure) -> Iterator[Site]:
     for event in azure.simulator.get("/events")["events"]:
         if event["gone_at"] is None:
             azure.simulator.post(f"/events/{event['id']}/complete")
-    until(lambda: site.watches() and site.knows_of_nothing(), "it watches, and knows of no event", site.said)
+    wait_until(lambda: site.watches() and site.has_no_events(), "it watches, and knows of no event", site.said)
     site.forget()
     azure.impacts.happened.clear()
     try:
         yield site
     finally:
         for stage in STAGES:
-            site.let_go(stage)
+            site.release(stage)

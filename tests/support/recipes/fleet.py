@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from support.hosts.host import Host
-from support.hosts.patience import until
 from support.recipes.project import TIMEOUT
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 # programs of the user that the documents name; each writes its call to a file on its host
 PROGRAMS = ("leave-load-balancer", "join-load-balancer", "update-site")
@@ -86,13 +86,13 @@ class Fleet:
                 len([request for request in requests if request["method"] == "GET" and request["time"] > started()]) > 1
             )
 
-        until(started, "the start of the event", self.steps, TIMEOUT)
-        until(lambda: all(map(is_seen, self.hosts)), "every VM reads its events again", self.steps, TIMEOUT)
+        wait_until(started, "the start of the event", self.steps, TIMEOUT)
+        wait_until(lambda: all(map(is_seen, self.hosts)), "every VM reads its events again", self.steps, TIMEOUT)
         self.azure.post(f"/events/{event_id}/complete")
 
     def wait_until(self, text: str) -> None:
         """Wait for a step."""
-        until(lambda: text in self.steps(), text, self.steps, TIMEOUT)
+        wait_until(lambda: text in self.steps(), text, self.steps, TIMEOUT)
 
     def _calls(self, name: str) -> list[tuple[str, str]]:
         file = self.hosts[name].file(CALLS)
