@@ -137,8 +137,8 @@ def test_examples_of_event_wait(simulate: Callable[..., Simulator], tmp_path: Pa
     ran = Project(tmp_path, azure).run(
         "event_wait",
         at={
-            "Wait for an hour for something to come": lambda: azure.advance(60),
-            "Wait for the start of these events, which may be over between two looks": start,
+            "Wait up to an hour for an event": lambda: azure.advance(60),
+            "Wait for the start of these events, which may be over between two polls": start,
             "Wait until they are over": lambda: azure.post("/events/freeze/complete"),
         },
     )
@@ -154,10 +154,8 @@ def test_examples_of_event_approve_by_night(simulate: Callable[..., Simulator], 
     ran = project.run(
         "event_approve",
         at={
-            "See what is coming": lambda: before.append(project.approved()),
-            "End hosts that are not ready, so that nothing is approved for them": lambda: before.append(
-                project.approved()
-            ),
+            "Read the events": lambda: before.append(project.approved()),
+            "Fail on hosts that are not ready": lambda: before.append(project.approved()),
         },
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -172,7 +170,7 @@ def test_examples_of_event_approve_by_day(simulate: Callable[..., Simulator], tm
     project.write_drain_script()
     ran = project.run(
         "event_approve",
-        at={"Approve the events of this VM, unless they hit others too": lambda: before.append(project.approved())},
+        at={"Approve the events that affect this VM only": lambda: before.append(project.approved())},
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert before == [[]] and project.approved() == [("vm1", "reboot"), ("vm2", "freeze")]

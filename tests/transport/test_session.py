@@ -231,7 +231,7 @@ def test_an_instance_document_that_is_none_is_unknown(azure: Simulator, endpoint
     ],
 )
 def test_an_endpoint_that_is_none_is_refused_before_anything_is_sent(endpoint_text: str) -> None:
-    with pytest.raises(ImdsError, match="no address of IMDS"):
+    with pytest.raises(ImdsError, match="not an address of IMDS"):
         Imds(endpoint_text)
 
 

@@ -1,9 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rules that say what to do about an event, and why (docs/reference/scheduled-events.md 7). Pure: nothing is asked, sent or remembered here.
+"""Policies: rules that decide about an event (docs/reference/scheduled-events.md 7).
 
-The first rule that matches decides. Where none does nothing is approved. An event with a type,
-status, source or resource type that this version does not know never matches a rule that approves.
+The first rule that matches decides; if none matches, nothing is approved. An event with an unknown
+type, status, source or resource type never matches a rule that approves. This file is pure: it
+sends no request and keeps no state.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ACTIONS = ("prepare", "approve", "recover", "notify", "hold", "emergency", "log"
 
 PRESETS: dict[str, list[dict[str, Any]]] = {
     "observe": [{"name": "only watch", "when": {}, "do": ["log"]}],
-    # the Python sample of Microsoft's documentation, limited to events that concern this VM
+    # the Python sample of Microsoft's documentation, limited to events that affect this VM
     # (reference 7.2)
     "documented": [
         {"name": "running already", "when": {"status": "Started"}, "do": ["log"]},
@@ -42,16 +43,16 @@ PRESETS: dict[str, list[dict[str, Any]]] = {
 
 
 class PolicyError(ValueError):
-    """A policy that cannot be used; the text names the place, the key and the nearest valid word."""
+    """A policy that cannot be used; the text names the location, the key and the nearest valid value."""
 
 
 class Decision(NamedTuple):
-    """What a policy says about one event at one moment.
+    """The decision of a policy about one event at one moment.
 
     Attributes:
         approval: "now", "after_prepare", "manual" or "never", as the rule has it.
-        due: whether an approval is to be sent at this moment.
-        actions: all that the rule asks for, such as ("prepare", "approve").
+        due: whether an approval is to be sent now.
+        actions: the actions of the rule, such as ("prepare", "approve").
         rule: name of the rule, or None where none matched.
         reason: one sentence for the operator.
         code: why the approval is not due; None where it is.
@@ -66,7 +67,7 @@ class Decision(NamedTuple):
 
 
 class _ApprovalRule(NamedTuple):
-    """When a rule lets an approval go out: all of these have to be met."""
+    """When a rule allows an approval: all of its limits have to be met."""
 
     when: str = NEVER
     delay: float = 0.0
@@ -74,7 +75,7 @@ class _ApprovalRule(NamedTuple):
     after_failure: bool = False
 
     def blocked_by(self, event: ScheduledEvent, context: PolicyContext) -> Blocked | None:
-        """Return why the rule does not let the approval go out now, or None."""
+        """Return why the rule does not allow the approval now, or None."""
         if self.when == MANUAL:
             return approval_rules.MANUAL
         if context.prepared == "failed" and not self.after_failure:
@@ -101,14 +102,14 @@ class _Rule(NamedTuple):
 
 
 class SourceLocations:
-    """Where the parts of a policy stand, for error texts: a name, and line numbers where it came from a file."""
+    """Locations of a policy's parts for error texts: a name, and line numbers if it came from a file."""
 
     def __init__(self, name: str = "policy", lines: Mapping[tuple[object, ...], int] | None = None) -> None:
         self._name = name
         self._lines = lines or {}
 
     def describe(self, path: tuple[object, ...]) -> str:
-        """``policy.yml:12: rules[0].when.type``; the nearest known line where the part itself has none."""
+        """Return such as ``policy.yml:12: rules[0].when.type``; the nearest known line if the part itself has none."""
         known = next((path[:size] for size in range(len(path), -1, -1) if path[:size] in self._lines), None)
         line = f":{self._lines[known]}" if known is not None else ""
         dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
@@ -116,9 +117,9 @@ class SourceLocations:
 
 
 class Policy:
-    """A list of rules, checked when it is made.
+    """A checked list of rules.
 
-    Make one with :meth:`preset` or :meth:`from_rules`; ``policy_file.load_policy`` reads one from
+    Made by :meth:`preset`, :meth:`from_rules` and :meth:`from_mapping`; ``policy_file.load_policy`` reads one from
     YAML.
     """
 
@@ -129,14 +130,37 @@ class Policy:
 
     @classmethod
     def preset(cls, name: str) -> Policy:
-        """ "observe" (approves nothing) or "documented" (User events and freezes under 9 s that concern this VM)."""
+        """Return a policy by name.
+
+        Args:
+            name: "observe" (approves nothing) or "documented" (approves User events and freezes under 9 s that
+                affect this VM).
+
+        Returns:
+            The policy.
+
+        Raises:
+            PolicyError: there is no preset of that name.
+        """
         if name not in PRESETS:
             raise PolicyError(f"unknown policy {name!r}{did_you_mean(name, tuple(PRESETS))}")
         return cls(name, cls.from_rules(PRESETS[name], SourceLocations("preset " + name), name)._rules, is_preset=True)
 
     @classmethod
     def from_rules(cls, rules: Any, places: SourceLocations | None = None, name: str = "rules") -> Policy:
-        """A policy of rules as plain data: a list of ``{name, when, do}``. Raises PolicyError."""
+        """Return a policy of rules as plain data.
+
+        Args:
+            rules: a list of ``{name, when, do}``.
+            places: locations for error texts.
+            name: of the policy.
+
+        Returns:
+            The policy.
+
+        Raises:
+            PolicyError: a rule cannot be used.
+        """
         places = places or SourceLocations()
         if not isinstance(rules, list) or not rules:
             raise PolicyError(f"{places.describe(('rules',))}: expected a list of at least one rule")
@@ -144,7 +168,18 @@ class Policy:
 
     @classmethod
     def from_mapping(cls, data: Any, places: SourceLocations | None = None) -> Policy:
-        """A policy as plain data: ``{name, preset}`` or ``{name, rules}``. Raises PolicyError."""
+        """Return a policy as plain data.
+
+        Args:
+            data: ``{name, preset}`` or ``{name, rules}``.
+            places: locations for error texts.
+
+        Returns:
+            The policy.
+
+        Raises:
+            PolicyError: the data cannot be used.
+        """
         places = places or SourceLocations()
         _check_keys(data, ("name", "preset", "rules"), (), places)
         if ("preset" in data) == ("rules" in data):
@@ -157,7 +192,7 @@ class Policy:
         return cls.from_rules(data["rules"], places, str(data.get("name", "rules")))
 
     def approving_after_preparation(self) -> Policy:
-        """The same policy, whose rules approve only when this VM has prepared for the event without a failure."""
+        """Return the policy with rules that approve only after this VM has prepared without a failure."""
         rules = [
             rule._replace(approval=rule.approval._replace(when=AFTER_PREPARE)) if rule.approval.when == NOW else rule
             for rule in self._rules
@@ -165,15 +200,15 @@ class Policy:
         return Policy(self.name, rules, self.is_preset)
 
     def may_approve(self) -> bool:
-        """Whether any rule approves events without a person."""
+        """Return True if any rule approves events without an operator."""
         return any(rule.approves() for rule in self._rules)
 
     def approval_times(self) -> frozenset[str]:
-        """Which of APPROVALS its rules name."""
+        """Return which of APPROVALS the rules use."""
         return frozenset(rule.approval.when for rule in self._rules)
 
     def decide(self, event: ScheduledEvent, context: PolicyContext) -> Decision:
-        """What to do about the event now. Raises OwnNameUnknown where a rule depends on a name that is not known."""
+        """Return the decision about the event now; raise OwnNameUnknown if a rule depends on an unknown name."""
         unknown = approval_rules.unknown_value(event)
         for rule in self._rules:
             if unknown and rule.approves():

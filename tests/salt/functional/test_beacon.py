@@ -372,7 +372,7 @@ def test_status_tells_what_was_seen_and_what_is_wrong(minion: Minion, azure: Azu
         ([{"types": ["Rebot"]}], "types: unknown value 'Rebot'; did you mean Reboot?"),
         ([{"statuses": ["Gone"]}], "statuses: unknown value 'Gone'"),
         ([{"affects": 3}], "affects: expected texts, not 3"),
-        ([{"endpoint": "https://169.254.169.254"}], "no address of IMDS"),
+        ([{"endpoint": "https://169.254.169.254"}], "not an address of IMDS"),
         ([{"endpoint": 1}], "endpoint: expected a text"),
         ([{"timeout": "soon"}], "timeout: expected seconds"),
         ([{"repeat": 0}], "repeat has to be at least 1 seconds"),

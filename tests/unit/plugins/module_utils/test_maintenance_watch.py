@@ -102,7 +102,7 @@ def test_a_command_that_still_runs_keeps_the_host_from_recovering():
     held = Held()
     held.busy = ["4711 (drain)"]
     assert [held.ended(), held.ended(), held.ended()] == [False] * 3
-    assert "4711 (drain)" in held.watch.obstacle()
+    assert "4711 (drain)" in held.watch.blocked_by()
     held.busy = []
     assert [held.ended(), held.ended()] == [False, True]
 
@@ -110,9 +110,9 @@ def test_a_command_that_still_runs_keeps_the_host_from_recovering():
 def test_an_obstacle_names_the_events():
     held = Held()
     held.ended(event("A", "Started"))
-    assert held.watch.obstacle() == "Reboot A is Started"
+    assert held.watch.blocked_by() == "Reboot A is Started"
     held.ended()
-    assert held.watch.confirms() and "confirmed" in held.watch.obstacle()
+    assert held.watch.confirms() and "confirmed" in held.watch.blocked_by()
 
 
 @pytest.mark.parametrize(
