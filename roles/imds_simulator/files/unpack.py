@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Lay down the files of a JSON object {path: content} from stdin below a directory, in one go.
+"""Make a directory equal to the files of a JSON object {path: content} from stdin.
 
     unpack.py DIRECTORY [--check] < bundle.json
 
-The roles of this collection use it because a task that copies some seventy files one by one takes
-over a minute. Prints each path that it wrote or removed, so that no output means that nothing had
-to be done. Files below DIRECTORY that the bundle does not have are removed, so that an update
-leaves nothing behind; so is what Python compiled, when anything differs. With --check it only says
-what it would do.
+The roles of this collection use it because a task that copies seventy files one by one takes more
+than a minute. Prints each path that it wrote or removed; no output means that nothing differed.
+Removes files below DIRECTORY that are not in the bundle and, if anything differed, compiled Python
+files. With --check it only prints the paths.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ COMPILED = "__pycache__"
 
 
 def unpack(directory: Path, files: Mapping[str, str], check: bool) -> list[str]:
-    """Make ``directory`` hold exactly ``files``; the paths that differed."""
+    """Make ``directory`` equal to ``files`` (path -> content) and return the paths that differed.
+
+    With ``check`` nothing is changed.
+    """
     differing = [path for path, content in files.items() if not _holds(directory / path, content)]
     there = [file for file in directory.rglob("*") if file.is_file() and COMPILED not in file.parts]
     stale = [file for file in there if str(file.relative_to(directory)) not in files]

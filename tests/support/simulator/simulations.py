@@ -59,4 +59,4 @@ def statuses(simulation: Simulation, vm: str, now: float) -> list[str]:
 def approve(simulation: Simulation, event: str, by: str, now: float) -> list[str]:
     """Approve by name as a VM; what happened."""
     simulation.advance_to(T0 + now)
-    return [line.what for line in operations.approve(simulation, [simulation.world.find(event)], by, T0 + now)]
+    return [each.kind for each in operations.approve(simulation, [simulation.world.find(event)], by, T0 + now)]

@@ -51,7 +51,7 @@ def test_every_fault_stands_in_the_table_with_its_options():
     assert list(rows) == list(KINDS)
     for name, kind in KINDS.items():
         assert rows[name][1] == kind.meaning
-        assert re.findall(r"`(\w+)`", " ".join(rows[name][2:])) == list(kind.may)
+        assert re.findall(r"`(\w+)`", " ".join(rows[name][2:])) == list(kind.allowed_options)
 
 
 def test_every_scenario_every_verb_and_every_key_is_named():

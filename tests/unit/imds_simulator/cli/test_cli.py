@@ -182,18 +182,18 @@ def test_an_address_in_use_is_one_clear_line_and_exit_2(option):
     "arguments, text",
     [
         (["--listen", "nonsense"], "'nonsense' is not HOST:PORT"),
-        (["--speed", "0"], "speed must be a number above 0"),
+        (["--speed", "0"], "'0' is not a number above 0"),
         (["--scenario", "nothing.yaml"], "no such file, and no shipped scenario of that name"),
         (["--scenario", "live-migratoin"], "did you mean live-migration?"),
         (["--knob", "etag"], "is not NAME=VALUE"),
         (["--knob", "etagg=1"], "there is no knob 'etagg'"),
         (["--control", "0.0.0.0:0"], "add --control-anywhere"),
-        (["--scenario", "live-migration", "--vm", "x"], "with --scenario the file names the VMs"),
+        (["--scenario", "live-migration", "--vm", "x"], "--vm: not allowed with --scenario"),
         (["--scenario", "live-migration", "--source", "vm9=10.0.0.1"], "there is no VM vm9; there are vm1, vm2"),
         (["--source", "vm1=here"], "does not appear to be an IPv4 or IPv6 address"),
         (["--frobnicate"], "unrecognized arguments"),
         (["exec", "--scenario", "live-migration"], "exec needs a command"),
-        (["exec", "--"], "there is no command behind --"),
+        (["exec", "--"], "exec: there is no command after --"),
         (["aprove", "e"], "there is no verb aprove (did you mean approve?)"),
         (["zzz"], "there is no verb zzz; --help lists them"),
         (["--knob", "nosuch=1"], "there is no knob 'nosuch'; --list-knobs lists them"),
@@ -202,7 +202,7 @@ def test_an_address_in_use_is_one_clear_line_and_exit_2(option):
         (["schedule", "--json", "{"], "'{' is not JSON"),
         (
             ["--scenario", "live-migration", "--source", "vm1=::1", "--source", "vm2=0:0:0:0:0:0:0:1"],
-            "vm1 and vm2 cannot both have the source address ::1",
+            "vm1 and vm2 have the same source address ::1",
         ),
         (["--knob", "xff_status=200"], "'200' is not an error status from 400 to 599"),
     ],
@@ -233,7 +233,7 @@ def test_a_missing_library_is_one_clear_line(library, arguments, tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert (
         done.stderr
-        == f"imds_simulator: cannot serve with {sys.executable}: No module named {library}; it needs aiohttp, PyYAML and jsonschema\n"
+        == f"imds_simulator: cannot serve with {sys.executable}: No module named {library}; install aiohttp, PyYAML and jsonschema\n"
     )
 
 
@@ -320,7 +320,7 @@ def test_verbs_speak_to_the_control_api(still):
     assert "not Scheduled" not in verb(still, "change", "by-hand", "--description", "new")["description"]
     verb(still, "advance", "1s")
     assert verb(still, "complete", "by-hand")["status"] == "Gone"
-    assert "is over" in verb(still, "cancel", "by-hand", code=1)
+    assert "it has ended" in verb(still, "cancel", "by-hand", code=1)
     assert verb(still, "fail", "vm1", "--type", "Redeploy")["status"] == "Started"
     assert (
         verb(still, "events")["events"]
@@ -402,7 +402,7 @@ def test_verbs_for_faults_knobs_and_groups(still):
 
 def test_a_verb_without_a_simulator_says_so():
     done = run("state", "--control", "http://127.0.0.1:9")
-    assert done.returncode == 1 and "is the simulator running" in done.stderr
+    assert done.returncode == 1 and "check that the simulator runs" in done.stderr
 
 
 CHILD = """

@@ -60,7 +60,7 @@ def test_schedule_for_later_and_after_another(still):
         ({"type": "Freez", "resources": ["vm1"]}, "did you mean Freeze?"),
         ({"type": "Freeze", "resources": ["vm8"]}, "there is no VM vm8"),
         ({"resources": ["vm1"]}, "the key type is missing"),
-        ({"type": "Freeze", "resources": ["vm1", "stranger"]}, "an event concerns one group"),
+        ({"type": "Freeze", "resources": ["vm1", "stranger"]}, "an event affects VMs of one group"),
         ({"type": "Freeze", "resources": ["vm1"], "after": "nothing"}, "there is no event nothing"),
         ({"type": "Freeze", "resources": ["vm1"], "notise": 1}, "notise: unknown key (did you mean notice?)"),
         ([], "not a JSON object"),
@@ -89,7 +89,7 @@ def test_approve_as_control_plane_other_tenants_and_vm(still):
     assert shown(still)[0]["EventStatus"] == "Started"
     assert "not Scheduled" in refused(409, still.post, f"/events/{held}/approve")
     other = schedule(still)["id"]
-    assert "nobody is called" in refused(400, still.post, f"/events/{other}/approve", {"as": "me"})
+    assert "there is no approver" in refused(400, still.post, f"/events/{other}/approve", {"as": "me"})
     assert "does not see" in refused(409, still.post, f"/events/{other}/approve", {"as": "stranger"})
 
 
@@ -104,7 +104,7 @@ def test_cancel_complete_and_change(still):
     assert "cancelled" in refused(409, still.post, f"/events/{event}/cancel")
     assert still.post(f"/events/{event}/change", {"status": "Scheduled", "notice": 60})["status"] == "Scheduled"
     assert still.post(f"/events/{event}/cancel")["cancelled"]
-    assert shown(still) == [] and "is over" in refused(409, still.post, f"/events/{event}/complete")
+    assert shown(still) == [] and "it has ended" in refused(409, still.post, f"/events/{event}/complete")
     other = schedule(still)["id"]
     assert still.post(f"/events/{other}/complete")["status"] == "Gone"
 
@@ -112,11 +112,11 @@ def test_cancel_complete_and_change(still):
 @pytest.mark.parametrize(
     "body, text",
     [
-        ({}, "changes nothing"),
-        ({"after": 5, "notice": 1}, "happens now"),
+        ({}, "the change is empty"),
+        ({"after": 5, "notice": 1}, "applies a change immediately"),
         ({"resources": ["stranger"]}, "cannot move to another group"),
         ({"notise": 1}, "did you mean notice?"),
-        ({"action": "impact"}, "needs impact_for"),
+        ({"action": "impact"}, "impact_for is missing"),
     ],
 )
 def test_changes_that_cannot_be(still, body, text):
@@ -160,7 +160,7 @@ def test_incarnation_and_disable(still):
     assert not still.get("/state")["scopes"]["web"]["enabled"]
     assert ask(still.endpoints["vm2"]).json["DocumentIncarnation"] == 1
     assert "there is no group" in refused(400, still.post, "/disable", {"group": "x"})
-    assert "whole numbers" in refused(400, still.post, "/incarnation", {"group": "web", "to": "x"})
+    assert "not a whole number" in refused(400, still.post, "/incarnation", {"group": "web", "to": "x"})
 
 
 def test_state_says_everything(still):
@@ -235,9 +235,9 @@ def test_the_rings_are_bounded():
     from imds_simulator.server import activity_log as journal
 
     kept = journal.ActivityLog()
-    for number in range(journal.KEEP_REQUESTS + 100):
+    for number in range(journal.MAX_REQUESTS + 100):
         kept.add_request(0.0, f"vm{number % 7}", "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
-    for number in range(journal.KEEP_LINES + 50):
+    for number in range(journal.MAX_LINES + 50):
         kept.add_line(float(number), "x")
     assert (len(kept.requests), len(kept.lines), kept.dropped()) == (20000, 10000, {"lines": 50, "requests": 100})
     assert sum(each["count"] for each in kept.request_counts()) == 20100

@@ -142,7 +142,7 @@ def test_a_started_event_cannot_be_cancelled_but_completed():
         operations.change(simulation, event(simulation), Change(0, action="cancel"), T0 + 920)
     operations.change(simulation, event(simulation), Change(0, action="complete"), T0 + 920)
     assert statuses(simulation, "vm1", 920) == []
-    with pytest.raises(operations.InvalidState, match="over"):
+    with pytest.raises(operations.InvalidState, match="it has ended"):
         operations.change(simulation, event(simulation), Change(0, action="complete"), T0 + 921)
 
 
@@ -172,9 +172,9 @@ def test_a_reboot_that_turns_out_to_be_a_freeze_has_the_impact_of_one():
         {**FREEZE, "type": "Reboot", "actual": "Freeze", "impact_for": 5, "starts": "automatic_approval"}
     )
     lines = [
-        (line.what, line.detail["type"], line.moment - T0)
+        (line.kind, line.detail["type"], line.moment - T0)
         for line in simulation.advance_to(T0 + 1000)
-        if "impact" in line.what
+        if "impact" in line.kind
     ]
     assert lines == [("impact-start", "Freeze", 10), ("impact-end", "Freeze", 15)]
 
@@ -186,7 +186,7 @@ def test_impact_lasts_as_long_as_advertised_or_to_the_end_or_not_at_all():
         {**direct, "name": "boot", "type": "Reboot"},
         {**direct, "name": "net", "type": "Freeze", "duration": 0},
     )
-    ends = {line.event: line.moment - T0 for line in simulation.advance_to(T0 + 700) if line.what == "impact-end"}
+    ends = {line.event: line.moment - T0 for line in simulation.advance_to(T0 + 700) if line.kind == "impact-end"}
     assert ends == {"freeze": 7, "boot": 600}
 
 
@@ -199,7 +199,7 @@ def test_a_second_impact_while_started_changes_nothing_visible():
         }
     )
     before = seen(simulation, "vm1", 200)
-    lines = [(line.what, line.moment - T0) for line in simulation.advance_to(T0 + 260)]
+    lines = [(line.kind, line.moment - T0) for line in simulation.advance_to(T0 + 260)]
     assert lines == [("impact-start", 250), ("impact-end", 252)]
     assert seen(simulation, "vm1", 260) == before
 
@@ -350,7 +350,7 @@ def test_speed_compresses_durations_but_not_before_is_a_wall_clock_second_that_i
 
 def test_everything_due_happens_in_order_however_late_one_looks():
     simulation = make_simulation(FREEZE, {**FREEZE, "name": "f", "at": 1000, "resources": ["vm2"]})
-    lines = [(line.event, line.what, line.moment - T0) for line in simulation.advance_to(T0 + 5000)]
+    lines = [(line.event, line.kind, line.moment - T0) for line in simulation.advance_to(T0 + 5000)]
     assert lines == [
         ("e", "scheduled", 10),
         ("e", "started", 910),
@@ -403,7 +403,7 @@ def test_a_thousand_finished_events_do_not_pile_up():
         *[{**FREEZE, "name": f"e{number}", "at": number, "notice": 0, "started_for": 0} for number in range(1200)]
     )
     simulation.advance_to(T0 + 5000)
-    assert len(simulation.world.gone) == 1000 and simulation.world.events == []
+    assert len(simulation.world.ended) == 1000 and simulation.world.events == []
 
 
 def test_a_large_batch_is_judged_by_the_first_that_has_not_agreed():

@@ -105,16 +105,16 @@ def test_a_slow_first_answer_is_about_the_first_request():
     [
         ({"kind": "empty", "status": 500}, "status", "does not take status"),
         ({"kind": "status"}, "status", "needs the status"),
-        ({"kind": "refuse", "requests": 3}, "kind", "refuse takes from, to and for"),
+        ({"kind": "refuse", "requests": 3}, "kind", "refuse does not take requests, route or method"),
         ({"kind": "gone", "to": 5, "for": 5}, "for", "either to or for"),
         ({"kind": "gone", "from": 6, "to": 5}, "to", "ends before it begins"),
         ({"kind": "gone", "requests": "5-3"}, "requests", "before the first"),
         ({"kind": "body", "body_base64": "?"}, "body_base64", "not base64"),
-        ({"kind": "empty", "headers": {"X-A": "1\r\nX-B: 2"}}, "headers", "X-A is more than one line"),
+        ({"kind": "empty", "headers": {"X-A": "1\r\nX-B: 2"}}, "headers", "X-A has more than one line"),
         ({"kind": "empty", "headers": {"X-A: 1\r\nX-B": "2"}}, "headers", "is not the name of a header"),
         ({"kind": "empty", "headers": {"": "2"}}, "headers", "is not the name of a header"),
-        ({"kind": "redirect", "location": "http://a/\nX-B: 2"}, "location", "location is more than one line"),
-        ({"kind": "body", "content_type": "text/plain\r"}, "content_type", "content_type is more than one line"),
+        ({"kind": "redirect", "location": "http://a/\nX-B: 2"}, "location", "location has more than one line"),
+        ({"kind": "body", "content_type": "text/plain\r"}, "content_type", "content_type has more than one line"),
     ],
 )
 def test_faults_that_cannot_be(fault, key, text):
@@ -126,6 +126,9 @@ def test_faults_that_cannot_be(fault, key, text):
 def test_every_kind_can_be_made():
     for name, kind in KINDS.items():
         made = fault_from(
-            {"kind": name, **({"status": 418} if "status" in kind.may and "status" not in kind.options else {})}
+            {
+                "kind": name,
+                **({"status": 418} if "status" in kind.allowed_options and "status" not in kind.options else {}),
+            }
         )
         assert (made.kind, made.action) == (name, kind.action)

@@ -79,7 +79,7 @@ def test_a_good_file_becomes_a_scenario():
         ),
         (
             ("type: Freeze, ", ""),
-            "f.yaml:9: events[0]: the key type is missing (only starts: hardware_failure goes without)",
+            "f.yaml:9: events[0]: the key type is missing; only an event with starts: hardware_failure needs no type",
         ),
         (("resources: [vm1], ", ""), "f.yaml:9: events[0]: the key resources is missing"),
         (
@@ -105,11 +105,11 @@ def test_a_good_file_becomes_a_scenario():
         ),
         (
             ("resources: [vm1]", "resources: [vm1], changes: [{after: 1}]"),
-            "f.yaml:9: events[0].changes[0]: this change changes nothing",
+            "f.yaml:9: events[0].changes[0]: the change is empty; give an action or a member to change",
         ),
         (
             ("      vm1:\n", "      vm1:\n      vm1:\n"),
-            "f.yaml:7: groups.web.vms.vm1: the same key stands here twice (first on line 6)",
+            "f.yaml:7: groups.web.vms.vm1: duplicate key; it is on line 6 already",
         ),
         (
             ("vm2: {zone: 1}", "vm2: {listen: here}"),
@@ -121,7 +121,7 @@ def test_a_good_file_becomes_a_scenario():
         ),
         (
             ("vm2: {zone: 1}", "vm2: {listen: 'a:1', source: 10.0.0.1}"),
-            "f.yaml:7: groups.web.vms.vm2.source: a VM is known either by its own listen address or by its source address",
+            "f.yaml:7: groups.web.vms.vm2.source: give either listen or source, not both",
         ),
         (
             ("kind: availability_set", "kind: standalone\n    orchestration: flexible"),
@@ -129,11 +129,11 @@ def test_a_good_file_becomes_a_scenario():
         ),
         (
             ("kind: availability_set", "kind: scale_set"),
-            "f.yaml:6: groups.web.vms.vm1: an instance of a uniform scale set is called web_NUMBER (reference 3.2)",
+            "f.yaml:6: groups.web.vms.vm1: the name of an instance of a uniform scale set is web_NUMBER (reference 3.2)",
         ),
         (
             ("resources: [vm1]", "resources: [vm1]}\n  - {name: e, type: Freeze, resources: [vm2]"),
-            "f.yaml:10: events[1].name: events[0] is called e already",
+            "f.yaml:10: events[1].name: events[0] has the name e already",
         ),
         (
             ("groups:", "knobs: {etagg: off}\ngroups:"),
@@ -198,10 +198,10 @@ def test_cross_references():
     assert errors(TWO_GROUPS) == [
         "f.yaml:4: groups.b.vms.b1.listen: a1 has the address h:1 already",
         "f.yaml:4: groups.b.vms.b2.source: a2 has the address 10.0.0.1 already",
-        "f.yaml:4: groups.b.vms.a1: a VM of this name is in group a already (use resource_name for equal Azure names)",
-        "f.yaml:8: events[1].resources: VMs of a standalone group share no event: one event each (reference 3.1.1)",
-        "f.yaml:11: faults[0].vm: a2 shares its listening address with others (it is known by source address), and one cannot refuse "
-        "one client of a shared listener: use reset",
+        "f.yaml:4: groups.b.vms.a1: group a has a VM of this name already; use resource_name for equal Azure names",
+        "f.yaml:8: events[1].resources: "
+        "VMs of a standalone group do not share events; write one event for each VM (reference 3.1.1)",
+        "f.yaml:11: faults[0].vm: a2 is identified by source address; its connections cannot be refused; use reset",
     ]
 
 
@@ -210,7 +210,7 @@ def test_events_stay_in_one_group():
     found = errors(text)
     assert (
         found[0]
-        == "f.yaml:7: events[0].resources[1]: b1 is in group b, but a1 in group a: an event concerns one group (reference 3.1.1)"
+        == "f.yaml:7: events[0].resources[1]: b1 is in group b, but a1 in group a; an event affects VMs of one group (reference 3.1.1)"
     )
     assert "f.yaml:9: events[2].changes[0].resources: an event cannot move to another group" in found
 
@@ -449,8 +449,8 @@ def test_every_shipped_scenario_runs_to_its_end(name):
         World(scenario.groups, Rules(scenario.knobs), new_id=ids()), scenario.events, scenario.incarnations, T0
     )
     lines = simulation.advance_to(T0 + 30 * 86400)
-    assert simulation.world.events == [] and {event.status for event in simulation.world.gone} == {life.ENDED}
-    assert len(simulation.world.gone) == len(scenario.events)
+    assert simulation.world.events == [] and {event.status for event in simulation.world.ended} == {life.ENDED}
+    assert len(simulation.world.ended) == len(scenario.events)
     assert [line.moment for line in lines] == sorted(line.moment for line in lines)
 
 
