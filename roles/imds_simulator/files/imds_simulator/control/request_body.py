@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Reading the JSON bodies of the control API."""
+"""Reads and checks the JSON bodies of the control API."""
 
 from __future__ import annotations
 
@@ -16,16 +16,21 @@ from ..suggestions import suggestion
 
 
 class BadRequest(ValueError):
-    """A request to the control API that makes no sense; the text says why."""
+    """A request to the control API is invalid; the text names the problem."""
 
 
 async def json_object(
-    request: web.Request, may: set[str] | None = None, must: set[str] | None = None
+    request: web.Request, allowed: set[str] | None = None, required: set[str] | None = None
 ) -> dict[str, Any]:
-    """The JSON object in the body; an empty body is an empty object.
+    """Return the JSON object in the body; an empty body is an empty object.
 
-    ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises
-    BadInput.
+    Args:
+        request: the request.
+        allowed: the known keys; None: any.
+        required: the keys that must be present.
+
+    Raises:
+        BadRequest: the body is not such an object.
     """
     try:
         text = await request.text()
@@ -35,9 +40,9 @@ async def json_object(
     if not isinstance(body, dict):
         raise BadRequest("the body is not a JSON object")
     for name in body:
-        if may is not None and name not in may:
-            raise BadRequest(f"unknown key {name}{suggestion(name, may)}")
-    for name in sorted(must or ()):
+        if allowed is not None and name not in allowed:
+            raise BadRequest(f"unknown key {name}{suggestion(name, allowed)}")
+    for name in sorted(required or ()):
         if name not in body:
             raise BadRequest(f"the key {name} is missing")
     return body

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""When the next thing happens to an event: pure functions of its state (docs/reference/scheduled-events.md 2.2)."""
+"""When the next step of an event is due (docs/reference/scheduled-events.md 2.2). Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .rules import Rules
 
 
 def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> ScheduledStep:
-    """The next transition of ``event``; ``batch`` are the events of the same delete operation."""
+    """Return the next step of ``event``; ``batch`` are the events of the same delete operation."""
     if event.status == ENDED:
         return NO_STEP
     if event.status == PLANNED:
@@ -25,16 +25,17 @@ def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rul
 
 
 def start_moment(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> float:
-    """NotBefore, or earlier once everybody concerned has agreed.
+    """Return when a Scheduled event starts: at NotBefore, or earlier once all approvals are there.
 
-    Everybody: the group itself, the other tenants on the hardware (reference 2.2.3), and for a
-    delete operation the other instances of the batch that are still waiting (reference 2.2.8).
+    Needed are the approval of the event, the release by the other tenants on the hardware
+    (reference 2.2.3), and for a delete operation the approvals of the other Scheduled events of the
+    batch (reference 2.2.8).
     """
     if not rules.knobs.approval_shortens:
         return float(event.not_before)
-    agreed = event.released_at
-    for each in chain((event,), (mate for mate in batch if mate is not event and mate.status == SCHEDULED)):
+    approved = event.released_at
+    for each in chain((event,), (other for other in batch if other is not event and other.status == SCHEDULED)):
         if each.approved_at is None:
             return float(event.not_before)
-        agreed = max(agreed, each.approved_at)
-    return min(agreed + rules.to_wall_seconds(rules.knobs.start_delay), float(event.not_before))
+        approved = max(approved, each.approved_at)
+    return min(approved + rules.to_wall_seconds(rules.knobs.start_delay), float(event.not_before))
