@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hosts for the tests of this folder. Without namespaces of their own they are skipped: see tests/README.md."""
+"""Hosts for the tests of this folder; skipped outside of separate namespaces, see tests/README.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where inventories and playbooks of the session go."""
+    """The folder of inventories and playbooks of the session."""
     return tmp_path_factory.mktemp("ansible")
 
 
@@ -36,7 +36,7 @@ def vm1(lab: Lab) -> Host:
 
 @pytest.fixture(scope="module")
 def installed(request: pytest.FixtureRequest, lab: Lab, folder: Path) -> Site:
-    """The role on a host of the test file's own, which is named VM there."""
+    """The role on a host of the test file, which names the host in VM."""
     site = Site(lab.host(request.module.VM), folder)
     site.must_apply()
     return site

@@ -69,7 +69,7 @@ def upgrade(site: Site) -> None:
     process = site.process()
     assert has_new_column(site) == 0
     site.must_apply()
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the present daemon watches", site.said)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the present daemon watches", site.log)
     assert has_new_column(site) == 1
     assert not site.host.file(f"{LIBRARY}/hook_runner/keeper.py").exists()
 
@@ -85,7 +85,7 @@ def end_event(site: Site, azure: Azure, event: str) -> None:
     site.wait_for("ended", "started")
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    wait_until(site.has_no_events, "the event is closed", site.said)
+    wait_until(site.has_no_events, "the event is closed", site.log)
     assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, (
         site.markers()
     )
@@ -95,7 +95,7 @@ def end_event(site: Site, azure: Azure, event: str) -> None:
 def test_upgrade_from_0_1_0_with_prepared_event_recovers_once(site: Site, azure: Azure) -> None:
     event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)
-    wait_until(lambda: site.sees("approval", "accepted"), "the approval is in the journal", site.said)
+    wait_until(lambda: site.sees("approval", "accepted"), "the approval is in the journal", site.log)
     upgrade(site)
     assert site.sees("approval", "accepted"), site.status()
     end_event(site, azure, event)

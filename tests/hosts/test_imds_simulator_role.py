@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role imds_simulator on a real host, from nothing to nothing. The tests go on from each other, in the order of this file."""
+"""The role imds_simulator on a real host, from installation to removal; each test continues from the one before."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BAD_LINE = 1 + BAD_SCENARIO.splitlines().index("    type: Rebuut")
 
 
 class Site:
-    """One host, the role on it, and what an administrator would look at."""
+    """One host, the role on it, and what an administrator reads there."""
 
     def __init__(self, host: Host, ansible: Hosts, folder: Path) -> None:
         self.host = host
@@ -45,7 +45,13 @@ class Site:
         self.scenario = folder / "site.yaml"
 
     def apply(self, *words: str, content: str = SCENARIO, **variables: Any) -> Applied:
-        """Apply the role, with a scenario file of this content unless `variables` name a scenario. `words`: see apply_role."""
+        """Apply the role.
+
+        Args:
+            words: further arguments of ansible-playbook.
+            content: of the scenario file, unless `variables` set a scenario.
+            variables: of the role, without their prefix.
+        """
         self.scenario.write_text(content, encoding="utf-8")
         given: dict[str, Any] = {"install_packages": False, **variables}
         if not {"scenario", "scenario_content"} & given.keys():
@@ -54,7 +60,7 @@ class Site:
         return apply_role(self._ansible, self._folder, "imds_simulator", named, *words)
 
     def event_info(self, **options: Any) -> dict[str, Any]:
-        """Ask the module on the host."""
+        """Run the module on the host."""
         return self._ansible.module(self.host.name, "event_info", **{"timeout": 20, **options})
 
     def descriptions(self, **options: Any) -> list[str]:
@@ -63,13 +69,13 @@ class Site:
         return [event["description"] for event in result["events"]]
 
     def unit(self, name: str) -> str:
-        """A property of the service, as systemd has it."""
+        """Return a property of the unit."""
         return self.host.run(["systemctl", "show", "--value", "--property", name, SERVICE]).stdout.strip()
 
     def process(self) -> str:
         return self.unit("MainPID")
 
-    def has_true_address(self) -> bool:
+    def has_link_local_address(self) -> bool:
         addresses = json.loads(self.host.run(["ip", "-json", "address", "show", "dev", "lo"]).stdout)[0]["addr_info"]
         return IMDS in [address["local"] for address in addresses]
 
@@ -111,7 +117,7 @@ def test_service_is_sandboxed(site: Site) -> None:
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
-def test_bad_scenario_is_refused_with_its_line_and_the_service_goes_on(site: Site) -> None:
+def test_invalid_scenario_is_refused_with_its_line_and_the_service_continues(site: Site) -> None:
     process = site.process()
     refused = site.apply(content=BAD_SCENARIO)
     assert refused.status != 0
@@ -131,7 +137,9 @@ def test_bad_scenario_is_refused_with_its_line_and_the_service_goes_on(site: Sit
         ({"scenario": "life-migration"}, "life-migration: no such file, and no shipped scenario of that name"),
     ],
 )
-def test_what_cannot_be_is_said_and_the_service_goes_on(site: Site, variables: dict[str, Any], said: str) -> None:
+def test_invalid_variables_are_refused_and_the_service_continues(
+    site: Site, variables: dict[str, Any], said: str
+) -> None:
     process = site.process()
     refused = site.apply(**variables)
     assert refused.status != 0
@@ -147,18 +155,18 @@ def test_changed_scenario_restarts(site: Site) -> None:
     assert site.descriptions(endpoint=ENDPOINT) == ["second scenario"]
 
 
-def test_true_address_is_taken(site: Site) -> None:
+def test_link_local_address_is_added(site: Site) -> None:
     changed = site.apply(content=SCENARIO.replace("first", "second"), alias_address=True, listen=f"{IMDS}:80")
     assert changed.changed_tasks == [
         "Install the unit file",
         "Stop the simulator with its old unit",
         "Start the simulator",
     ], changed.text
-    assert site.has_true_address()
+    assert site.has_link_local_address()
     assert site.descriptions() == ["second scenario"]
 
 
-def test_true_address_is_there_again_after_a_reboot_and_a_crash(site: Site) -> None:
+def test_link_local_address_is_present_after_a_reboot_and_a_crash(site: Site) -> None:
     site.host.reboot()
     assert site.descriptions() == ["second scenario"]
     site.host.crash()
@@ -166,7 +174,7 @@ def test_true_address_is_there_again_after_a_reboot_and_a_crash(site: Site) -> N
     assert site.descriptions() == ["second scenario"]
 
 
-def test_killed_simulator_comes_back(site: Site) -> None:
+def test_killed_simulator_is_restarted(site: Site) -> None:
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
     end = time.monotonic() + 10
     while (site.unit("SubState"), site.unit("NRestarts")) != ("running", "1") and time.monotonic() < end:
@@ -174,7 +182,7 @@ def test_killed_simulator_comes_back(site: Site) -> None:
     assert site.descriptions() == ["second scenario"]
 
 
-def test_simulator_that_ends_at_once_is_a_failure_of_the_role(site: Site) -> None:
+def test_simulator_that_exits_at_once_fails_the_role(site: Site) -> None:
     failed = site.apply(knobs={"no_such_knob": 1})
     assert failed.status != 0
     said = failed.text.partition(
@@ -183,8 +191,8 @@ def test_simulator_that_ends_at_once_is_a_failure_of_the_role(site: Site) -> Non
     assert "no_such_knob" in said, failed.text
 
 
-def test_true_address_is_given_back_when_it_is_no_longer_asked_for(site: Site) -> None:
-    assert not site.has_true_address()
+def test_link_local_address_is_removed_when_the_variable_is_unset(site: Site) -> None:
+    assert not site.has_link_local_address()
 
 
 def test_absent_leaves_nothing(site: Site) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role hook_runner on the oldest and the newest Debian: installed, through a life with a reboot, and removed."""
+"""The role hook_runner on the oldest and the newest Debian: installation, an event with a reboot, and removal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def azure(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azur
 
 def test_role_installs_and_its_second_run_changes_nothing(site: Site, azure: Azure) -> None:
     site.must_apply(install_packages=True)
-    wait_until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "it watches", site.log)
     second = site.apply(install_packages=True)
     assert (second.status, second.changed_tasks, second.changed) == (0, [], 0), second.text
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
@@ -54,13 +54,13 @@ def test_reboot(site: Site, azure: Azure) -> None:
 
 
 def test_daemon_that_is_killed_finds_its_hook_again(site: Site, azure: Azure) -> None:
-    site.forget()
+    site.reset()
     site.hold("prepare")
     event = azure.announce("Freeze", site.host.name, duration=0)
     site.wait_for("began", "prepare")
     process = site.process()
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.said)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.log)
     site.release("prepare")
     azure.wait_for_approval(event, site)
     assert (site.began("prepare"), site.ended("prepare"), azure.approvals(event)) == (1, 1, 1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A client made of the helper's parts, as a daemon or a beacon would put them together: it looks, and notes what happened."""
+"""A client of the helper, like a daemon or a beacon: it polls and records changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.simulator_process import Simulator
 
 
 class Observer:
-    """One VM's view. ``notes`` holds a line per change, ``errors`` the kinds of answers that were none."""
+    """The observations of one VM: ``notes`` has a line per change, ``errors`` the names of errors."""
 
     def __init__(self, azure: Simulator, name: str = "vm1", version: str = "2020-07-01") -> None:
         self.azure = azure
@@ -30,7 +30,7 @@ class Observer:
         self.errors: list[str] = []
 
     def look(self, after: float = 0) -> list[str]:
-        """Let simulated seconds pass, poll once, and return what is new."""
+        """Advance the simulated clock by ``after`` seconds, poll once, and return the changes."""
         if after:
             self.azure.advance(after)
         try:
@@ -47,13 +47,13 @@ class Observer:
         return found
 
     def only(self) -> ScheduledEvent:
-        """The one event that is known."""
+        """Return the only known event."""
         assert self.known is not None
         (event,) = self.known.events
         return event
 
     def decide(self, policy: Policy, **situation: Any) -> tuple[str, bool]:
-        """What the policy says of the one event: (approval, due)."""
+        """Return the decision of the policy on the only event, as (approval, due)."""
         now = self.known.server_time if self.known is not None else None
         decision = policy.decide(self.only(), PolicyContext(now or datetime.now(UTC), self.name)._replace(**situation))
         return decision.approval, decision.due
