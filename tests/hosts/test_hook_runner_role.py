@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from support.hosts.lab import Lab
-from support.hosts.role_host import COMMAND, HOOK, SERVICE, Azure, Site, azure_of
+from support.hosts.role_host import COMMAND, HOOK, SERVICE, Azure, RoleHost, azure_of
 from support.hosts.role_host import HOOKS as ALL_HOOKS
 from support.wait import wait_until
 
@@ -35,12 +35,12 @@ HOOKS = [hook for hook in ALL_HOOKS if hook["stage"] in ("prepare", "recover")]
 
 
 @pytest.fixture(scope="module")
-def site(lab: Lab, folder: Path) -> Site:
-    return Site(lab.host("role"), folder, HOOKS)
+def site(lab: Lab, folder: Path) -> RoleHost:
+    return RoleHost(lab.host("role"), folder, HOOKS)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def azure(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+def azure(site: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     with azure_of({site.host.name: site.host}, tmp_path_factory.mktemp("azure")) as made:
         yield made
 
@@ -49,21 +49,21 @@ def changed(hooks: list[dict[str, str]]) -> list[dict[str, str]]:
     return [{**hook, "content": hook["content"] + "# changed\n"} for hook in hooks]
 
 
-def installed(site: Site) -> list[str]:
+def installed(site: RoleHost) -> list[str]:
     found = site.host.run(
         ["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]
     ).stdout.split()
     return sorted(found)
 
 
-def test_check_mode_on_a_fresh_host_changes_nothing(site: Site) -> None:
+def test_check_mode_on_a_fresh_host_changes_nothing(site: RoleHost) -> None:
     check = site.apply("--check", "--diff", install_packages=True)
     assert check.status == 0, check.text
     assert check.changed > 0
     assert installed(site) == []
 
 
-def test_first_run_installs_and_starts(site: Site) -> None:
+def test_first_run_installs_and_starts(site: RoleHost) -> None:
     first = site.apply(install_packages=True)
     assert first.status == 0, first.text
     assert "waits up to 15 minutes for an approval" in first.text
@@ -74,14 +74,14 @@ def test_first_run_installs_and_starts(site: Site) -> None:
     assert site.host.run(["systemctl", "is-system-running"]).stdout == "running\n"
 
 
-def test_second_run_changes_nothing(site: Site) -> None:
+def test_second_run_changes_nothing(site: RoleHost) -> None:
     process = site.process()
     second = site.apply(install_packages=True)
     assert (second.status, second.changed_tasks, second.changed) == (0, [], 0), second.text
     assert site.process() == process
 
 
-def test_package_is_equal_to_that_of_the_collection(site: Site) -> None:
+def test_package_is_equal_to_that_of_the_collection(site: RoleHost) -> None:
     laid = site.host.run(
         ["find", LIBRARY, "-type", "f", "-not", "-path", "*/__pycache__/*", "-printf", "%P %m %u\n"]
     ).stdout.splitlines()
@@ -95,11 +95,11 @@ def test_package_is_equal_to_that_of_the_collection(site: Site) -> None:
     )
 
 
-def test_unit_is_understood_by_systemd(site: Site) -> None:
+def test_unit_is_understood_by_systemd(site: RoleHost) -> None:
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
-def test_exposure_is_as_the_readme_says(site: Site) -> None:
+def test_exposure_is_as_the_readme_says(site: RoleHost) -> None:
     documented = re.search(
         r"`systemd-analyze security` calls it (\d+\.\d) on Debian 12", README.read_text(encoding="utf-8")
     )
@@ -107,14 +107,14 @@ def test_exposure_is_as_the_readme_says(site: Site) -> None:
     assert exposure(site) == documented[1] and float(documented[1]) <= 3.0
 
 
-def exposure(site: Site) -> str:
+def exposure(site: RoleHost) -> str:
     said = site.host.run(["systemd-analyze", "security", "--no-pager", SERVICE]).stdout
     found = re.search(r"Overall exposure level for \S+: (\d+\.\d)", said)
     assert found, said
     return found[1]
 
 
-def test_check_mode_shows_what_would_change(site: Site) -> None:
+def test_check_mode_shows_what_would_change(site: RoleHost) -> None:
     before = site.process()
     check = site.must_apply("--check", "--diff", hooks=changed(HOOKS), config={"interval": 0.3})
     assert "+interval: 0.3" in check.text and "+# changed" in check.text, check.text
@@ -144,7 +144,7 @@ def test_check_mode_shows_what_would_change(site: Site) -> None:
     ],
 )
 def test_invalid_variables_are_refused_and_the_service_continues(
-    site: Site, variables: dict[str, Any], said: list[str]
+    site: RoleHost, variables: dict[str, Any], said: list[str]
 ) -> None:
     def state() -> tuple[str, str]:
         sums = site.host.run(
@@ -160,7 +160,7 @@ def test_invalid_variables_are_refused_and_the_service_continues(
     assert state() == before
 
 
-def test_changed_hooks_and_policy_are_taken_without_a_restart(site: Site) -> None:
+def test_changed_hooks_and_policy_are_taken_without_a_restart(site: RoleHost) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), policy="documented")
     assert applied.changed_tasks == [*NEW_CONFIGURATION, "Stage the hooks", INSTALLED, RELOAD], applied.text
@@ -168,21 +168,21 @@ def test_changed_hooks_and_policy_are_taken_without_a_restart(site: Site) -> Non
     assert site.process() == process
 
 
-def test_invalid_configuration_by_hand_is_refused_at_a_reload(site: Site) -> None:
+def test_invalid_configuration_by_hand_is_refused_at_a_reload(site: RoleHost) -> None:
     process = site.process()
     site.host.run(["sh", "-c", "echo 'no_such_key: [' >>/etc/azure-scheduled-events/config.yml"])
     assert site.host.run(["systemctl", "reload", SERVICE], check=False).returncode != 0
     assert (site.process(), site.unit("ActiveState")) == (process, "active")
 
 
-def test_setting_that_only_a_restart_changes_gets_its_restart(site: Site) -> None:
+def test_setting_that_only_a_restart_changes_gets_its_restart(site: RoleHost) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
     assert applied.changed_tasks == [*NEW_CONFIGURATION, INSTALLED, RESTART], applied.text
     wait_until(lambda: site.process() not in (process, "0"), "it is started again", site.log)
 
 
-def test_lost_reload_is_repeated(site: Site) -> None:
+def test_lost_reload_is_repeated(site: RoleHost) -> None:
     # the sandbox allows the unit to write there
     lost = f"{JOURNAL}/lost"
     lose = f"/bin/sh -c 'test -e {lost} || {{ touch {lost}; exit 0; }}; kill -HUP $MAINPID'"
@@ -193,7 +193,7 @@ def test_lost_reload_is_repeated(site: Site) -> None:
     assert (status["policy"], status["configuration"]["differs"]) == ("documented", False)
 
 
-def test_reload_that_is_always_lost_fails_the_role(site: Site) -> None:
+def test_reload_that_is_always_lost_fails_the_role(site: RoleHost) -> None:
     site.write_drop_in("ExecReload=", "ExecReload=/bin/true")
     failed = site.apply(hooks=changed(HOOKS), config={"interval": 0.3})
     assert failed.status != 0 and "uses another configuration than the installed one" in failed.text, failed.text
@@ -212,7 +212,7 @@ def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
     assert sorted(known) == sorted(re.findall(r'"(\w+)"', settings))
 
 
-def test_upgrade_restarts_and_keeps_journal_and_hooks(site: Site) -> None:
+def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
     site.host.run(
         [
             "sh",
@@ -233,7 +233,7 @@ def test_upgrade_restarts_and_keeps_journal_and_hooks(site: Site) -> None:
     ] == [0, 0, 0, 1]
 
 
-def test_purge_hooks_removes_hooks_of_others(site: Site) -> None:
+def test_purge_hooks_removes_hooks_of_others(site: RoleHost) -> None:
     wait_until(site.watches, "it watches", site.log)
     purged = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, purge_hooks=True)
     assert purged.changed_tasks == ["Remove absent and purged hooks from staging", INSTALLED, RELOAD], purged.text
@@ -241,7 +241,7 @@ def test_purge_hooks_removes_hooks_of_others(site: Site) -> None:
     assert sorted(hooks) == sorted(f"{hook['stage']}/{hook['name']}" for hook in HOOKS)
 
 
-def test_hooks_come_from_files_templates_and_text(site: Site, tmp_path: Path) -> None:
+def test_hooks_come_from_files_templates_and_text(site: RoleHost, tmp_path: Path) -> None:
     (tmp_path / "program").write_bytes(b"\x7fELF\xff\x00not text")
     (tmp_path / "hook.j2").write_text("#!/bin/sh\necho {{ 6 * 7 }}\n")
     hooks = [
@@ -264,7 +264,7 @@ def test_hooks_come_from_files_templates_and_text(site: Site, tmp_path: Path) ->
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
-def test_only_root_and_the_groups_may_ask_and_approve(site: Site) -> None:
+def test_only_root_and_the_groups_may_ask_and_approve(site: RoleHost) -> None:
     site.must_apply(group=GROUP, status_group=STATUS_GROUP)
     site.host.run(["useradd", "--no-create-home", "stranger"])
     for user, group in (("member", GROUP), ("monitor", STATUS_GROUP)):
@@ -285,7 +285,7 @@ def test_only_root_and_the_groups_may_ask_and_approve(site: Site) -> None:
     }, found
 
 
-def test_hanging_imds_does_not_delay_the_role(site: Site, azure: Azure) -> None:
+def test_hanging_imds_does_not_delay_the_role(site: RoleHost, azure: Azure) -> None:
     azure.simulator.post("/faults", {"kind": "hang"})
     site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py"])
     upgraded = site.must_apply(group=GROUP)
@@ -296,7 +296,7 @@ def test_hanging_imds_does_not_delay_the_role(site: Site, azure: Azure) -> None:
     wait_until(site.watches, "it watches", site.log)
 
 
-def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: Site, azure: Azure) -> None:
+def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: RoleHost, azure: Azure) -> None:
     recipe = re.search(r"hook_runner_hook_unit_overrides: \|\n((?:  .*\n|\n)+)", README.read_text(encoding="utf-8"))
     assert recipe is not None
     given = {"unit_overrides": "[Service]\nNice=5", "hook_unit_overrides": re.sub(r"(?m)^  ", "", recipe[1])}
@@ -319,7 +319,7 @@ def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: Site, az
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
-def test_hardening_false_removes_the_sandbox(site: Site) -> None:
+def test_hardening_false_removes_the_sandbox(site: RoleHost) -> None:
     documented = re.search(r"and (\d+\.\d) without that", README.read_text(encoding="utf-8"))
     loose = site.must_apply(group=GROUP, hardening=False)
     assert loose.changed_tasks == [
@@ -332,12 +332,12 @@ def test_hardening_false_removes_the_sandbox(site: Site) -> None:
     assert documented is not None and exposure(site) == documented[1]
 
 
-def test_service_state_and_enabled_stop_and_disable_the_unit(site: Site) -> None:
+def test_service_state_and_enabled_stop_and_disable_the_unit(site: RoleHost) -> None:
     site.must_apply(service_state="stopped", service_enabled=False)
     assert (site.unit("ActiveState"), site.unit("UnitFileState")) == ("inactive", "disabled")
 
 
-def test_absent_leaves_the_journal_only(site: Site) -> None:
+def test_absent_leaves_the_journal_only(site: RoleHost) -> None:
     check = site.apply("--check", state="absent")
     assert check.status == 0 and len(installed(site)) > 3, check.text
     gone = site.must_apply(state="absent")
@@ -350,11 +350,11 @@ def test_absent_leaves_the_journal_only(site: Site) -> None:
     assert site.host.run(["pgrep", "--full", LIBRARY], check=False).stdout == ""
 
 
-def test_absent_twice_changes_nothing(site: Site) -> None:
+def test_absent_twice_changes_nothing(site: RoleHost) -> None:
     again = site.apply(state="absent")
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text
 
 
-def test_absent_with_remove_journal_removes_the_journal(site: Site) -> None:
+def test_absent_with_remove_journal_removes_the_journal(site: RoleHost) -> None:
     site.must_apply(state="absent", remove_journal=True)
     assert installed(site) == []

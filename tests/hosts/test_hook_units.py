@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.hosts.role_host import COMMAND, HOLD_FILE, MARKER_FILE, SERVICE, Azure, Site
+from support.hosts.role_host import COMMAND, HOLD_FILE, MARKER_FILE, SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
 VM = "units"
@@ -37,7 +37,7 @@ REBOOT_TIMEOUT = 45
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was(site: Site) -> Iterator[None]:
+def _as_it_was(site: RoleHost) -> Iterator[None]:
     yield
     if not site.host.is_up:
         return
@@ -45,27 +45,27 @@ def _as_it_was(site: Site) -> Iterator[None]:
     site.configure()
 
 
-def write_hook(site: Site, name: str, text: str) -> None:
+def write_hook(site: RoleHost, name: str, text: str) -> None:
     file = site.host.file(f"{HOOKS_FOLDER}/{name}")
     file.write_text(text, encoding="utf-8")
     file.chmod(0o755)
 
 
-def units(site: Site) -> list[str]:
+def units(site: RoleHost) -> list[str]:
     """Return the names of the units of hooks."""
     lines = site.host.run(["systemctl", "list-units", "--plain", "--no-legend", "--all", UNITS]).stdout.splitlines()
     return [line.split()[0] for line in lines]
 
 
-def shown(site: Site, unit: str, *names: str) -> list[str]:
+def shown(site: RoleHost, unit: str, *names: str) -> list[str]:
     return [site.host.run(["systemctl", "show", "--value", "--property", name, unit]).stdout.strip() for name in names]
 
 
-def runs(site: Site, command: str) -> bool:
+def runs(site: RoleHost, command: str) -> bool:
     return site.host.run(["pgrep", "--full", "--exact", command], check=False).returncode == 0
 
 
-def test_unit_has_the_limits_of_its_hook_and_what_holds_for_all_hooks(site: Site, azure: Azure) -> None:
+def test_unit_has_the_limits_of_its_hook_and_what_holds_for_all_hooks(site: RoleHost, azure: Azure) -> None:
     site.host.file(OF_ALL_HOOKS).mkdir(parents=True)
     site.host.file(f"{OF_ALL_HOOKS}/test.conf").write_text("[Service]\nProtectClock=yes\n", encoding="utf-8")
     site.host.run(["systemctl", "daemon-reload"])
@@ -92,7 +92,7 @@ def test_unit_has_the_limits_of_its_hook_and_what_holds_for_all_hooks(site: Site
     wait_until(lambda: units(site) == [], "the unit is gone", site.log)
 
 
-def test_time_out_ends_every_process_of_a_hook(site: Site, azure: Azure) -> None:
+def test_time_out_ends_every_process_of_a_hook(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(hooks={"20-spreads": {"timeout": 3}}, kill_after=1)
     azure.announce("Freeze", VM, duration=0)
@@ -102,7 +102,7 @@ def test_time_out_ends_every_process_of_a_hook(site: Site, azure: Azure) -> None
     wait_until(lambda: units(site) == [], "the unit is gone", site.log)
 
 
-def test_hook_that_ends_by_itself_leaves_no_process(site: Site, azure: Azure) -> None:
+def test_hook_that_ends_by_itself_leaves_no_process(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-leaves", LEAVES)
     site.configure()
     event = azure.announce("Freeze", VM, duration=0)
@@ -112,7 +112,7 @@ def test_hook_that_ends_by_itself_leaves_no_process(site: Site, azure: Azure) ->
     assert site.host.run(["find", "/run/systemd", "-name", "*azure-scheduled-events-hook*"]).stdout == ""
 
 
-def test_end_of_the_unit_by_hand_is_the_end_of_the_hook(site: Site, azure: Azure) -> None:
+def test_end_of_the_unit_by_hand_is_the_end_of_the_hook(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(kill_after=1, hooks={"20-spreads": {"rerun": False}})
     azure.announce("Freeze", VM, duration=0)
@@ -122,7 +122,7 @@ def test_end_of_the_unit_by_hand_is_the_end_of_the_hook(site: Site, azure: Azure
     wait_until(lambda: "20-spreads: interrupted" in site.log(), "it is noted", site.log)
 
 
-def test_lines_of_a_hook_have_its_event_and_are_among_those_of_the_service(site: Site, azure: Azure) -> None:
+def test_lines_of_a_hook_have_its_event_and_are_among_those_of_the_service(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-says", '#!/bin/sh\necho "here I am"\n')
     site.configure()
     event = azure.announce("Freeze", VM, duration=0)
@@ -136,7 +136,7 @@ def test_lines_of_a_hook_have_its_event_and_are_among_those_of_the_service(site:
     assert line in journal(f"--unit={SERVICE}") and line in journal("--identifier=azure-scheduled-events")
 
 
-def test_daemon_that_is_killed_before_a_unit_has_begun_runs_the_hook_once(site: Site, azure: Azure) -> None:
+def test_daemon_that_is_killed_before_a_unit_has_begun_runs_the_hook_once(site: RoleHost, azure: Azure) -> None:
     keeper = site.host.file(SUPERVISOR)
     whole = keeper.read_text(encoding="utf-8")
     # delays the first instruction of the supervisor
@@ -158,7 +158,7 @@ def test_daemon_that_is_killed_before_a_unit_has_begun_runs_the_hook_once(site: 
     assert (site.began("prepare"), site.ended("prepare")) == (1, 1), site.log()
 
 
-def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: Site) -> None:
+def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: RoleHost) -> None:
     before = json.dumps(site.history())
     tried = site.host.run([COMMAND, "try", "10-mark", "--type", "Redeploy"])
     assert "prepare/10-mark" in tried.stdout
@@ -173,7 +173,7 @@ def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: Site) -> None
     site.host.run(["sh", "-c", f"rm -f {MARKER_FILE}"])
 
 
-def test_hook_that_ignores_term_does_not_hold_up_a_reboot(site: Site, azure: Azure) -> None:
+def test_hook_that_ignores_term_does_not_hold_up_a_reboot(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(kill_after=2)
     azure.announce("Freeze", VM, duration=0)

@@ -36,8 +36,8 @@ BAD_SCENARIO = SCENARIO.replace("type: Reboot", "type: Rebuut")
 BAD_LINE = 1 + BAD_SCENARIO.splitlines().index("    type: Rebuut")
 
 
-class Site:
-    """One host, the role on it, and what an administrator reads there."""
+class SimulatorHost:
+    """One host, the role on it, and queries of an administrator."""
 
     def __init__(self, host: Host, ansible: Hosts, folder: Path) -> None:
         self.host = host
@@ -84,11 +84,11 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(vm1: Host, folder: Path) -> Site:
-    return Site(vm1, ansible_on({vm1.name: vm1}, folder), folder)
+def site(vm1: Host, folder: Path) -> SimulatorHost:
+    return SimulatorHost(vm1, ansible_on({vm1.name: vm1}, folder), folder)
 
 
-def test_check_mode_on_a_fresh_host_changes_nothing(site: Site) -> None:
+def test_check_mode_on_a_fresh_host_changes_nothing(site: SimulatorHost) -> None:
     before = site.installed()
     check = site.apply("--check", "--diff")
     assert check.status == 0, check.text
@@ -96,7 +96,7 @@ def test_check_mode_on_a_fresh_host_changes_nothing(site: Site) -> None:
     assert site.installed() == before == []
 
 
-def test_first_run_installs_and_starts(site: Site) -> None:
+def test_first_run_installs_and_starts(site: SimulatorHost) -> None:
     first = site.apply(install_packages=True)
     assert first.status == 0, first.text
     assert first.changed > 0
@@ -104,20 +104,20 @@ def test_first_run_installs_and_starts(site: Site) -> None:
     assert site.descriptions(endpoint=ENDPOINT) == ["first scenario"]
 
 
-def test_second_run_changes_nothing(site: Site) -> None:
+def test_second_run_changes_nothing(site: SimulatorHost) -> None:
     process = site.process()
     second = site.apply(install_packages=True)
     assert (second.status, second.changed_tasks, second.changed) == (0, [], 0), second.text
     assert site.process() == process
 
 
-def test_service_is_sandboxed(site: Site) -> None:
+def test_service_is_sandboxed(site: SimulatorHost) -> None:
     assert [site.unit(name) for name in ("DynamicUser", "NoNewPrivileges", "ProtectSystem")] == ["yes", "yes", "strict"]
     assert site.host.run(["ps", "-o", "user=", "-p", site.process()]).stdout.strip() != "root"
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
-def test_invalid_scenario_is_refused_with_its_line_and_the_service_continues(site: Site) -> None:
+def test_invalid_scenario_is_refused_with_its_line_and_the_service_continues(site: SimulatorHost) -> None:
     process = site.process()
     refused = site.apply(content=BAD_SCENARIO)
     assert refused.status != 0
@@ -138,7 +138,7 @@ def test_invalid_scenario_is_refused_with_its_line_and_the_service_continues(sit
     ],
 )
 def test_invalid_variables_are_refused_and_the_service_continues(
-    site: Site, variables: dict[str, Any], said: str
+    site: SimulatorHost, variables: dict[str, Any], said: str
 ) -> None:
     process = site.process()
     refused = site.apply(**variables)
@@ -147,7 +147,7 @@ def test_invalid_variables_are_refused_and_the_service_continues(
     assert site.process() == process
 
 
-def test_changed_scenario_restarts(site: Site) -> None:
+def test_changed_scenario_restarts(site: SimulatorHost) -> None:
     process = site.process()
     changed = site.apply(content=SCENARIO.replace("first", "second"))
     assert changed.changed_tasks == ["Copy the scenario", "Restart the simulator"], changed.text
@@ -155,7 +155,7 @@ def test_changed_scenario_restarts(site: Site) -> None:
     assert site.descriptions(endpoint=ENDPOINT) == ["second scenario"]
 
 
-def test_link_local_address_is_added(site: Site) -> None:
+def test_link_local_address_is_added(site: SimulatorHost) -> None:
     changed = site.apply(content=SCENARIO.replace("first", "second"), alias_address=True, listen=f"{IMDS}:80")
     assert changed.changed_tasks == [
         "Install the unit file",
@@ -166,7 +166,7 @@ def test_link_local_address_is_added(site: Site) -> None:
     assert site.descriptions() == ["second scenario"]
 
 
-def test_link_local_address_is_present_after_a_reboot_and_a_crash(site: Site) -> None:
+def test_link_local_address_is_present_after_a_reboot_and_a_crash(site: SimulatorHost) -> None:
     site.host.reboot()
     assert site.descriptions() == ["second scenario"]
     site.host.crash()
@@ -174,7 +174,7 @@ def test_link_local_address_is_present_after_a_reboot_and_a_crash(site: Site) ->
     assert site.descriptions() == ["second scenario"]
 
 
-def test_killed_simulator_is_restarted(site: Site) -> None:
+def test_killed_simulator_is_restarted(site: SimulatorHost) -> None:
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
     end = time.monotonic() + 10
     while (site.unit("SubState"), site.unit("NRestarts")) != ("running", "1") and time.monotonic() < end:
@@ -182,7 +182,7 @@ def test_killed_simulator_is_restarted(site: Site) -> None:
     assert site.descriptions() == ["second scenario"]
 
 
-def test_simulator_that_exits_at_once_fails_the_role(site: Site) -> None:
+def test_simulator_that_exits_at_once_fails_the_role(site: SimulatorHost) -> None:
     failed = site.apply(knobs={"no_such_knob": 1})
     assert failed.status != 0
     said = failed.text.partition(
@@ -191,11 +191,11 @@ def test_simulator_that_exits_at_once_fails_the_role(site: Site) -> None:
     assert "no_such_knob" in said, failed.text
 
 
-def test_link_local_address_is_removed_when_the_variable_is_unset(site: Site) -> None:
+def test_link_local_address_is_removed_when_the_variable_is_unset(site: SimulatorHost) -> None:
     assert not site.has_link_local_address()
 
 
-def test_absent_leaves_nothing(site: Site) -> None:
+def test_absent_leaves_nothing(site: SimulatorHost) -> None:
     check = site.apply("--check", state="absent")
     assert check.status == 0 and site.installed() != [], check.text
     gone = site.apply(state="absent")
@@ -205,6 +205,6 @@ def test_absent_leaves_nothing(site: Site) -> None:
     assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
 
 
-def test_absent_twice_changes_nothing(site: Site) -> None:
+def test_absent_twice_changes_nothing(site: SimulatorHost) -> None:
     again = site.apply(state="absent")
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text

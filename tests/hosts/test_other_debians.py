@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.hosts.lab import Lab
-from support.hosts.role_host import SERVICE, Azure, Site, azure_of
+from support.hosts.role_host import SERVICE, Azure, RoleHost, azure_of
 from support.hosts.rootfs import OTHER_SUITES
 from support.wait import wait_until
 
@@ -19,17 +19,17 @@ START, LIFE = 2, 700
 
 
 @pytest.fixture(scope="module", params=OTHER_SUITES)
-def site(request: pytest.FixtureRequest, lab: Lab, folder: Path) -> Site:
-    return Site(lab.host(f"on-{request.param}", request.param), folder)
+def site(request: pytest.FixtureRequest, lab: Lab, folder: Path) -> RoleHost:
+    return RoleHost(lab.host(f"on-{request.param}", request.param), folder)
 
 
 @pytest.fixture(scope="module")
-def azure(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+def azure(site: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     with azure_of({site.host.name: site.host}, tmp_path_factory.mktemp("azure")) as made:
         yield made
 
 
-def test_role_installs_and_its_second_run_changes_nothing(site: Site, azure: Azure) -> None:
+def test_role_installs_and_its_second_run_changes_nothing(site: RoleHost, azure: Azure) -> None:
     site.must_apply(install_packages=True)
     wait_until(site.watches, "it watches", site.log)
     second = site.apply(install_packages=True)
@@ -37,7 +37,7 @@ def test_role_installs_and_its_second_run_changes_nothing(site: Site, azure: Azu
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
-def test_reboot(site: Site, azure: Azure) -> None:
+def test_reboot(site: RoleHost, azure: Azure) -> None:
     before = site.host.boot_id
     event = azure.announce("Reboot", site.host.name)
     azure.wait_for_approval(event, site)
@@ -53,7 +53,7 @@ def test_reboot(site: Site, azure: Azure) -> None:
     assert (site.began("recover"), azure.approvals(event)) == (1, 1)
 
 
-def test_daemon_that_is_killed_finds_its_hook_again(site: Site, azure: Azure) -> None:
+def test_daemon_that_is_killed_finds_its_hook_again(site: RoleHost, azure: Azure) -> None:
     site.reset()
     site.hold("prepare")
     event = azure.announce("Freeze", site.host.name, duration=0)
@@ -67,7 +67,7 @@ def test_daemon_that_is_killed_finds_its_hook_again(site: Site, azure: Azure) ->
     assert site.began("started") == 0
 
 
-def test_absent_leaves_nothing_but_the_journal_and_ends_hooks_that_run(site: Site, azure: Azure) -> None:
+def test_absent_leaves_nothing_but_the_journal_and_ends_hooks_that_run(site: RoleHost, azure: Azure) -> None:
     site.hold("started")
     azure.advance(START)
     site.wait_for("began", "started")

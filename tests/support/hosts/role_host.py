@@ -55,8 +55,8 @@ class Marker(NamedTuple):
     boot_id: str
 
 
-class Site:
-    """One host, the role on it, and what an administrator reads there.
+class RoleHost:
+    """One host, the role on it, and queries of an administrator.
 
     Args:
         host: the host.
@@ -227,7 +227,7 @@ class Azure:
     def log(self) -> list[dict[str, Any]]:
         return list(self.simulator.get("/log")["lines"])
 
-    def wait_for_approval(self, event_id: str, site: Site) -> None:
+    def wait_for_approval(self, event_id: str, site: RoleHost) -> None:
         wait_until(lambda: self.approvals(event_id), "it is approved", site.log)
 
     def wait_for_impact(self, name: str, act: str) -> None:
@@ -257,7 +257,7 @@ def azure_of(hosts: Mapping[str, Host], folder: Path, knobs: Mapping[str, Any] |
 
 
 @contextmanager
-def idle_host(site: Site, azure: Azure) -> Iterator[Site]:
+def idle_host(site: RoleHost, azure: Azure) -> Iterator[RoleHost]:
     """Wait until the host is up, the daemon polls and there are no events; remove the markers."""
     if not site.host.is_up:
         site.host.boot()

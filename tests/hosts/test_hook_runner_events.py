@@ -13,22 +13,22 @@ from __future__ import annotations
 import pytest
 
 from support.hosts.host import EPHEMERAL, Host
-from support.hosts.role_host import Azure, Site
+from support.hosts.role_host import Azure, RoleHost
 from support.wait import wait_until
 
-VM = "life"
+VM = "events"
 # seconds from an approval to the start, and from the start to the end of the event
 START, LIFE = 2, 700
 
 
-def end_event(site: Site, azure: Azure) -> None:
+def end_event(site: RoleHost, azure: Azure) -> None:
     """Let the event end and the host recover."""
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
     wait_until(site.has_no_events, "it is closed", site.log)
 
 
-def test_freeze(site: Site, azure: Azure) -> None:
+def test_freeze(site: RoleHost, azure: Azure) -> None:
     boot = site.host.boot_id
     event = azure.announce("Freeze", VM, duration=9)
     azure.wait_for_approval(event, site)
@@ -48,7 +48,7 @@ def test_freeze(site: Site, azure: Azure) -> None:
     assert azure.approvals(event) == 1
 
 
-def test_reboot(site: Site, azure: Azure) -> None:
+def test_reboot(site: RoleHost, azure: Azure) -> None:
     before = site.host.boot_id
     event = azure.announce("Reboot", VM)
     azure.wait_for_approval(event, site)
@@ -65,7 +65,7 @@ def test_reboot(site: Site, azure: Azure) -> None:
     assert azure.approvals(event) == 1
 
 
-def test_redeploy(site: Site, azure: Azure) -> None:
+def test_redeploy(site: RoleHost, azure: Azure) -> None:
     site.host.run(["touch", f"{EPHEMERAL}/cache"])
     event = azure.announce("Redeploy", VM)
     azure.wait_for_approval(event, site)
@@ -78,7 +78,7 @@ def test_redeploy(site: Site, azure: Azure) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
-def test_eviction(site: Site, azure: Azure, kind: str) -> None:
+def test_eviction(site: RoleHost, azure: Azure, kind: str) -> None:
     event = azure.announce(kind, VM)
     azure.wait_for_approval(event, site)
     assert site.ended("prepare") == 1
@@ -92,7 +92,7 @@ def test_eviction(site: Site, azure: Azure, kind: str) -> None:
     assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
 
 
-def test_hardware_failure(site: Site, azure: Azure) -> None:
+def test_hardware_failure(site: RoleHost, azure: Azure) -> None:
     azure.simulator.post("/fail", {"vm": VM})
     azure.wait_for_impact(VM, "reboot")
     site.wait_for("ended", "emergency")
@@ -100,7 +100,7 @@ def test_hardware_failure(site: Site, azure: Azure) -> None:
     assert (site.began("prepare"), site.began("started"), site.began("recover")) == (0, 0, 1)
 
 
-def test_cancellation(site: Site, azure: Azure) -> None:
+def test_cancellation(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold=True)
     azure.wait_for_approval(event, site)
     azure.simulator.post(f"/events/{event}/cancel")
@@ -111,7 +111,7 @@ def test_cancellation(site: Site, azure: Azure) -> None:
     ]
 
 
-def test_preparation_that_takes_too_long_is_ended_by_the_start(site: Site, azure: Azure) -> None:
+def test_preparation_that_takes_too_long_is_ended_by_the_start(site: RoleHost, azure: Azure) -> None:
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
@@ -124,7 +124,7 @@ def test_preparation_that_takes_too_long_is_ended_by_the_start(site: Site, azure
 
 
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
-def test_host_goes_down_while_it_prepares(site: Site, azure: Azure, way: object) -> None:
+def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: object) -> None:
     site.hold("prepare")
     event = azure.announce("Reboot", VM)
     site.wait_for("began", "prepare")
@@ -146,7 +146,7 @@ def test_host_goes_down_while_it_prepares(site: Site, azure: Azure, way: object)
 
 
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
-def test_host_goes_down_after_the_approval(site: Site, azure: Azure, way: object) -> None:
+def test_host_goes_down_after_the_approval(site: RoleHost, azure: Azure, way: object) -> None:
     event = azure.announce("Freeze", VM, hold=True, duration=0)
     azure.wait_for_approval(event, site)
     wait_until(lambda: site.sees("approval", "accepted"), "the answer is in the journal", site.log)
@@ -159,7 +159,7 @@ def test_host_goes_down_after_the_approval(site: Site, azure: Azure, way: object
     assert (site.began("prepare"), site.began("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
 
 
-def test_power_cut_while_it_is_started(site: Site, azure: Azure) -> None:
+def test_power_cut_while_it_is_started(site: RoleHost, azure: Azure) -> None:
     site.hold("started")
     event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)
@@ -173,7 +173,7 @@ def test_power_cut_while_it_is_started(site: Site, azure: Azure) -> None:
     assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
 
 
-def test_event_that_ends_while_the_host_is_down_is_recovered_from(site: Site, azure: Azure) -> None:
+def test_event_that_ends_while_the_host_is_down_is_recovered_from(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold=True)
     azure.wait_for_approval(event, site)
     site.host.crash()
@@ -184,7 +184,7 @@ def test_event_that_ends_while_the_host_is_down_is_recovered_from(site: Site, az
     assert (site.began("prepare"), site.began("recover")) == (1, 1)
 
 
-def test_history_shows_the_hooks_of_the_event(site: Site, azure: Azure) -> None:
+def test_history_shows_the_hooks_of_the_event(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM)
     azure.wait_for_approval(event, site)
     azure.advance(START)

@@ -12,10 +12,10 @@ import json
 
 import pytest
 
-from support.hosts.role_host import APPROVE_WHEN_PREPARED, SERVICE, Azure, Site
+from support.hosts.role_host import APPROVE_WHEN_PREPARED, SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
-VM = "trouble"
+VM = "failures"
 START, LIFE = 2, 700
 LIBRARY = "/usr/local/lib/azure-scheduled-events"
 STATE = "/var/lib/azure-scheduled-events"
@@ -28,7 +28,7 @@ ENDLESS = 600
 SMALL = "4m"
 
 
-def finish_event(site: Site, azure: Azure, event: str) -> None:
+def finish_event(site: RoleHost, azure: Azure, event: str) -> None:
     """Let the preparation and the event end; each stage has then run once."""
     site.release("prepare")
     azure.wait_for_approval(event, site)
@@ -43,7 +43,7 @@ def finish_event(site: Site, azure: Azure, event: str) -> None:
     assert azure.approvals(event) == 1
 
 
-def hook_process(site: Site) -> str:
+def hook_process(site: RoleHost) -> str:
     """Return the PID of the hook. A fork of it has the same name until it executes another program."""
     return site.host.run(["pgrep", "--oldest", "--full", "hooks.d/prepare/10-mark"]).stdout
 
@@ -56,7 +56,7 @@ def hook_process(site: Site) -> str:
     ],
     ids=["killed", "restarted"],
 )
-def test_hook_outlives_the_daemon_and_is_counted_once(site: Site, azure: Azure, how: list[str]) -> None:
+def test_hook_outlives_the_daemon_and_is_counted_once(site: RoleHost, azure: Azure, how: list[str]) -> None:
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
@@ -67,7 +67,7 @@ def test_hook_outlives_the_daemon_and_is_counted_once(site: Site, azure: Azure, 
     finish_event(site, azure, event)
 
 
-def test_hook_that_ends_while_no_daemon_runs_is_counted(site: Site, azure: Azure) -> None:
+def test_hook_that_ends_while_no_daemon_runs_is_counted(site: RoleHost, azure: Azure) -> None:
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
@@ -82,7 +82,7 @@ def test_hook_that_ends_while_no_daemon_runs_is_counted(site: Site, azure: Azure
     finish_event(site, azure, event)
 
 
-def test_upgrade_in_the_middle_of_an_event(site: Site, azure: Azure) -> None:
+def test_upgrade_in_the_middle_of_an_event(site: RoleHost, azure: Azure) -> None:
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
@@ -95,7 +95,7 @@ def test_upgrade_in_the_middle_of_an_event(site: Site, azure: Azure) -> None:
     finish_event(site, azure, event)
 
 
-def test_reload_lets_hooks_run(site: Site, azure: Azure) -> None:
+def test_reload_lets_hooks_run(site: RoleHost, azure: Azure) -> None:
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
@@ -107,7 +107,7 @@ def test_reload_lets_hooks_run(site: Site, azure: Azure) -> None:
     site.configure()
 
 
-def test_watchdog_is_pinged_while_imds_fails_and_ends_a_hanging_daemon(site: Site, azure: Azure) -> None:
+def test_watchdog_is_pinged_while_imds_fails_and_ends_a_hanging_daemon(site: RoleHost, azure: Azure) -> None:
     site.configure(timeout=ENDLESS)
     site.write_drop_in(*WATCHED)
     site.hold("prepare")
@@ -128,7 +128,7 @@ def test_watchdog_is_pinged_while_imds_fails_and_ends_a_hanging_daemon(site: Sit
     site.write_drop_in()
 
 
-def test_stop_does_not_wait_for_a_request_that_hangs(site: Site, azure: Azure) -> None:
+def test_stop_does_not_wait_for_a_request_that_hangs(site: RoleHost, azure: Azure) -> None:
     site.configure(timeout=ENDLESS)
     site.host.run(["systemctl", "restart", SERVICE])
     azure.inject_fault("hang")
@@ -140,7 +140,7 @@ def test_stop_does_not_wait_for_a_request_that_hangs(site: Site, azure: Azure) -
     site.host.run(["systemctl", "start", SERVICE])
 
 
-def test_ten_minutes_of_imds_errors_end_no_event(site: Site, azure: Azure) -> None:
+def test_ten_minutes_of_imds_errors_end_no_event(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold="1h", notice="1h", duration=0)
     azure.wait_for_approval(event, site)
     azure.simulator.post("/faults", {"kind": "unavailable"})
@@ -162,7 +162,7 @@ def test_ten_minutes_of_imds_errors_end_no_event(site: Site, azure: Azure) -> No
     finish_event(site, azure, event)
 
 
-def test_full_disk_stops_no_event(site: Site, azure: Azure) -> None:
+def test_full_disk_stops_no_event(site: RoleHost, azure: Azure) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=750", "small", STATE])
     site.host.run(["systemctl", "start", SERVICE])
@@ -183,7 +183,7 @@ def test_full_disk_stops_no_event(site: Site, azure: Azure) -> None:
     wait_until(site.watches, "it watches", site.log)
 
 
-def test_broken_journal_is_quarantined(site: Site) -> None:
+def test_broken_journal_is_quarantined(site: RoleHost) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["sh", "-c", f"echo this is no database >{STATE}/journal.db; rm -f {STATE}/journal.db-*"])
     site.host.run(["systemctl", "start", SERVICE])
@@ -191,7 +191,7 @@ def test_broken_journal_is_quarantined(site: Site) -> None:
     assert site.host.run(["sh", "-c", f"ls {STATE}/journal.db.corrupt-*"]).stdout != ""
 
 
-def test_approval_by_hand(site: Site, azure: Azure) -> None:
+def test_approval_by_hand(site: RoleHost, azure: Azure) -> None:
     site.configure(policy="observe")
     wait_until(lambda: site.status().get("policy") == "observe", "it is read", site.log)
     event = azure.announce("Freeze", VM, duration=0)
