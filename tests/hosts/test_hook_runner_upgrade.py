@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.hosts.lab import Lab
-from support.hosts.role_host import Azure, Site, azure_of, idle_host
+from support.hosts.role_host import Azure, RoleHost, azure_of, idle_host
 from support.repository import REPOSITORY
 from support.wait import wait_until
 
@@ -43,65 +43,65 @@ def old_collections(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def upgraded(lab: Lab, folder: Path) -> Site:
+def upgraded(lab: Lab, folder: Path) -> RoleHost:
     """The present role, which is not applied yet."""
-    return Site(lab.host(VM), folder)
+    return RoleHost(lab.host(VM), folder)
 
 
 @pytest.fixture(scope="module")
-def azure(upgraded: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+def azure(upgraded: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     with azure_of({VM: upgraded.host}, tmp_path_factory.mktemp("azure")) as made:
         yield made
 
 
 @pytest.fixture
-def site(old_collections: Path, upgraded: Site, azure: Azure, tmp_path: Path) -> Iterator[Site]:
+def site(old_collections: Path, upgraded: RoleHost, azure: Azure, tmp_path: Path) -> Iterator[RoleHost]:
     """The host with the daemon of version 0.1.0, which watches an Azure without events."""
-    Site(upgraded.host, tmp_path, collections=old_collections).must_apply()
+    RoleHost(upgraded.host, tmp_path, collections=old_collections).must_apply()
     assert upgraded.host.file(f"{LIBRARY}/hook_runner/keeper.py").exists()
     with idle_host(upgraded, azure) as ready:
         yield ready
     upgraded.must_apply(state="absent", remove_journal=True)
 
 
-def upgrade(site: Site) -> None:
+def upgrade(site: RoleHost) -> None:
     """Apply the present role, and check that its daemon has taken over the journal."""
     process = site.process()
     assert has_new_column(site) == 0
     site.must_apply()
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the present daemon watches", site.said)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the present daemon watches", site.log)
     assert has_new_column(site) == 1
     assert not site.host.file(f"{LIBRARY}/hook_runner/keeper.py").exists()
 
 
-def has_new_column(site: Site) -> int:
+def has_new_column(site: RoleHost) -> int:
     query = f"import sqlite3; print(sqlite3.connect('{JOURNAL}').execute(\"{NEW_COLUMN}\").fetchone()[0])"
     return int(site.host.run(["python3", "-c", query]).stdout)
 
 
-def end_event(site: Site, azure: Azure, event: str) -> None:
+def end_event(site: RoleHost, azure: Azure, event: str) -> None:
     """Let the event start and end; each stage has then run once."""
     azure.advance(START)
     site.wait_for("ended", "started")
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    wait_until(site.has_no_events, "the event is closed", site.said)
+    wait_until(site.has_no_events, "the event is closed", site.log)
     assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, (
         site.markers()
     )
     assert azure.approvals(event) == 1
 
 
-def test_upgrade_from_0_1_0_with_prepared_event_recovers_once(site: Site, azure: Azure) -> None:
+def test_upgrade_from_0_1_0_with_prepared_event_recovers_once(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)
-    wait_until(lambda: site.sees("approval", "accepted"), "the approval is in the journal", site.said)
+    wait_until(lambda: site.sees("approval", "accepted"), "the approval is in the journal", site.log)
     upgrade(site)
     assert site.sees("approval", "accepted"), site.status()
     end_event(site, azure, event)
 
 
-def test_upgrade_from_0_1_0_with_running_prepare_hook_continues_it(site: Site, azure: Azure) -> None:
+def test_upgrade_from_0_1_0_with_running_prepare_hook_continues_it(site: RoleHost, azure: Azure) -> None:
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the lab promises to the tests that use it."""
+"""Hosts of the lab boot, reboot, crash, freeze and reach IMDS as the other tests need it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from support.wait import wait_until
 
 ASK = f"""
 import json, urllib.request
-request = urllib.request.Request("http://{IMDS}/metadata/instance?api-version=2021-02-01", headers={{"Metadata": "true"}})
+url = "http://{IMDS}/metadata/instance?api-version=2021-02-01"
+request = urllib.request.Request(url, headers={{"Metadata": "true"}})
 print(json.dumps(json.load(urllib.request.urlopen(request, timeout=5))))
 """
 

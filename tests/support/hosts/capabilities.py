@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Whether hosts of the lab can run here, found out by trying."""
+"""Checks whether hosts of the lab can run on this machine, by trial."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ip link add try type bridge
 
 
 def skip_reason() -> str | None:
-    """Why namespaces, overlays or control groups are not to be had; None when they are."""
+    """Return why namespaces, overlays or control groups are not available, or None."""
     if os.geteuid() != 0:
         return "needs root"
     for program in PROGRAMS:
@@ -38,7 +38,7 @@ def skip_reason() -> str | None:
             made.mkdir()
             remove_group(made)
     except OSError as error:
-        return f"needs control groups of its own: {error.strerror}"
+        return f"needs permission to create control groups: {error.strerror}"
     with tempfile.TemporaryDirectory() as folder:
         return failure(
             "namespaces with overlays and bridges are not allowed here",
@@ -47,7 +47,7 @@ def skip_reason() -> str | None:
 
 
 def skip_reason_of_nspawn(root: Path) -> str | None:
-    """Why systemd-nspawn cannot run a command in this root; None when it can."""
+    """Return why systemd-nspawn cannot run a command in this root, or None."""
     groups = own_groups(unique_name())
     for group in groups:
         group.mkdir()
@@ -72,7 +72,7 @@ def skip_reason_of_nspawn(root: Path) -> str | None:
 
 
 def unique_name() -> str:
-    """Never the same twice: stages that run side by side try at the same time."""
+    """Return a random name, because stages run this check at the same time."""
     return f"azure-imds-try-{os.urandom(4).hex()}"
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Whole lives of events on a real host, from the announcement over a real interruption to the recovery.
+"""Events on a real host, from the announcement over a real interruption to the recovery.
 
-Azure's clock stands still until a test moves it, so that nothing here is a race. But for one: an
-interruption begins with the start of its event, so that a hook of the stages `started` and
-`emergency` may or may not be over before the host goes down, and then runs once more.
+The simulated clock moves only by the tests. One race remains: an interruption begins with the start
+of its event; therefore a hook of the stages `started` and `emergency` may end before the host goes
+down, or run again after it.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from __future__ import annotations
 import pytest
 
 from support.hosts.host import EPHEMERAL, Host
-from support.hosts.role_host import Azure, Site
+from support.hosts.role_host import Azure, RoleHost
 from support.wait import wait_until
 
-VM = "life"
-# what it takes from an approval to the start, and from the start to the removal
+VM = "events"
+# seconds from an approval to the start, and from the start to the end of the event
 START, LIFE = 2, 700
 
 
-def over(site: Site, azure: Azure) -> None:
-    """The event goes, and the host recovers from it."""
+def end_event(site: RoleHost, azure: Azure) -> None:
+    """Let the event end and the host recover."""
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    wait_until(site.has_no_events, "it is closed", site.said)
+    wait_until(site.has_no_events, "it is closed", site.log)
 
 
-def test_freeze(site: Site, azure: Azure) -> None:
+def test_freeze(site: RoleHost, azure: Azure) -> None:
     boot = site.host.boot_id
     event = azure.announce("Freeze", VM, duration=9)
     azure.wait_for_approval(event, site)
@@ -39,7 +39,7 @@ def test_freeze(site: Site, azure: Azure) -> None:
     azure.advance(9)
     azure.wait_for_impact(VM, "thaw")
     site.wait_for("ended", "started")
-    over(site, azure)
+    end_event(site, azure)
     assert [(mark.what, mark.stage, mark.outcome, mark.event_id, mark.boot_id) for mark in site.markers()] == [
         (what, stage, outcome, event, boot)
         for stage, outcome in (("prepare", "-"), ("started", "-"), ("recover", "completed"))
@@ -48,14 +48,14 @@ def test_freeze(site: Site, azure: Azure) -> None:
     assert azure.approvals(event) == 1
 
 
-def test_reboot(site: Site, azure: Azure) -> None:
+def test_reboot(site: RoleHost, azure: Azure) -> None:
     before = site.host.boot_id
     event = azure.announce("Reboot", VM)
     azure.wait_for_approval(event, site)
     azure.advance(START)
     azure.wait_for_impact(VM, "reboot")
     site.wait_for("ended", "started")
-    over(site, azure)
+    end_event(site, azure)
     after = site.host.boot_id
     assert before != after
     assert [mark.boot_id for mark in site.markers("ended", "prepare")] == [before] and site.began("prepare") == 1
@@ -65,20 +65,20 @@ def test_reboot(site: Site, azure: Azure) -> None:
     assert azure.approvals(event) == 1
 
 
-def test_redeploy(site: Site, azure: Azure) -> None:
+def test_redeploy(site: RoleHost, azure: Azure) -> None:
     site.host.run(["touch", f"{EPHEMERAL}/cache"])
     event = azure.announce("Redeploy", VM)
     azure.wait_for_approval(event, site)
     azure.advance(START)
     azure.wait_for_impact(VM, "redeploy")
     site.wait_for("ended", "started")
-    over(site, azure)
+    end_event(site, azure)
     assert site.host.run(["test", "-e", f"{EPHEMERAL}/cache"], check=False).returncode == 1
     assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
-def test_eviction(site: Site, azure: Azure, kind: str) -> None:
+def test_eviction(site: RoleHost, azure: Azure, kind: str) -> None:
     event = azure.announce(kind, VM)
     azure.wait_for_approval(event, site)
     assert site.ended("prepare") == 1
@@ -86,21 +86,21 @@ def test_eviction(site: Site, azure: Azure, kind: str) -> None:
     azure.wait_for_impact(VM, "crash")
     assert not site.host.is_up
     azure.advance(LIFE)
-    # Azure gives the VM back: somebody starts it again
+    # the operator starts the VM again
     site.host.boot()
     site.wait_for("ended", "recover")
     assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
 
 
-def test_hardware_failure(site: Site, azure: Azure) -> None:
+def test_hardware_failure(site: RoleHost, azure: Azure) -> None:
     azure.simulator.post("/fail", {"vm": VM})
     azure.wait_for_impact(VM, "reboot")
     site.wait_for("ended", "emergency")
-    over(site, azure)
+    end_event(site, azure)
     assert (site.began("prepare"), site.began("started"), site.began("recover")) == (0, 0, 1)
 
 
-def test_cancellation(site: Site, azure: Azure) -> None:
+def test_cancellation(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold=True)
     azure.wait_for_approval(event, site)
     azure.simulator.post(f"/events/{event}/cancel")
@@ -111,7 +111,7 @@ def test_cancellation(site: Site, azure: Azure) -> None:
     ]
 
 
-def test_preparation_that_takes_too_long_is_ended_by_the_start(site: Site, azure: Azure) -> None:
+def test_preparation_that_takes_too_long_is_ended_by_the_start(site: RoleHost, azure: Azure) -> None:
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("began", "prepare")
@@ -119,12 +119,12 @@ def test_preparation_that_takes_too_long_is_ended_by_the_start(site: Site, azure
     site.wait_for("ended", "started")
     assert site.ended("prepare") == 0
     site.release("prepare")
-    over(site, azure)
+    end_event(site, azure)
     assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (1, 0, 1, 0)
 
 
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
-def test_host_goes_down_while_it_prepares(site: Site, azure: Azure, way: object) -> None:
+def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: object) -> None:
     site.hold("prepare")
     event = azure.announce("Reboot", VM)
     site.wait_for("began", "prepare")
@@ -136,30 +136,30 @@ def test_host_goes_down_while_it_prepares(site: Site, azure: Azure, way: object)
     azure.advance(START)
     azure.wait_for_impact(VM, "reboot")
     site.wait_for("ended", "started")
-    over(site, azure)
+    end_event(site, azure)
     assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (
         2,
         1,
         1,
         1,
-    ), site.said()
+    ), site.log()
 
 
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
-def test_host_goes_down_after_the_approval(site: Site, azure: Azure, way: object) -> None:
+def test_host_goes_down_after_the_approval(site: RoleHost, azure: Azure, way: object) -> None:
     event = azure.announce("Freeze", VM, hold=True, duration=0)
     azure.wait_for_approval(event, site)
-    wait_until(lambda: site.sees("approval", "accepted"), "the answer is in the journal", site.said)
+    wait_until(lambda: site.sees("approval", "accepted"), "the answer is in the journal", site.log)
     down_and_up(site.host, way)
-    wait_until(lambda: site.watches() and site.sees("approval", "accepted"), "it remembers", site.said)
+    wait_until(lambda: site.watches() and site.sees("approval", "accepted"), "it remembers", site.log)
     azure.simulator.post(f"/events/{event}/approve", {"as": "other-tenants"})
     azure.advance(START)
     site.wait_for("ended", "started")
-    over(site, azure)
+    end_event(site, azure)
     assert (site.began("prepare"), site.began("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
 
 
-def test_power_cut_while_it_is_started(site: Site, azure: Azure) -> None:
+def test_power_cut_while_it_is_started(site: RoleHost, azure: Azure) -> None:
     site.hold("started")
     event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)
@@ -169,11 +169,11 @@ def test_power_cut_while_it_is_started(site: Site, azure: Azure) -> None:
     site.wait_for("began", "started", 2)
     site.release("started")
     site.wait_for("ended", "started")
-    over(site, azure)
+    end_event(site, azure)
     assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
 
 
-def test_event_that_ends_while_the_host_is_down_is_recovered_from(site: Site, azure: Azure) -> None:
+def test_event_that_ends_while_the_host_is_down_is_recovered_from(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold=True)
     azure.wait_for_approval(event, site)
     site.host.crash()
@@ -184,13 +184,13 @@ def test_event_that_ends_while_the_host_is_down_is_recovered_from(site: Site, az
     assert (site.began("prepare"), site.began("recover")) == (1, 1)
 
 
-def test_history_tells_the_story(site: Site, azure: Azure) -> None:
+def test_history_shows_the_hooks_of_the_event(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM)
     azure.wait_for_approval(event, site)
     azure.advance(START)
     azure.wait_for_impact(VM, "reboot")
     site.wait_for("ended", "started")
-    over(site, azure)
+    end_event(site, azure)
     shown = site.host.run(["azure-scheduled-events", "history", event]).stdout
     assert [
         word
