@@ -264,7 +264,8 @@ def test_an_event_that_is_over_meanwhile_is_not_asked_for_again(azure: Azure, me
     me.look()
     azure.cancel(event)
     me.delivers = True
-    me.engine.approvals._in_flight.clear()
+    for record in me.engine.records:
+        record.attempt.in_flight = False
     me.look(after=5)
     assert posts(azure) == 0 and me.record(event).outcome == "cancelled-or-missed"
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
-from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, EventRecord, HookRun, TimelineEntry
+from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, ApprovalAttempt, EventRecord, HookRun, TimelineEntry
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -71,4 +71,5 @@ def everything(record: EventRecord) -> dict[str, Any]:
     held = {name: getattr(record, name) for name in EventRecord.__slots__}
     held["steps"] = [{name: getattr(step, name) for name in HookRun.__slots__} for step in record.steps]
     held["timeline"] = list(record.timeline)
+    held["attempt"] = {name: getattr(record.attempt, name) for name in ApprovalAttempt.__slots__}
     return held

@@ -128,6 +128,34 @@ class TimelineEntry(NamedTuple):
     detail: str
 
 
+class ApprovalAttempt:
+    """The daemon's present attempt to approve one event. Not stored: a new daemon begins a new attempt.
+
+    Attributes:
+        in_flight: whether a request was handed to the poller and its answer is outstanding.
+        not_before: monotonic seconds before which no further request is sent.
+        failures: consecutive requests that failed.
+        outcome_unknown: whether the last request failed, so that its effect is unknown until the
+            next document (docs/reference/scheduled-events.md 1.5).
+        explanation: why the event is approved, or not approved, at the moment; for `status`.
+        logged_decision: the decision of the policy that was logged last, to log each one once.
+    """
+
+    __slots__ = ("explanation", "failures", "in_flight", "logged_decision", "not_before", "outcome_unknown")
+
+    def __init__(self) -> None:
+        self.in_flight = False
+        self.not_before = 0.0
+        self.failures = 0
+        self.outcome_unknown = False
+        self.explanation = ""
+        self.logged_decision: tuple[object, ...] | None = None
+
+    def forget_failures(self) -> None:
+        """Let the next request be the first one."""
+        self.not_before, self.failures, self.outcome_unknown = 0.0, 0, False
+
+
 class EventRecord:
     """All that is known of one life of one event; an id that comes back after its end begins another life.
 
@@ -160,6 +188,9 @@ class EventRecord:
         came_back_at: when the event was listed again after it had been gone; None where it never
             was. Not stored.
         on_hold: whether the policy holds the event, so that nothing is prepared for it. Not stored.
+        attempt: the present attempt to approve the event. Not stored.
+        waiting_for: why the event's next hook does not begin, for `status`; "" where none waits.
+            Not stored.
     """
 
     __slots__ = (
@@ -171,6 +202,7 @@ class EventRecord:
         "approval_error",
         "approval_forced",
         "approval_reason",
+        "attempt",
         "came_back_at",
         "closed_at",
         "event",
@@ -186,6 +218,7 @@ class EventRecord:
         "seen_started",
         "steps",
         "timeline",
+        "waiting_for",
     )
 
     def __init__(self, id: int, life: int, event: ScheduledEvent, first_seen: datetime) -> None:
@@ -212,6 +245,8 @@ class EventRecord:
         self.resources_unknown = False
         self.came_back_at: datetime | None = None
         self.on_hold = False
+        self.attempt = ApprovalAttempt()
+        self.waiting_for = ""
 
     @property
     def key(self) -> str:

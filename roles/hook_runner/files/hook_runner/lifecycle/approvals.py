@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import Callable, Iterable
 
 from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
@@ -74,29 +74,22 @@ class Approver:
         self._durable = durable
         self._keep = keep
         self._pausing = pausing
-        self._in_flight: set[int] = set()
-        self._not_before: dict[int, float] = {}
-        self._errors_in_a_row: dict[int, int] = {}
-        # those whose last request went wrong: nobody knows what became of it until the events are
-        # looked at again (docs/reference/scheduled-events.md 1.5)
-        self._outcome_unknown: set[int] = set()
-        # whether the last look at the events brought nothing, so that they may not be any more what
-        # was judged
+        # until the next document, the events may differ from those that the policy has evaluated
         self._last_poll_failed = False
-        self.explanations: dict[int, str] = {}
 
-    def document_received(self) -> None:
-        """A good document came, so that what is known of the events is what Azure knows."""
-        self._outcome_unknown.clear()
+    def document_received(self, records: Iterable[EventRecord]) -> None:
+        """Note that a document came; it shows the effect of the earlier requests."""
+        for record in records:
+            record.attempt.outcome_unknown = False
         self._last_poll_failed = False
 
     def poll_failed(self) -> None:
         """A look at the events brought nothing: nothing is approved on what was true before."""
         self._last_poll_failed = True
 
-    def awaits_observation(self) -> bool:
-        """Return True if a request is kept back until the events have been read once more."""
-        return self._last_poll_failed or bool(self._outcome_unknown)
+    def awaits_observation(self, records: Iterable[EventRecord]) -> bool:
+        """Return True if a request for one of the records is withheld until the next document."""
+        return self._last_poll_failed or any(record.attempt.outcome_unknown for record in records)
 
     def decide(self, record: EventRecord, own_name: str | None, prepared: str) -> Decision:
         """What the policy says about the event at this moment."""
@@ -119,16 +112,16 @@ class Approver:
     def send_if_due(self, record: EventRecord, decision: Decision, own_name: str | None, prepared: str) -> None:
         """Send an approval if it is due, permitted, and not on its way already."""
         if record.approval == ACCEPTED:
-            self.explanations[record.id] = "approved, and waits for Azure to start it: " + record.approval_reason
+            record.attempt.explanation = "approved, and waits for Azure to start it: " + record.approval_reason
             return
         due, reason = self._requested(record, decision, prepared)
         obstacle = self._blocked_by(record, own_name) if due else None
-        self.explanations[record.id] = "; but not now: ".join(filter(None, (reason, obstacle)))
+        record.attempt.explanation = "; but not now: ".join(filter(None, (reason, obstacle)))
         if (
             not due
             or obstacle is not None
-            or record.id in self._in_flight
-            or self._clock.monotonic() < self._not_before.get(record.id, 0.0)
+            or record.attempt.in_flight
+            or self._clock.monotonic() < record.attempt.not_before
         ):
             return
         if self.settings.dry_run:
@@ -139,12 +132,12 @@ class Approver:
         record.approval, record.approval_reason = SENT, reason
         record.approval_attempts += 1
         if self._keep(record, "approval-sent", reason, "notice") or record.approval_forced:
-            self._in_flight.add(record.id)
+            record.attempt.in_flight = True
             self._send(record, record.event)
 
     def request_withheld(self, record: EventRecord) -> None:
         """The request was not sent, because the event was not any more what it had been when it was judged."""
-        self._in_flight.discard(record.id)
+        record.attempt.in_flight = False
         record.approval = ""
         self._keep(
             record, "approval-held", "the event changed before the request was sent, and is judged anew", "notice"
@@ -152,24 +145,24 @@ class Approver:
 
     def answer_received(self, record: EventRecord, error: ImdsError | None) -> None:
         """IMDS took the approval, or gave this error instead."""
-        self._in_flight.discard(record.id)
+        record.attempt.in_flight = False
         if error is None:
             record.approval, record.approval_error = ACCEPTED, ""
-            self.reset(record)
+            record.attempt.forget_failures()
             self._keep(record, "approved", "IMDS took the approval; Azure starts the event when it can", "notice")
             return
-        self._outcome_unknown.add(record.id)
-        count = self._errors_in_a_row[record.id] = self._errors_in_a_row.get(record.id, 0) + 1
+        record.attempt.outcome_unknown = True
+        record.attempt.failures += 1
         record.approval = SENT if error.retryable else REFUSED
         record.approval_error = str(error)
         pause = (
-            min(2.0 ** min(count - 1, 10), _LONGEST_PAUSE)
+            min(2.0 ** min(record.attempt.failures - 1, 10), _LONGEST_PAUSE)
             if error.retryable
-            else self._pause_after_refusal(record, count)
+            else self._pause_after_refusal(record)
         )
         if error.retryable and error.retry_after is not None:
             pause = max(1.0, min(error.retry_after, _LONGEST_PAUSE))
-        self._not_before[record.id] = self._clock.monotonic() + pause
+        record.attempt.not_before = self._clock.monotonic() + pause
         level = "warning" if error.retryable else "error"
         self._keep(
             record,
@@ -178,9 +171,9 @@ class Approver:
             level,
         )
 
-    def _pause_after_refusal(self, record: EventRecord, count: int) -> float:
-        """Seconds before the next request. count: how many have failed in a row."""
-        if count == 1:
+    def _pause_after_refusal(self, record: EventRecord) -> float:
+        """Return the seconds before the next request."""
+        if record.attempt.failures == 1:
             return _PAUSE_AFTER_FIRST_REFUSAL
         left = record.event.seconds_left(self._clock.now())
         return _PAUSE_IN_SHORT_TIME if left < _SHORT_TIME else _PAUSE_AFTER_REFUSAL
@@ -234,14 +227,8 @@ class Approver:
         ):
             record.approval = record.approval_asked_by = record.approval_reason = record.approval_error = ""
             record.approval_forced = False
-            self.reset(record)
+            record.attempt.forget_failures()
             self._keep(record, "approval-withdrawn", "the event changed before IMDS had taken the approval", "warning")
-
-    def reset(self, record: EventRecord) -> None:
-        """Drop what is only needed while an approval is on its way."""
-        for memory in (self._not_before, self._errors_in_a_row):
-            memory.pop(record.id, None)
-        self._outcome_unknown.discard(record.id)
 
     def _requested(self, record: EventRecord, decision: Decision, prepared: str) -> tuple[bool, str]:
         """Whether somebody wants the approval now, and why or why not."""
@@ -265,7 +252,7 @@ class Approver:
             return "the last document does not say which VMs the event affects"
         if self._last_poll_failed:
             return "IMDS gives no good answer, so that nobody knows whether the event is still what it was"
-        if record.id in self._outcome_unknown:
+        if record.attempt.outcome_unknown:
             return "the last request went wrong, so that the events are looked at first"
         if not self._durable() and not record.approval_forced:
             return "the journal cannot be written, so that the approval would be forgotten"

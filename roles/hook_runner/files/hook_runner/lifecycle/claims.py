@@ -27,34 +27,6 @@ class Claim(NamedTuple):
     inherits: bool
 
 
-class Claims:
-    """The claims on hooks that run, by the id of the step."""
-
-    def __init__(self) -> None:
-        self._by_step: dict[int, dict[int, Claim]] = {}
-
-    def of(self, step_id: int) -> list[Claim]:
-        """All claims on a hook."""
-        return list(self._by_step.get(step_id, {}).values())
-
-    def earlier(self, step_id: int, record: EventRecord) -> Claim | None:
-        """The claim of this event, or None."""
-        return self._by_step.get(step_id, {}).get(record.id)
-
-    def put(self, step_id: int, claim: Claim) -> None:
-        """Add a claim in place of an earlier one of the same event."""
-        self._by_step.setdefault(step_id, {})[claim.record.id] = claim
-
-    def take(self, step_id: int) -> list[Claim]:
-        """Remove the claims on a hook that has ended, and return them."""
-        return list(self._by_step.pop(step_id, {}).values())
-
-    def drop(self, record: EventRecord) -> None:
-        """The event does not wait any more."""
-        for claims in self._by_step.values():
-            claims.pop(record.id, None)
-
-
 def end_of_claim(
     record: EventRecord, hook: Hook, times: Times, now: datetime, inherits: bool, before: Claim | None
 ) -> datetime:

@@ -54,6 +54,7 @@ from hook_runner.records import (
     RECOVER,
     SKIPPED,
     STARTED,
+    ApprovalAttempt,
     Cause,
     EventRecord,
     HookRun,
@@ -108,7 +109,6 @@ class Engine:
         self.work = StageRunner(settings, hooks, runs, clock, journal.next_id, self._record, step_ended, boot)
         self.pausing = Pausing(journal, clock, log)
         self.approvals = Approver(settings, clock, send_approval, journal.is_durable, self._record, self.pausing)
-        self._said: dict[int, tuple[object, ...]] = {}
         self._has_seen = False
         # an event, or this VM's name, came to light that the last document has not been compared
         # with
@@ -154,7 +154,7 @@ class Engine:
         if other is None:
             return
         for record in self.records:
-            self._forget(record)
+            self.work.withdraw_claims(record)
         self.records.clear()
         self._by_key.clear()
         self._journal.set_aside(
@@ -177,7 +177,7 @@ class Engine:
     def observe(self, document: EventDocument) -> None:
         """A good document came: note what has changed since the records were made, and act."""
         self._has_seen, self._is_behind = True, False
-        self.approvals.document_received()
+        self.approvals.document_received(self.records)
         with self._journal.batch():
             self._compare(document)
         if self.own_name is not None:
@@ -230,7 +230,7 @@ class Engine:
         """Return True if a document that has not changed since the last one is news as well."""
         if self.own_name is None or not self._has_seen or self._is_behind:
             return True
-        return any(record.absences for record in self.records) or self.approvals.awaits_observation()
+        return any(record.absences for record in self.records) or self.approvals.awaits_observation(self.records)
 
     def due_in(self) -> float | None:
         """Seconds until time alone may give the engine something to do, apart from the hooks that run; None where it does not."""
@@ -329,7 +329,7 @@ class Engine:
         self.tick()
         return ManualApprovalAnswer(
             True,
-            "the recovery is tried again now" if failed else self.work.blocked.get(record.id, "the recovery goes on"),
+            "the recovery is tried again now" if failed else record.waiting_for or "the recovery goes on",
         )
 
     def _add(self, record: EventRecord) -> None:
@@ -475,8 +475,8 @@ class Engine:
         prepared = self.preparation_state(record)
         decision = self.approvals.decide(record, self.own_name, prepared)
         judged = (decision.rule, decision.approval)
-        if self._said.get(record.id) != judged:
-            self._said[record.id] = judged
+        if record.attempt.logged_decision != judged:
+            record.attempt.logged_decision = judged
             self._log.write(
                 "notice" if "notify" in decision.actions else "info", decision.reason, **self._log_fields(record)
             )
@@ -512,15 +512,13 @@ class Engine:
         now, window = self._clock.now(), timedelta(seconds=self.settings.reappear_within)
         end = prepare_deadline(record, self.settings.margin)
         if now < record.came_back_at + window and (end is None or end - now > window):
-            self.work.blocked[record.id] = (
-                f"a stale document may list it; it is prepared again when it has been listed for {window.total_seconds():.0f} s"
-            )
+            record.waiting_for = f"a stale document may list it; it is prepared again when it has been listed for {window.total_seconds():.0f} s"
             return False
         self.work.void(record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it")
         return True
 
     def _start(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        self.approvals.explanations.pop(record.id, None)
+        record.attempt.explanation = ""
         if not record.affects_this_vm:
             return
         if self.work.has_running(record, RECOVER):
@@ -551,7 +549,8 @@ class Engine:
 
     def _close(self, record: EventRecord) -> None:
         record.closed_at = self._clock.now()
-        self._forget(record)
+        record.attempt, record.waiting_for = ApprovalAttempt(), ""  # the event may come back
+        self.work.withdraw_claims(record)
         if self._is_journalled(record):
             latest = {step.hook: step for step in record.runs_in_stage(RECOVER)}
             failed = [step.hook for step in latest.values() if step.state not in (OK, SKIPPED)]
@@ -560,12 +559,6 @@ class Engine:
                 text, failed = "not recovered, as an operator gave it up", ["all"]
             self._record(record, "closed", f"{text}; outcome: {record.outcome}", "notice" if not failed else "error")
             self._journal.prune(self.settings.history_events)
-
-    def _forget(self, record: EventRecord) -> None:
-        self.approvals.reset(record)
-        self.approvals.explanations.pop(record.id, None)
-        self.work.forget(record)
-        self._said.pop(record.id, None)
 
     def _forget_ended(self) -> None:
         """Drop the closed records of events that have been gone for too long to come back."""

@@ -92,9 +92,9 @@ def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str,
         "approval_error": escape_surrogates(record.approval_error) or None,
         "not_recovered": [step.hook for step in failed],
         "next_attempt": _next_attempt(engine, record, failed, clock),
-        "reason": escape_surrogates(engine.approvals.explanations.get(record.id, "")) or None,
+        "reason": escape_surrogates(record.attempt.explanation) or None,
         "outcome": record.outcome or None,
-        "waiting": escape_surrogates(engine.work.blocked.get(record.id, "")) or None,
+        "waiting": escape_surrogates(record.waiting_for) or None,
         "hooks": [
             {
                 "stage": stage,
