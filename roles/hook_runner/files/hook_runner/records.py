@@ -17,6 +17,11 @@ STARTED = "started"
 RECOVER = "recover"
 STAGES = (PREPARE, EMERGENCY, STARTED, RECOVER)
 
+# phases of an event for this VM: a stage of hooks, or one of these
+WATCHED = "watched"
+CLOSED = "closed"
+PHASES = (WATCHED, *STAGES, CLOSED)
+
 # states of a step
 RUNNING = "running"
 OK = "ok"
@@ -252,6 +257,19 @@ class EventRecord:
     def key(self) -> str:
         """The identity of the event: its id with letter case folded."""
         return self.event.key
+
+    @property
+    def phase(self) -> str:
+        """What the event is for this VM now: WATCHED, the stage whose hooks run or are next, or CLOSED."""
+        if self.closed_at is not None:
+            return CLOSED
+        if self.gone_at is not None:
+            return RECOVER
+        if not self.affects_this_vm:
+            return WATCHED
+        if self.seen_started:
+            return EMERGENCY if self.first_status == "Started" else STARTED
+        return PREPARE
 
     def runs_in_stage(self, stage: str) -> list[HookRun]:
         """The runs of one stage whose effect holds."""

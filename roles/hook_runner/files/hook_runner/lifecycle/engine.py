@@ -54,6 +54,7 @@ from hook_runner.records import (
     RECOVER,
     SKIPPED,
     STARTED,
+    WATCHED,
     ApprovalAttempt,
     Cause,
     EventRecord,
@@ -241,7 +242,7 @@ class Engine:
         return min((seconds for seconds in times if seconds is not None), default=None)
 
     def _due_of(self, record: EventRecord, now: datetime) -> float | None:
-        if record.gone_at is not None:
+        if record.phase == RECOVER:
             times = [
                 retry_at(hook, record.latest_run(RECOVER, hook.name))
                 for hook in hooks_for(self.work.hooks, record, RECOVER)
@@ -297,11 +298,7 @@ class Engine:
         if not record.affects_this_vm:
             return "none"
         state = stage_state(self.work.hooks, record, PREPARE)
-        if (
-            state == "running"
-            and (record.seen_started or record.gone_at)
-            and not self.work.has_running(record, PREPARE)
-        ):
+        if state == "running" and record.phase != PREPARE and not self.work.has_running(record, PREPARE):
             return "failed"  # it was cut short, and what is left of it will not run any more
         if state == "ok" and (self.work.is_recovering() or self.work.is_being_undone(record) or is_undone(record)):
             return "running"  # what recovers may undo what was prepared, or has undone it
@@ -457,21 +454,22 @@ class Engine:
         )
 
     def _advance(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        if record.gone_at is not None:
+        if record.phase == RECOVER:
             if self._recover(record, holders):
                 self._close(record)
         elif record.absences:
             self.work.enforce_deadline(record, PREPARE)  # nothing begins for an event that may be over
         elif record.seen_started:
-            self._start(record, holders)
+            record.attempt.explanation = ""
+            if record.phase != WATCHED:
+                self._start(record, holders)
         elif record.event.status == "Scheduled":
-            self._prepare(record, holders)
+            if record.phase == PREPARE:
+                self._prepare(record, holders)
+            elif record.approval_asked_by:
+                self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), self.own_name, "ok")
 
     def _prepare(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        if not record.affects_this_vm:
-            if record.approval_asked_by:
-                self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), self.own_name, "ok")
-            return
         prepared = self.preparation_state(record)
         decision = self.approvals.decide(record, self.own_name, prepared)
         judged = (decision.rule, decision.approval)
@@ -518,9 +516,6 @@ class Engine:
         return True
 
     def _start(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        record.attempt.explanation = ""
-        if not record.affects_this_vm:
-            return
         if self.work.has_running(record, RECOVER):
             self.work.enforce_deadline(record, RECOVER)  # it came back Started
             return
@@ -532,7 +527,7 @@ class Engine:
             else:
                 self.work.enforce_deadline(record, PREPARE)
             return
-        self.work.advance_stage(record, EMERGENCY if record.first_status == "Started" else STARTED, holders)
+        self.work.advance_stage(record, record.phase, holders)
 
     def _recover(self, record: EventRecord, holders: list[EventRecord]) -> bool:
         """Return True if nothing is left to do for an event that is over."""

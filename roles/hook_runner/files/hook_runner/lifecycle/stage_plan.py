@@ -129,7 +129,7 @@ def _lets_later_run(step: HookRun) -> bool:
 
 def not_recovered(hooks: Hooks, record: EventRecord) -> list[HookRun]:
     """The latest runs of the recover hooks that have not succeeded yet, for an event that is over."""
-    if record.gone_at is None or record.closed_at is not None:
+    if record.phase != RECOVER:
         return []
     steps = [(hook, record.latest_run(RECOVER, hook.name)) for hook in hooks_for(hooks, record, RECOVER)]
     ended = (FAILED, TIMEOUT, INTERRUPTED)
@@ -165,7 +165,7 @@ def has_prepared(record: EventRecord, name: str | None = None) -> bool:
 
 def will_prepare(hooks: Hooks, record: EventRecord, name: str | None = None) -> bool:
     """Return True if prepare hooks are still to be run for the event, or the one of that name is."""
-    if record.on_hold or record.seen_started or record.gone_at is not None or record.event.status != "Scheduled":
+    if record.phase != PREPARE or record.on_hold or record.event.status != "Scheduled":
         return False
     left = (hook for hook in hooks_for(hooks, record, PREPARE) if name in (None, hook.name))
     return any(not is_done(hook, record.latest_run(PREPARE, hook.name)) for hook in left)

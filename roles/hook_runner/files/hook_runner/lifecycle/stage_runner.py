@@ -145,7 +145,7 @@ class StageRunner:
                 else:
                     reason = "the host went down while it ran, or it had not begun"
                     self._close(record, step, Ending(INTERRUPTED, Cause.HOST_SHUTDOWN, reason))
-        if record.gone_at is None and not record.seen_started:
+        if record.phase == PREPARE:
             self._void_after_reboot(record)
 
     def take_in(self, record: EventRecord) -> None:

@@ -67,17 +67,6 @@ def _is_good_event(event: dict[str, Any]) -> bool:
     return event["prepared"] != "failed" and not is_refused and not event.get("not_recovered")
 
 
-def stage_of(engine: Engine, record: EventRecord) -> str:
-    """In which stage an event is for this VM: "watched" where nothing is done about it."""
-    if record.gone_at is not None:
-        return "recover"
-    if not record.affects_this_vm:
-        return "watched"
-    if record.seen_started:
-        return "emergency" if record.first_status == "Started" else "started"
-    return "prepare"
-
-
 def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str, Any]:
     latest = {(step.stage, step.hook): step for step in record.steps if not step.void}
     failed = not_recovered(engine.work.hooks, record)
@@ -86,7 +75,7 @@ def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str,
         "concerns_me": record.affects_this_vm,
         "first_seen": as_utc_text(record.first_seen),
         "seconds_left": int(record.event.seconds_left(clock.now())),
-        "stage": stage_of(engine, record),
+        "stage": record.phase,
         "prepared": engine.preparation_state(record),
         "approval": record.approval or None,
         "approval_error": escape_surrogates(record.approval_error) or None,
@@ -201,7 +190,7 @@ def _one_line(engine: Engine, health: ImdsHealth) -> str:
     if not engine.records:
         return f"watching as {printable(engine.own_name or '?')}: no events"
     stages = {
-        record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else stage_of(engine, record)
+        record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else record.phase
         for record in engine.records[:3]
     }
     told = [f"{record.event.event_type} {record.event.status}, {stages[record.id]}" for record in engine.records[:3]]
