@@ -14,10 +14,10 @@ from azure_scheduled_events.identity import affects_only
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
 from hook_runner.clock import ServerClock
-from hook_runner.config.settings import Settings
 from hook_runner.gates import open_gates
 from hook_runner.lifecycle import leader
 from hook_runner.lifecycle.pause import Pausing
+from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.permissions import trusted_owners
 from hook_runner.records import ACCEPTED, REFUSED, SENT, EventRecord
 
@@ -50,7 +50,7 @@ class Approver:
     """Decides, for one record after the other, whether an approval is to be sent now.
 
     Args:
-        settings: as configured; replace the attribute to change them.
+        runtime: settings and this VM's name.
         clock: the server's clock.
         send: hands (record, event) to whoever talks to IMDS; the answer comes back by `answered`.
         durable: whether the journal can keep what is decided; nothing is approved that would be
@@ -61,14 +61,14 @@ class Approver:
 
     def __init__(
         self,
-        settings: Settings,
+        runtime: Runtime,
         clock: ServerClock,
         send: Callable[[EventRecord, ScheduledEvent], None],
         durable: Callable[[], bool],
         keep: Callable[[EventRecord, str, str, str], bool],
         pausing: Pausing,
     ) -> None:
-        self.settings = settings
+        self._runtime = runtime
         self._clock = clock
         self._send = send
         self._durable = durable
@@ -91,31 +91,31 @@ class Approver:
         """Return True if a request for one of the records is withheld until the next document."""
         return self._last_poll_failed or any(record.attempt.outcome_unknown for record in records)
 
-    def decide(self, record: EventRecord, own_name: str | None, prepared: str) -> Decision:
+    def decide(self, record: EventRecord, prepared: str) -> Decision:
         """What the policy says about the event at this moment."""
         context = PolicyContext(
             now=self._clock.now(),
-            own_name=own_name,
-            api_version=self.settings.api_version[0],
+            own_name=self._runtime.own_name,
+            api_version=self._runtime.settings.api_version[0],
             first_seen=record.first_seen,
             seen_started=record.seen_started,
             approved_by_us=record.approval == ACCEPTED,
             previous_type=record.first_type if record.first_type != record.event.event_type else None,
             prepared=prepared,
-            gates=open_gates(self.settings.gates, trusted_owners()),
+            gates=open_gates(self._runtime.settings.gates, trusted_owners()),
         )
         try:
-            return self.settings.policy.decide(record.event, context)
+            return self._runtime.settings.policy.decide(record.event, context)
         except OwnNameUnknown as error:
             return Decision(NEVER, False, ("hold",), None, str(error))
 
-    def send_if_due(self, record: EventRecord, decision: Decision, own_name: str | None, prepared: str) -> None:
+    def send_if_due(self, record: EventRecord, decision: Decision, prepared: str) -> None:
         """Send an approval if it is due, permitted, and not on its way already."""
         if record.approval == ACCEPTED:
             record.attempt.explanation = "approved, and waits for Azure to start it: " + record.approval_reason
             return
         due, reason = self._requested(record, decision, prepared)
-        obstacle = self._blocked_by(record, own_name) if due else None
+        obstacle = self._blocked_by(record) if due else None
         record.attempt.explanation = "; but not now: ".join(filter(None, (reason, obstacle)))
         if (
             not due
@@ -124,7 +124,7 @@ class Approver:
             or self._clock.monotonic() < record.attempt.not_before
         ):
             return
-        if self.settings.dry_run:
+        if self._runtime.settings.dry_run:
             if not record.approval_reason:
                 record.approval_reason = reason
                 self._keep(record, "dry-run", "it would be approved now: " + reason, "notice")
@@ -179,7 +179,7 @@ class Approver:
         return _PAUSE_IN_SHORT_TIME if left < _SHORT_TIME else _PAUSE_AFTER_REFUSAL
 
     def request_manual(
-        self, record: EventRecord, who: str, own_name: str | None, prepared: str, force: bool, release_others: bool
+        self, record: EventRecord, who: str, prepared: str, force: bool, release_others: bool
     ) -> ManualApprovalAnswer:
         """A person wants the event approved."""
         event = record.event
@@ -189,10 +189,10 @@ class Approver:
             return ManualApprovalAnswer(False, "it has started, so there is nothing left to approve")
         if event.status != "Scheduled":
             return ManualApprovalAnswer(False, f"its status {event.status!r} is not one that can be approved")
-        if self.settings.dry_run:
+        if self._runtime.settings.dry_run:
             return ManualApprovalAnswer(False, "this is a dry run, in which nothing is approved")
         try:
-            if not release_others and not affects_only(event, own_name):
+            if not release_others and not affects_only(event, self._runtime.own_name):
                 return ManualApprovalAnswer(
                     False,
                     "an approval would release other VMs too ({}), which needs --release-others".format(
@@ -239,7 +239,7 @@ class Approver:
             return True, reason
         return False, f"{reason}; but not now: its preparation {'failed' if prepared == 'failed' else 'is not done'}"
 
-    def _blocked_by(self, record: EventRecord, own_name: str | None) -> str | None:
+    def _blocked_by(self, record: EventRecord) -> str | None:
         event = record.event
         if event.status != "Scheduled" or record.seen_started:
             return "it has started already"
@@ -261,8 +261,9 @@ class Approver:
             return pause.text()
         if record.approval_asked_by:
             return None
+        settings = self._runtime.settings
         age = max(0.0, (now - record.first_seen).total_seconds())
         try:
-            return leader.blocked_by(event, own_name, self.settings.leader, self.settings.takeover_after, age)
+            return leader.blocked_by(event, self._runtime.own_name, settings.leader, settings.takeover_after, age)
         except OwnNameUnknown as error:
             return str(error)

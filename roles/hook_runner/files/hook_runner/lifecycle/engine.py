@@ -25,6 +25,7 @@ from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.approvals import Approver, ManualApprovalAnswer
 from hook_runner.lifecycle.identification import Identification
 from hook_runner.lifecycle.pause import Pausing
+from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_plan import (
     NEVER as NEVER_AGAIN,
 )
@@ -101,15 +102,17 @@ class Engine:
         step_ended: Callable[[EventRecord, HookRun], None] = lambda record, step: None,
         boot: str = "",
     ) -> None:
-        self.settings = settings
+        self.runtime = Runtime(settings, hooks)
         self._journal = journal
         self._runs = runs
         self._clock = clock
         self._log = log
-        self.identification = Identification(settings.resource_name, journal, boot)
-        self.work = StageRunner(settings, hooks, runs, clock, journal.next_id, self._record, step_ended, boot)
+        self.identification = Identification(self.runtime, journal, boot)
+        self.work = StageRunner(
+            self.runtime, runs, clock, journal.next_id, journal.is_durable, self._record, step_ended, boot
+        )
         self.pausing = Pausing(journal, clock, log)
-        self.approvals = Approver(settings, clock, send_approval, journal.is_durable, self._record, self.pausing)
+        self.approvals = Approver(self.runtime, clock, send_approval, journal.is_durable, self._record, self.pausing)
         self._has_seen = False
         # an event, or this VM's name, came to light that the last document has not been compared
         # with
@@ -117,7 +120,6 @@ class Engine:
         self.records: list[EventRecord] = []
         # the newest record of each event, closed ones too as long as the event may come back
         self._by_key: dict[str, EventRecord] = {}
-        self.work.is_durable = journal.is_durable
         records = journal.open_records()
         if journal.is_known:  # else these may be the hooks of events that it has
             self._runs.stop_orphans({step.id for record in records for step in record.steps})
@@ -129,7 +131,7 @@ class Engine:
     @property
     def own_name(self) -> str | None:
         """This VM's resource name, or None while it is unknown."""
-        return self.identification.name
+        return self.runtime.own_name
 
     def take_over(self, record: EventRecord) -> None:
         """Go on with an event that the journal has from before."""
@@ -141,8 +143,7 @@ class Engine:
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Go on by other settings and hooks; what runs, runs on."""
-        self.settings = self.work.settings = self.approvals.settings = settings
-        self.work.hooks = hooks
+        self.runtime.settings, self.runtime.hooks = settings, hooks
         self._runs.environment, self._runs.tail, self._runs.kill_after = (
             settings.environment,
             settings.output_tail,
@@ -213,7 +214,6 @@ class Engine:
         """Do what is due by now: note ended hooks, keep deadlines, begin hooks, send approvals."""
         if self._has_seen:
             self.pausing.expire()
-        self.work.own_name = self.own_name or ""
         self.work.collect_finished(self.records)
         self._forget_ended()
         holders = [record for record in self.records if self._holds(record)]
@@ -245,7 +245,7 @@ class Engine:
         if record.phase == RECOVER:
             times = [
                 retry_at(hook, record.latest_run(RECOVER, hook.name))
-                for hook in hooks_for(self.work.hooks, record, RECOVER)
+                for hook in hooks_for(self.runtime.hooks, record, RECOVER)
             ]
             seconds = [(at - now).total_seconds() for at in times if at is not None and at != NEVER_AGAIN]
             return (
@@ -255,7 +255,7 @@ class Engine:
             return None
         # what the policy says depends on the time, and on files
         if (
-            self.settings.policy.may_approve()
+            self.runtime.settings.policy.may_approve()
             or record.approval_asked_by
             or record.came_back_at is not None
             or record.on_hold
@@ -289,7 +289,7 @@ class Engine:
         if record is None:
             return None
         prepared = self.preparation_state(record) if record.affects_this_vm else "ok"
-        asked = self.approvals.request_manual(record, who, self.own_name, prepared, force, release_others)
+        asked = self.approvals.request_manual(record, who, prepared, force, release_others)
         self.tick()
         return asked
 
@@ -297,7 +297,7 @@ class Engine:
         """How far this VM's preparation for the event is: "none", "running", "ok" or "failed"."""
         if not record.affects_this_vm:
             return "none"
-        state = stage_state(self.work.hooks, record, PREPARE)
+        state = stage_state(self.runtime.hooks, record, PREPARE)
         if state == "running" and record.phase != PREPARE and not self.work.has_running(record, PREPARE):
             return "failed"  # it was cut short, and what is left of it will not run any more
         if state == "ok" and (self.work.is_recovering() or self.work.is_being_undone(record) or is_undone(record)):
@@ -314,7 +314,7 @@ class Engine:
             return ManualApprovalAnswer(False, "the event is not over; the recovery begins by itself when it is")
         if self.work.has_running(record, RECOVER):
             return ManualApprovalAnswer(False, "a recover hook runs now; try again when it has ended")
-        failed = not_recovered(self.work.hooks, record)
+        failed = not_recovered(self.runtime.hooks, record)
         if give_up:
             self._record(record, GIVEN_UP, f"{who} gives the recovery up", "error")
             self.work.give_up(record, escape_surrogates(who))
@@ -357,7 +357,7 @@ class Engine:
         if (
             earlier is not None
             and earlier.gone_at is not None
-            and (now - earlier.gone_at).total_seconds() <= self.settings.reappear_within
+            and (now - earlier.gone_at).total_seconds() <= self.runtime.settings.reappear_within
         ):
             self._came_back(earlier, event, now)
             return
@@ -450,7 +450,7 @@ class Engine:
         return (
             record.gone_at is None
             and record.affects_this_vm
-            and (has_prepared(record) or will_prepare(self.work.hooks, record))
+            and (has_prepared(record) or will_prepare(self.runtime.hooks, record))
         )
 
     def _advance(self, record: EventRecord, holders: list[EventRecord]) -> None:
@@ -467,11 +467,11 @@ class Engine:
             if record.phase == PREPARE:
                 self._prepare(record, holders)
             elif record.approval_asked_by:
-                self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), self.own_name, "ok")
+                self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), "ok")
 
     def _prepare(self, record: EventRecord, holders: list[EventRecord]) -> None:
         prepared = self.preparation_state(record)
-        decision = self.approvals.decide(record, self.own_name, prepared)
+        decision = self.approvals.decide(record, prepared)
         judged = (decision.rule, decision.approval)
         if record.attempt.logged_decision != judged:
             record.attempt.logged_decision = judged
@@ -490,8 +490,8 @@ class Engine:
                 self.work.reopen_late(record)
             self.work.advance_stage(record, PREPARE, holders)
             prepared = self.preparation_state(record)
-            decision = self.approvals.decide(record, self.own_name, prepared)
-        self.approvals.send_if_due(record, decision, self.own_name, prepared)
+            decision = self.approvals.decide(record, prepared)
+        self.approvals.send_if_due(record, decision, prepared)
 
     def _is_ready(self, record: EventRecord, holders: list[EventRecord]) -> bool:
         """Return True if prepare hooks may run now. An event that came back after its recovery had begun has to wait.
@@ -507,8 +507,8 @@ class Engine:
             return True
         if record.came_back_at is None:
             record.came_back_at = self._clock.now()  # before this start of the daemon, which begins the time anew
-        now, window = self._clock.now(), timedelta(seconds=self.settings.reappear_within)
-        end = prepare_deadline(record, self.settings.margin)
+        now, window = self._clock.now(), timedelta(seconds=self.runtime.settings.reappear_within)
+        end = prepare_deadline(record, self.runtime.settings.margin)
         if now < record.came_back_at + window and (end is None or end - now > window):
             record.waiting_for = f"a stale document may list it; it is prepared again when it has been listed for {window.total_seconds():.0f} s"
             return False
@@ -520,7 +520,7 @@ class Engine:
             self.work.enforce_deadline(record, RECOVER)  # it came back Started
             return
         if self.work.has_running(record, PREPARE):
-            if self.settings.when_started == "stop":
+            if self.runtime.settings.when_started == "stop":
                 self.work.stop(record, Cause.EVENT_STARTED, "the event has started", PREPARE)
             elif self.pausing.current() is None:
                 self.work.advance_stage(record, PREPARE, holders)
@@ -553,11 +553,11 @@ class Engine:
             if any(entry.what == GIVEN_UP for entry in record.timeline):
                 text, failed = "not recovered, as an operator gave it up", ["all"]
             self._record(record, "closed", f"{text}; outcome: {record.outcome}", "notice" if not failed else "error")
-            self._journal.prune(self.settings.history_events)
+            self._journal.prune(self.runtime.settings.history_events)
 
     def _forget_ended(self) -> None:
         """Drop the closed records of events that have been gone for too long to come back."""
-        limit = self._clock.now() - timedelta(seconds=self.settings.reappear_within)
+        limit = self._clock.now() - timedelta(seconds=self.runtime.settings.reappear_within)
         for record in [
             record for record in self._by_key.values() if record.closed_at is not None and record.closed_at < limit
         ]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from hook_runner.journal.journal import Journal
+from hook_runner.lifecycle.runtime import Runtime
 
 # names of the journal's notes
 NAME, VM_ID, BOOT = "resource_name", "vm_id", "boot"
@@ -15,23 +16,23 @@ class Identification:
     """This VM's resource name, and whether the journal is this VM's.
 
     Args:
-        configured: the name that the configuration gives; "" where IMDS is asked for it.
+        runtime: gets this VM's name.
         journal: keeps what was found.
         boot: identifies this boot of the host.
 
     Attributes:
-        name: the resource name, or None while it is unknown.
         is_confirmed: whether the journal is known to be this VM's, so that hooks may run for the
             events in it.
     """
 
-    def __init__(self, configured: str, journal: Journal, boot: str) -> None:
+    def __init__(self, runtime: Runtime, journal: Journal, boot: str) -> None:
         self._journal = journal
         self._boot = boot
         self._same_boot = bool(boot) and journal.noted(BOOT) == boot
-        self._configured = configured
+        self._runtime = runtime
         noted = journal.noted(NAME)
-        self.name: str | None = configured or (noted if noted and self._same_boot else None)
+        if runtime.own_name is None and noted and self._same_boot:
+            runtime.own_name = noted
         # the disk of a VM that was cloned comes with another boot
         self.is_confirmed = self._same_boot or not noted
 
@@ -47,7 +48,7 @@ class Identification:
             is_other = bool(noted) and not self._same_boot and not _same(noted, self._configured or name)
         if is_other:
             return noted
-        self.name = self._configured or name
+        self._runtime.own_name = self._configured or name
         self._note(vm_id)
         return None
 
@@ -58,12 +59,16 @@ class Identification:
             self.is_confirmed = True
             return None
         self.is_confirmed = True
-        self.name = self._configured or noted
-        return self.name
+        self._runtime.own_name = self._configured or noted
+        return self._runtime.own_name
+
+    @property
+    def _configured(self) -> str:
+        return self._runtime.settings.resource_name
 
     def _note(self, vm_id: str) -> None:
         self.is_confirmed = True
-        self._journal.note(NAME, self.name or "")
+        self._journal.note(NAME, self._runtime.own_name or "")
         self._journal.note(BOOT, self._boot)
         if vm_id:
             self._journal.note(VM_ID, vm_id)

@@ -11,7 +11,6 @@ from typing import Callable, Iterator, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.clock import ServerClock
-from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.inputs import event_environment, event_json
 from hook_runner.hooks.run_identity import RunIdentity, usable
@@ -20,8 +19,8 @@ from hook_runner.hooks.spawning import HostEnds
 from hook_runner.lifecycle.active_run import ActiveRun, Ending
 from hook_runner.lifecycle.claims import Claim, end_of_claim
 from hook_runner.lifecycle.deadlines import hook_ends
+from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_plan import (
-    Hooks,
     Times,
     blocking_event,
     hooks_for,
@@ -70,10 +69,12 @@ class StageRunner:
     """The hook runs of all events.
 
     Args:
-        settings, hooks: as configured; replace the attributes to change them.
+        runtime: settings, hooks and this VM's name.
         runs: starts and ends the processes.
         clock: the server's clock.
-        next_id: numbers for steps.
+        next_id: numbers for runs.
+        is_durable: whether the journal has everything on disk. Until then the result of a run
+            stays in its folder for the next daemon.
         keep: notes (record, word, sentence, level) in the timeline and saves the record.
         ended: called with each step that has ended.
         boot: identifies this boot of the host.
@@ -81,29 +82,25 @@ class StageRunner:
 
     def __init__(
         self,
-        settings: Settings,
-        hooks: Hooks,
+        runtime: Runtime,
         runs: HookRuns,
         clock: ServerClock,
         next_id: Callable[[], int],
+        is_durable: Callable[[], bool],
         keep: Callable[[EventRecord, str, str, str], bool],
         ended: Callable[[EventRecord, HookRun], None],
         boot: str,
     ) -> None:
-        self.settings = settings
-        self.hooks = hooks
-        self.own_name = ""
+        self._runtime = runtime
         self._runs = runs
         self._clock = clock
         self._next_id = next_id
+        self._is_durable = is_durable
         self._keep = keep
         self._ended = ended
         self._boot = boot
         self._active: dict[int, ActiveRun] = {}
         self._collected: set[int] = set()
-        # whether all that was saved is on disk: until then a run's result has to stay where the
-        # next daemon finds it
-        self.is_durable: Callable[[], bool] = lambda: True
 
     def is_busy(self) -> bool:
         """Whether any hook runs."""
@@ -111,13 +108,13 @@ class StageRunner:
 
     def is_recovering(self) -> bool:
         """Whether a recover hook runs that may undo any preparation: those with a namesake undo that one only."""
-        partners = {hook.name for hook in self.hooks.get(PREPARE, ())}
+        partners = {hook.name for hook in self._runtime.hooks.get(PREPARE, ())}
         return any(run.step.stage == RECOVER and run.step.hook not in partners for run in self._active.values())
 
     def is_being_undone(self, record: EventRecord) -> bool:
         """Return True if a recover hook runs that undoes what was prepared for this event, which has come back since it began."""
         running = (run.step for run in self._active.values() if run.step.stage == RECOVER)
-        return any(list(undone_by(step, self.hooks, [record])) for step in running)
+        return any(list(undone_by(step, self._runtime.hooks, [record])) for step in running)
 
     def has_running(self, record: EventRecord, *stages: str) -> bool:
         """Whether a hook of one of these stages runs for the event."""
@@ -189,7 +186,7 @@ class StageRunner:
                 for other in list(self._events_that_share(run, others)):
                     self._record_shared_run(run, other)
             self._collected.add(step_id)
-        while self._collected and self.is_durable():
+        while self._collected and self._is_durable():
             self._runs.remove(self._collected.pop())
 
     def _events_that_share(self, run: ActiveRun, others: Sequence[EventRecord]) -> Iterator[EventRecord]:
@@ -197,8 +194,8 @@ class StageRunner:
         step = run.step
         if step.stage == RECOVER:
             if step.state != INTERRUPTED:
-                yield from served_by_same_run(run.record, step, self.hooks, others)
-            yield from (other for other in undone_by(step, self.hooks, others) if other is not run.record)
+                yield from served_by_same_run(run.record, step, self._runtime.hooks, others)
+            yield from (other for other in undone_by(step, self._runtime.hooks, others) if other is not run.record)
         elif step.stage == PREPARE and step.state == OK:
             yield from (
                 claim.record for claim in run.claims.values() if claim.inherits and claim.record.gone_at is None
@@ -211,9 +208,9 @@ class StageRunner:
             self.enforce_deadline(record, stage)
             return False
         while True:
-            hook = next_hook(self.hooks, record, stage, self._clock.now())
+            hook = next_hook(self._runtime.hooks, record, stage, self._clock.now())
             if hook is None:
-                return is_finished(self.hooks, record, stage)
+                return is_finished(self._runtime.hooks, record, stage)
             if not self._start_or_skip(record, hook, others):
                 return False
 
@@ -241,14 +238,14 @@ class StageRunner:
 
     def give_up(self, record: EventRecord, who: str) -> None:
         """Let the recover hooks that have not succeeded count as left out."""
-        for hook in hooks_for(self.hooks, record, RECOVER):
+        for hook in hooks_for(self._runtime.hooks, record, RECOVER):
             if not is_done(hook, record.latest_run(RECOVER, hook.name)):
                 self._record_without_run(record, hook, Ending(SKIPPED, Cause.GIVEN_UP, f"given up by {who}"))
 
     def reopen_late(self, record: EventRecord) -> None:
         """NotBefore has passed and the event is still Scheduled: hooks that were left out for lack of time get their minimum."""
         not_before = record.event.not_before
-        for hook in self.hooks.get(PREPARE, ()):
+        for hook in self._runtime.hooks.get(PREPARE, ()):
             step = record.latest_run(PREPARE, hook.name)
             too_early = (
                 step is not None
@@ -260,7 +257,7 @@ class StageRunner:
                 step is not None
                 and too_early
                 and step.state == SKIPPED
-                and hook.settings.needs <= self.settings.minimum_budget
+                and hook.settings.needs <= self._runtime.settings.minimum_budget
             ):
                 step.void = "NotBefore has passed and the event has not started; the hook runs after all"
 
@@ -269,13 +266,13 @@ class StageRunner:
         record.waiting_for = ""
         if self.has_running(record, PREPARE):
             self.enforce_deadline(record, PREPARE)
-        elif next_hook(self.hooks, record, PREPARE, self._clock.now()) is not None:
+        elif next_hook(self._runtime.hooks, record, PREPARE, self._clock.now()) is not None:
             record.waiting_for = f"no prepare hook begins: {reason}"
 
     def stop(self, record: EventRecord, cause: Cause, reason: str, *stages: str) -> None:
         """End the event's hooks of these stages."""
         for run in self._runs_of(record, *stages):
-            self._stop(run, Ending(STOPPED, cause, reason), self.settings.kill_after)
+            self._stop(run, Ending(STOPPED, cause, reason), self._runtime.settings.kill_after)
 
     def not_before_changed(self, record: EventRecord, before: ScheduledEvent) -> None:
         """NotBefore has moved: what only lacked time may have it now; what runs may have less."""
@@ -286,7 +283,7 @@ class StageRunner:
         elif self.has_running(record, PREPARE):
             for run in self._runs_of(record, *STAGES):
                 if run.limit is not None and run.step.started_at is not None and is_late(record, run.step.started_at):
-                    run.limit = min(run.limit, self._clock.monotonic() + self.settings.minimum_budget)
+                    run.limit = min(run.limit, self._clock.monotonic() + self._runtime.settings.minimum_budget)
             left = record.event.seconds_left(self._clock.now())
             self._keep(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
 
@@ -322,7 +319,9 @@ class StageRunner:
             self._record_without_run(record, hook, Ending(SKIPPED, Cause.NO_TIME, reason))
             return True
         # looked at again: hours may have passed since the hooks were found
-        refusal = hook.problem or permission_problem(hook.path, self.settings.hooks_directory, trusted_owners())
+        refusal = hook.problem or permission_problem(
+            hook.path, self._runtime.settings.hooks_directory, trusted_owners()
+        )
         if refusal is not None:
             self._record_without_run(record, hook, Ending(FAILED, Cause.REFUSED, refusal))
             return True
@@ -345,7 +344,7 @@ class StageRunner:
             return None
         if any(run.step.stage != RECOVER and run.record.gone_at is not None for run in self._active.values()):
             return "the hooks of another event that is over, which are being ended"
-        holder = blocking_event(hook, record, self.hooks, others)
+        holder = blocking_event(hook, record, self._runtime.hooks, others)
         return (
             None
             if holder is None
@@ -385,16 +384,16 @@ class StageRunner:
     def _own_end(self, record: EventRecord, step: HookRun) -> datetime | None:
         """When a hook has to have ended because its own event may start; None where that does not limit it."""
         is_over = record.gone_at is not None or (step.started_at is not None and is_late(record, step.started_at))
-        return None if step.stage != PREPARE or is_over else prepare_deadline(record, self.settings.margin)
+        return None if step.stage != PREPARE or is_over else prepare_deadline(record, self._runtime.settings.margin)
 
     def _times(self) -> Times:
-        return Times(self.settings.margin, self.settings.minimum_budget)
+        return Times(self._runtime.settings.margin, self._runtime.settings.minimum_budget)
 
     def _timeout(self, record: EventRecord, step: HookRun) -> float:
         """Seconds that a run may take; less where it began after NotBefore had passed."""
-        timeout = self.settings.hook(step.stage, step.hook).timeout
+        timeout = self._runtime.settings.hook(step.stage, step.hook).timeout
         late = step.stage == PREPARE and step.started_at is not None and is_late(record, step.started_at)
-        return min(timeout, self.settings.minimum_budget) if late else timeout
+        return min(timeout, self._runtime.settings.minimum_budget) if late else timeout
 
     def _void_after_reboot(self, record: EventRecord) -> None:
         """A reboot undoes what was prepared, unless the configuration says that the effect persists."""
@@ -403,7 +402,7 @@ class StageRunner:
             for step in record.runs_in_stage(PREPARE)
             if step.state == OK
             and step.boot not in ("", self._boot)
-            and not self.settings.hook(PREPARE, step.hook).persists
+            and not self._runtime.settings.hook(PREPARE, step.hook).persists
         ]
         for step in lost:
             step.void = "the host was started anew after it ran"
@@ -416,7 +415,7 @@ class StageRunner:
         step = self._new_run(record, hook, RUNNING, now)
         limit = max(1, math.floor(budget))
         self._keep(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
-        told = (record, hook.stage, self.own_name, now, limit)
+        told = (record, hook.stage, self._runtime.own_name or "", now, limit)
         try:
             identity = RunIdentity(record.key, record.occurrence, hook.stage, hook.name, now)
             self._runs.start(
@@ -460,14 +459,14 @@ class StageRunner:
             run.limit = self._clock.monotonic() + max(0.0, timeout - max(0.0, passed))
         if self._clock.monotonic() >= run.limit:
             ending = Ending(TIMEOUT, Cause.TIME_LIMIT, f"it took longer than its {timeout:g} s")
-            self._stop(run, ending, self.settings.kill_after)
+            self._stop(run, ending, self._runtime.settings.kill_after)
 
     def _enforce_not_before(self, run: ActiveRun) -> None:
         now, end = self._clock.now(), self._own_end(run.record, run.step)
         if end is not None and now >= end:
             left = run.record.event.seconds_left(now)
             ending = Ending(TIMEOUT, Cause.DEADLINE, f"the event may start in {left:.0f} s")
-            self._stop(run, ending, min(self.settings.kill_after, left / 2))
+            self._stop(run, ending, min(self._runtime.settings.kill_after, left / 2))
 
     def _enforce_claims(self, run: ActiveRun) -> None:
         now = self._clock.now()
@@ -476,7 +475,9 @@ class StageRunner:
             event = claim.record.event
             reason = f"event {event.event_id} ({event.event_type}) needs the time that is left"
             left = event.seconds_left(now)
-            self._stop(run, Ending(STOPPED, Cause.MORE_URGENT, reason), min(self.settings.kill_after, left / 2))
+            self._stop(
+                run, Ending(STOPPED, Cause.MORE_URGENT, reason), min(self._runtime.settings.kill_after, left / 2)
+            )
 
     def _stop(self, run: ActiveRun, ending: Ending, kill_after: float) -> None:
         if run.ending is None:

@@ -113,7 +113,7 @@ class Metrics:
             self._errors.labels(kind).inc(count - self._told[kind])
             self._told[kind] = count
         self._degraded.set(int(degraded))
-        self._not_recovered.set(sum(bool(not_recovered(engine.work.hooks, record)) for record in engine.records))
+        self._not_recovered.set(sum(bool(not_recovered(engine.runtime.hooks, record)) for record in engine.records))
         self._paused.set(int(engine.pausing.current() is not None))
         self._degraded_since.set(0 if degraded_since is None else degraded_since.timestamp())
         self._replace(self._client.generate_latest(self._registry))
