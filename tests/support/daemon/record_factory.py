@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
+from hook_runner.journal.journal import Journal
 from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, ApprovalAttempt, EventRecord, HookRun, TimelineEntry
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
@@ -64,6 +65,12 @@ def close_record(record: EventRecord) -> None:
     )
     record.gone_at, record.closed_at = after(60), after(61)
     record.timeline.append(TimelineEntry(after(61), "closed", "recovered"))
+
+
+def last_occurrence(journal: Journal, key: str) -> int:
+    """Return the occurrence of the newest record of an event; 0 without one."""
+    record = journal.last_of(key)
+    return 0 if record is None else record.occurrence
 
 
 def everything(record: EventRecord) -> dict[str, Any]:

@@ -120,11 +120,6 @@ def save_step(connection: sqlite3.Connection, row: tuple[Value, ...]) -> None:
     connection.execute(_SAVE_STEP, row)
 
 
-def count_entries(connection: sqlite3.Connection, record_id: int) -> int:
-    """How many lines of the record's timeline the journal has."""
-    return int(connection.execute("SELECT count(*) FROM timeline WHERE record = ?", (record_id,)).fetchone()[0])
-
-
 def save_entries(connection: sqlite3.Connection, record: EventRecord, known: int) -> None:
     """Write the lines of the timeline behind the first `known`."""
     rows = [
@@ -133,13 +128,6 @@ def save_entries(connection: sqlite3.Connection, record: EventRecord, known: int
     ]
     connection.executemany(
         "INSERT OR REPLACE INTO timeline (record, position, at, what, detail) VALUES (?, ?, ?, ?, ?)", rows
-    )
-
-
-def last_occurrence(connection: sqlite3.Connection, key: str) -> int:
-    """The highest life of an event by its key; 0 where there is none."""
-    return int(
-        connection.execute("SELECT coalesce(max(life), 0) FROM records WHERE key = ?", (_text(key),)).fetchone()[0]
     )
 
 
