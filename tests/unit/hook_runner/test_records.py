@@ -23,6 +23,7 @@ IN_PHASES: list[tuple[dict[str, Any], str]] = [
     ({**MINE, "gone_at": after(1)}, RECOVER),
     ({**MINE, "seen_started": True, "gone_at": after(1)}, RECOVER),
     ({**MINE, "seen_started": True, "gone_at": after(1), "closed_at": after(2)}, CLOSED),
+    ({**MINE, "closed_at": after(2)}, CLOSED),
 ]
 
 

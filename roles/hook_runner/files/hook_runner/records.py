@@ -261,10 +261,8 @@ class EventRecord:
     @property
     def phase(self) -> str:
         """What the event is for this VM now: WATCHED, the stage whose hooks run or are next, or CLOSED."""
-        if self.closed_at is not None:
-            return CLOSED
-        if self.gone_at is not None:
-            return RECOVER
+        if self.gone_at is not None or self.closed_at is not None:
+            return RECOVER if self.closed_at is None else CLOSED
         if not self.affects_this_vm:
             return WATCHED
         if self.seen_started:

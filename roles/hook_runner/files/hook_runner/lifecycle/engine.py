@@ -454,17 +454,18 @@ class Engine:
         )
 
     def _advance(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        if record.phase == RECOVER:
+        phase = record.phase
+        if phase == RECOVER:
             if self._recover(record, holders):
                 self._close(record)
         elif record.absences:
             self.work.enforce_deadline(record, PREPARE)  # nothing begins for an event that may be over
         elif record.seen_started:
             record.attempt.explanation = ""
-            if record.phase != WATCHED:
+            if phase != WATCHED:
                 self._start(record, holders)
         elif record.event.status == "Scheduled":
-            if record.phase == PREPARE:
+            if phase == PREPARE:
                 self._prepare(record, holders)
             elif record.approval_asked_by:
                 self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), "ok")
