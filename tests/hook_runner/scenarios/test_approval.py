@@ -196,7 +196,7 @@ def test_t67_the_leader_approves_at_once(azure: Azure, make_rig: MakeRig) -> Non
 
 
 @pytest.mark.parametrize(
-    "leader, why", [("self-only", "would release other VMs too"), ("external", "somebody else approves it")]
+    "leader, why", [("self-only", "would release other VMs too"), ("external", "an external leader approves it")]
 )
 def test_others_are_not_released_unless_wanted(azure: Azure, make_rig: MakeRig, leader: str, why: str) -> None:
     me = make_rig(leader=leader)

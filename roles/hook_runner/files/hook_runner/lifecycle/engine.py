@@ -22,7 +22,7 @@ from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.journal.journal import Journal
-from hook_runner.lifecycle.approvals import Approver, ManualApprovalAnswer
+from hook_runner.lifecycle.approvals import Approver, ManualAnswer, ManualRequest
 from hook_runner.lifecycle.identification import Identification
 from hook_runner.lifecycle.pause import Pausing
 from hook_runner.lifecycle.runtime import Runtime
@@ -279,9 +279,7 @@ class Engine:
         """A look at the events brought no good document."""
         self.approvals.poll_failed()
 
-    def approve_manually(
-        self, event_id: str, who: str, force: bool, release_others: bool
-    ) -> ManualApprovalAnswer | None:
+    def approve_manually(self, event_id: str, who: str, force: bool, release_others: bool) -> ManualAnswer | None:
         """A person wants an event approved; None where there is no such event."""
         record = next(
             (record for record in self.records if record.key == event_id.casefold() and record.gone_at is None), None
@@ -289,7 +287,7 @@ class Engine:
         if record is None:
             return None
         prepared = self.preparation_state(record) if record.affects_this_vm else "ok"
-        asked = self.approvals.request_manual(record, who, prepared, force, release_others)
+        asked = self.approvals.request_manual(record, ManualRequest(who, force, release_others), prepared)
         self.tick()
         return asked
 
@@ -304,27 +302,27 @@ class Engine:
             return "running"  # what recovers may undo what was prepared, or has undone it
         return state
 
-    def recover_manually(self, event_id: str, who: str, give_up: bool) -> ManualApprovalAnswer | None:
+    def recover_manually(self, event_id: str, who: str, give_up: bool) -> ManualAnswer | None:
         """An operator wants the recovery from an event that is over to be tried again now, or not any more; None for no such event."""
         found = [record for record in self.records if record.key == event_id.casefold()]
         record = next((record for record in found if record.gone_at is not None), found[0] if found else None)
         if record is None:
             return None
         if record.gone_at is None:
-            return ManualApprovalAnswer(False, "the event is not over; the recovery begins by itself when it is")
+            return ManualAnswer(False, "the event is not over; the recovery begins by itself when it is")
         if self.work.has_running(record, RECOVER):
-            return ManualApprovalAnswer(False, "a recover hook runs now; try again when it has ended")
+            return ManualAnswer(False, "a recover hook runs now; try again when it has ended")
         failed = not_recovered(self.runtime.hooks, record)
         if give_up:
             self._record(record, GIVEN_UP, f"{who} gives the recovery up", "error")
             self.work.give_up(record, escape_surrogates(who))
             self.tick()
-            return ManualApprovalAnswer(True, "the recovery is given up; what the prepare hooks did may still hold")
+            return ManualAnswer(True, "the recovery is given up; what the prepare hooks did may still hold")
         for step in failed:
             step.void = f"{escape_surrogates(who)} asked for another attempt"
         self._record(record, "recovery-asked", f"by {who}", "notice")
         self.tick()
-        return ManualApprovalAnswer(
+        return ManualAnswer(
             True,
             "the recovery is tried again now" if failed else record.waiting_for or "the recovery goes on",
         )
