@@ -119,8 +119,8 @@ def test_journal_of_another_vm_is_kept_and_forgotten(path: str) -> None:
     journal.set_aside("other-vm", "it is about the VM other")
     aside = path + ".other-vm-20261121T120000Z"
     assert said == [
-        f"the journal {path} cannot be used: it is about the VM other; it is kept as {aside}, and a new one begins with no more"
-        " than this service still knows"
+        f"the journal {path} cannot be used: it is about the VM other; it is kept as {aside},"
+        " and a new one begins with the records in memory"
     ]
     assert (
         journal.open_records() == []

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Which VM this is: the name that events are compared with, kept in the journal for a start at which IMDS does not give it."""
+"""This VM's resource name, with which events are compared.
+
+The journal stores it for a start at which IMDS does not give it.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,16 @@ NAME, VM_ID, BOOT = "resource_name", "vm_id", "boot"
 
 
 class Identification:
-    """This VM's resource name, and whether the journal is this VM's.
+    """Finds this VM's resource name, and whether the journal is this VM's.
 
     Args:
-        runtime: gets this VM's name.
-        journal: keeps what was found.
+        runtime: gets the name.
+        journal: stores it.
         boot: identifies this boot of the host.
 
     Attributes:
-        is_confirmed: whether the journal is known to be this VM's, so that hooks may run for the
-            events in it.
+        is_confirmed: whether the journal is known to be this VM's; hooks run for the events in it
+            only then.
     """
 
     def __init__(self, runtime: Runtime, journal: Journal, boot: str) -> None:
@@ -33,13 +36,16 @@ class Identification:
         noted = journal.noted(NAME)
         if runtime.own_name is None and noted and self._same_boot:
             runtime.own_name = noted
-        # the disk of a VM that was cloned comes with another boot
+        # a clone of this VM's disk has another boot
         self.is_confirmed = self._same_boot or not noted
 
     def confirm(self, name: str, vm_id: str) -> str | None:
-        """Take in what IMDS says of this VM; the name of the other VM where the journal is that one's.
+        """Take over the name and the vmId that IMDS gave.
 
         Call it once more when the journal has been replaced.
+
+        Returns:
+            The name of the other VM if the journal is that one's, or None.
         """
         noted, noted_id = self._journal.noted(NAME), self._journal.noted(VM_ID)
         if noted_id and vm_id:
@@ -53,7 +59,11 @@ class Identification:
         return None
 
     def fall_back(self) -> str | None:
-        """IMDS does not say which VM this is: use what was noted. The name, where it is used from now on; else None."""
+        """Use the stored name, because IMDS does not give one.
+
+        Returns:
+            The name if it is used from now on, or None.
+        """
         noted = self._journal.noted(NAME)
         if self.is_confirmed or not noted:
             self.is_confirmed = True

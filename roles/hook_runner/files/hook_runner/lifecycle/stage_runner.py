@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Runs the hooks of one event's stage one after the other, within their time, and notes how each ended."""
+"""Runs the hooks of an event's stage one after the other, within their time, and records the results."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from hook_runner.records import (
     HookRun,
 )
 
-# the keeper's own limit counts only where no daemon lives to keep the time
+# seconds after its timeout at which the supervisor ends a hook if no daemon does
 SUPERVISOR_MARGIN = 5.0
 
-# the state of a run that did not come to its own end, unless this daemon ended it
+# the state of a run that neither ended by itself nor was ended by this daemon
 STATE_OF = {
     Cause.NOT_STARTED: FAILED,
     Cause.TIME_LIMIT: TIMEOUT,
@@ -62,7 +62,7 @@ STATE_OF = {
     Cause.ENDED_EARLY: INTERRUPTED,
     Cause.SUPERVISOR_LOST: INTERRUPTED,
 }
-AGAIN = "; NotBefore has moved, so that it is run again"
+AGAIN = "; NotBefore has moved, and the hook runs again"
 
 
 class StageRunner:
@@ -75,8 +75,8 @@ class StageRunner:
         next_id: numbers for runs.
         is_durable: whether the journal has everything on disk. Until then the result of a run
             stays in its folder for the next daemon.
-        keep: notes (record, word, sentence, level) in the timeline and saves the record.
-        ended: called with each step that has ended.
+        keep: records (record, keyword, sentence, level) in the timeline and saves the record.
+        ended: called with each run that has ended.
         boot: identifies this boot of the host.
     """
 
@@ -103,21 +103,21 @@ class StageRunner:
         self._collected: set[int] = set()
 
     def is_busy(self) -> bool:
-        """Whether any hook runs."""
+        """Return True if any hook runs."""
         return bool(self._active) or self._runs.has_orphans()
 
     def is_recovering(self) -> bool:
-        """Whether a recover hook runs that may undo any preparation: those with a namesake undo that one only."""
+        """Return True if a recover hook runs that may undo any preparation: no prepare hook has its name."""
         partners = {hook.name for hook in self._runtime.hooks.get(PREPARE, ())}
         return any(run.step.stage == RECOVER and run.step.hook not in partners for run in self._active.values())
 
     def is_being_undone(self, record: EventRecord) -> bool:
-        """Return True if a recover hook runs that undoes what was prepared for this event, which has come back since it began."""
+        """Return True if a recover hook runs that undoes the preparation for this event, which is listed again."""
         running = (run.step for run in self._active.values() if run.step.stage == RECOVER)
         return any(list(undone_by(step, self._runtime.hooks, [record])) for step in running)
 
     def has_running(self, record: EventRecord, *stages: str) -> bool:
-        """Whether a hook of one of these stages runs for the event."""
+        """Return True if a hook of one of these stages runs for the event."""
         return bool(self._runs_of(record, *stages))
 
     def is_stopping(self, step_id: int) -> bool:
@@ -126,12 +126,12 @@ class StageRunner:
         return run is not None and run.ending is not None
 
     def adopt_runs(self, record: EventRecord) -> None:
-        """After a start of the daemon: go on with the runs that outlived it, and note those that did not."""
+        """Take over the runs that outlived an earlier daemon, and record those that did not."""
         for step in record.steps:
             if step.state == RUNNING:
                 if self._runs.adopt(step.id):
-                    # how long it has run is known when the server's time is; the host's own clock
-                    # may be wrong
+                    # its running time is known once the server's time is; the host's own clock may
+                    # be wrong
                     self._active[step.id] = ActiveRun(record, step, None)
                     self._keep(
                         record,
@@ -146,7 +146,7 @@ class StageRunner:
             self._void_after_reboot(record)
 
     def take_in(self, record: EventRecord) -> None:
-        """Go on with the event's runs that a journal had lost, once a document has shown what has become of the event."""
+        """Take over the event's runs that the journal had lost, once a document has shown the event's state."""
         for step_id, found in usable(self._runs.lost(record.key), record.occurrence, record.gone_at is not None):
             if record.affects_this_vm and self._runs.claim(step_id):
                 latest = record.latest_run(found.stage, found.hook)
@@ -164,7 +164,7 @@ class StageRunner:
                 )
 
     def next_deadline(self) -> float | None:
-        """Return the monotonic seconds at which `enforce_deadline` or `collect_finished` has something to do though nothing happens; None for never."""
+        """Return the monotonic seconds at which the passing of time requires `tick`; None for never."""
         found = [self._runs.next_check_in()]
         for run in self._active.values():
             if run.ending is None:
@@ -174,10 +174,10 @@ class StageRunner:
         return min((at for at in found if at is not None), default=None)
 
     def collect_finished(self, others: Sequence[EventRecord]) -> None:
-        """Note the runs that have ended since, also for the other events that they serve.
+        """Record the runs that have ended, also for the other events that they serve.
 
-        A recover hook's end counts for all events that were over when it began, the success of a
-        prepare hook for the more urgent events that wait for it.
+        The end of a recover hook counts for all events that were over when it began, the success of
+        a prepare hook for the more urgent events that wait for it.
         """
         for step_id, result in self._runs.collect_finished():
             run = self._active.pop(step_id, None)
@@ -202,7 +202,13 @@ class StageRunner:
             )
 
     def advance_stage(self, record: EventRecord, stage: str, others: Sequence[EventRecord]) -> bool:
-        """Begin the stage's next hook if none runs; True when the stage is finished. others: the events that may hold a hook back."""
+        """Begin the stage's next hook if none runs; return True when the stage is finished.
+
+        Args:
+            record: the event.
+            stage: its stage.
+            others: the events that a recover hook may have to wait for.
+        """
         record.waiting_for = ""
         if self.has_running(record, stage):
             self.enforce_deadline(record, stage)
@@ -220,11 +226,11 @@ class StageRunner:
             run.claims.pop(record.id, None)
 
     def is_claimed(self, record: EventRecord) -> bool:
-        """Return True if another event inherits from a prepare hook that runs for this one, so that the hook has to go on."""
+        """Return True if a prepare hook has to go on because its success counts for another event."""
         return any(claim.inherits for run in self._runs_of(record, PREPARE) for claim in run.claims.values())
 
     def void(self, record: EventRecord, stages: Sequence[str], reason: str) -> None:
-        """Let the hooks of these stages count as not run for the event, because what they did does not hold any more."""
+        """Let the hooks of these stages count as not run, because their effect no longer holds."""
         steps = [step for stage in stages for step in record.runs_in_stage(stage) if step.state != RUNNING]
         for step in steps:
             step.void = reason
@@ -237,13 +243,13 @@ class StageRunner:
             )
 
     def give_up(self, record: EventRecord, who: str) -> None:
-        """Let the recover hooks that have not succeeded count as left out."""
+        """Let the recover hooks that have not succeeded count as skipped."""
         for hook in hooks_for(self._runtime.hooks, record, RECOVER):
             if not is_done(hook, record.latest_run(RECOVER, hook.name)):
                 self._record_without_run(record, hook, Ending(SKIPPED, Cause.GIVEN_UP, f"given up by {who}"))
 
     def reopen_late(self, record: EventRecord) -> None:
-        """NotBefore has passed and the event is still Scheduled: hooks that were left out for lack of time get their minimum."""
+        """Run prepare hooks that were skipped for lack of time: the event is still Scheduled after NotBefore."""
         not_before = record.event.not_before
         for hook in self._runtime.hooks.get(PREPARE, ()):
             step = record.latest_run(PREPARE, hook.name)
@@ -262,7 +268,7 @@ class StageRunner:
                 step.void = "NotBefore has passed and the event has not started; the hook runs after all"
 
     def put_off(self, record: EventRecord, reason: str) -> None:
-        """Begin no prepare hook of the event now; one that runs keeps its time."""
+        """Begin no prepare hook of the event now; one that runs keeps its deadline."""
         record.waiting_for = ""
         if self.has_running(record, PREPARE):
             self.enforce_deadline(record, PREPARE)
@@ -275,7 +281,7 @@ class StageRunner:
             self._stop(run, Ending(STOPPED, cause, reason), self._runtime.settings.kill_after)
 
     def not_before_changed(self, record: EventRecord, before: ScheduledEvent) -> None:
-        """NotBefore has moved: what only lacked time may have it now; what runs may have less."""
+        """Give prepare hooks that lacked time another run, or less time to one that runs, as NotBefore has moved."""
         earlier, later = _as_timestamp(before.not_before), _as_timestamp(record.event.not_before)
         if later > earlier:
             for step in record.runs_in_stage(PREPARE):
@@ -304,7 +310,7 @@ class StageRunner:
         return [run for run in self._active.values() if run.record is record and run.step.stage in stages]
 
     def _start_or_skip(self, record: EventRecord, hook: Hook, others: Sequence[EventRecord]) -> bool:
-        """Deal with one hook: True when the next one may follow at once, False when something runs or must be waited for."""
+        """Start a hook, skip it or wait; return True if the next hook may follow at once."""
         awaited = self._blocked_by(record, hook, others)
         if awaited is not None:
             record.waiting_for = f"{hook.stage}/{hook.name} waits for {awaited}"
@@ -318,7 +324,7 @@ class StageRunner:
                 reason += f", and it needs {hook.settings.needs:g} s"
             self._record_without_run(record, hook, Ending(SKIPPED, Cause.NO_TIME, reason))
             return True
-        # looked at again: hours may have passed since the hooks were found
+        # checked again: hours may have passed since the hooks were discovered
         refusal = hook.problem or permission_problem(
             hook.path, self._runtime.settings.hooks_directory, trusted_owners()
         )
@@ -328,22 +334,22 @@ class StageRunner:
         return self._start(record, hook, budget, now)
 
     def _blocked_by(self, record: EventRecord, hook: Hook, others: Sequence[EventRecord]) -> str | None:
-        """What a hook has to wait for, so that no two undo each other's work; None where it may run."""
+        """Return what a hook has to wait for, to complete a clause with "waits for"; None if it may run."""
         if self._runs.is_held():
-            return "the host, which goes down"
+            return "the next boot; the host shuts down"
         if self._runs.has_orphans():
-            return "the end of hooks that the journal does not know"
+            return "the end of hooks that are not in the journal"
         same = [run for run in self._active.values() if run.step.hook == hook.name]
         self._claim(record, hook, same)
         if same or self._runs.is_lost(hook.name):
             return "the hook of the same name that runs for another event"
         if hook.stage == PREPARE and self.is_recovering():
             self._claim(record, hook, [run for run in self._active.values() if run.step.stage == RECOVER])
-            return "the end of what recovers from another event"
+            return "the end of a recover hook of another event"
         if hook.stage != RECOVER:
             return None
         if any(run.step.stage != RECOVER and run.record.gone_at is not None for run in self._active.values()):
-            return "the hooks of another event that is over, which are being ended"
+            return "the end of the hooks of another event, which is over"
         holder = blocking_event(hook, record, self._runtime.hooks, others)
         return (
             None
@@ -352,7 +358,7 @@ class StageRunner:
         )
 
     def _claim(self, record: EventRecord, hook: Hook, running: Sequence[ActiveRun]) -> None:
-        """Limit hooks that run for less urgent events, or for ones that are over, to what this event leaves them."""
+        """Limit hooks of less urgent events, and of events that are over, to the time that this event leaves."""
         now = self._clock.now()
         for run in running:
             owner, step = run.record, run.step
@@ -375,14 +381,14 @@ class StageRunner:
                 )
 
     def _end_of(self, owner: EventRecord, step: HookRun) -> datetime:
-        """When a hook that runs has to have ended for its own event."""
+        """Return when a running hook has to end for its own event."""
         began = step.started_at or self._clock.now()
         end = began + timedelta(seconds=self._timeout(owner, step))
         own = self._own_end(owner, step)
         return end if own is None else min(own, end)
 
     def _own_end(self, record: EventRecord, step: HookRun) -> datetime | None:
-        """When a hook has to have ended because its own event may start; None where that does not limit it."""
+        """Return when a hook has to end because its own event may start; None if that does not limit it."""
         is_over = record.gone_at is not None or (step.started_at is not None and is_late(record, step.started_at))
         return None if step.stage != PREPARE or is_over else prepare_deadline(record, self._runtime.settings.margin)
 
@@ -390,13 +396,13 @@ class StageRunner:
         return Times(self._runtime.settings.margin, self._runtime.settings.minimum_budget)
 
     def _timeout(self, record: EventRecord, step: HookRun) -> float:
-        """Seconds that a run may take; less where it began after NotBefore had passed."""
+        """Return the timeout of a run in seconds; less if it began after NotBefore."""
         timeout = self._runtime.settings.hook(step.stage, step.hook).timeout
         late = step.stage == PREPARE and step.started_at is not None and is_late(record, step.started_at)
         return min(timeout, self._runtime.settings.minimum_budget) if late else timeout
 
     def _void_after_reboot(self, record: EventRecord) -> None:
-        """A reboot undoes what was prepared, unless the configuration says that the effect persists."""
+        """Let prepare hooks count as not run after a reboot, except those with `persists`."""
         lost = [
             step
             for step in record.runs_in_stage(PREPARE)
@@ -405,30 +411,30 @@ class StageRunner:
             and not self._runtime.settings.hook(PREPARE, step.hook).persists
         ]
         for step in lost:
-            step.void = "the host was started anew after it ran"
+            step.void = "the host was rebooted after it ran"
         if lost:
             names = ", ".join(dict.fromkeys(f"{step.stage}/{step.hook}" for step in lost))
-            self._keep(record, "void", f"{names}: the host was started anew after it ran; it runs again", "notice")
+            self._keep(record, "void", f"{names}: the host was rebooted after it ran; it runs again", "notice")
 
     def _start(self, record: EventRecord, hook: Hook, budget: float, now: datetime) -> bool:
-        """Run a hook; True when it could not be started, so that the next one may follow."""
+        """Start a hook; return True if that failed, and the next one may follow."""
         step = self._new_run(record, hook, RUNNING, now)
         limit = max(1, math.floor(budget))
         self._keep(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
-        told = (record, hook.stage, self._runtime.own_name or "", now, limit)
+        values = (record, hook.stage, self._runtime.own_name or "", now, limit)
         try:
             identity = RunIdentity(record.key, record.occurrence, hook.stage, hook.name, now)
             self._runs.start(
                 step.id,
                 hook.path,
-                event_json(*told),
-                event_environment(*told),
+                event_json(*values),
+                event_environment(*values),
                 hook.settings.timeout + SUPERVISOR_MARGIN,
                 identity,
                 hook.settings.unit,
             )
         except HostEnds as error:
-            step.attempt -= 1  # it has not run, and may after the boot
+            step.attempt -= 1  # it has not run, and may run after the boot
             self._close(record, step, Ending(STOPPED, Cause.HOST_SHUTDOWN, str(error)))
             return False
         except OSError as error:
@@ -438,12 +444,12 @@ class StageRunner:
         return False
 
     def _time_limit(self, record: EventRecord, hook: Hook, now: datetime) -> float:
-        """Seconds that a hook may take: its time-out, and for preparation no more than NotBefore leaves."""
+        """Return the seconds that a hook may take: its timeout, and for preparation what NotBefore leaves at most."""
         budget = prepare_budget(record, self._times(), now) if hook.stage == PREPARE else None
         return hook.settings.timeout if budget is None else min(hook.settings.timeout, budget)
 
     def enforce_deadline(self, record: EventRecord, stage: str) -> None:
-        """End the event's hook whose time is up, evaluated anew each time since NotBefore and other events may change."""
+        """End the event's hook if its time is over; NotBefore and other events may have changed it since."""
         for run in self._runs_of(record, stage):
             if run.limit is None and not self._clock.is_synchronised():
                 continue
@@ -487,10 +493,8 @@ class StageRunner:
     def _finish(self, run: ActiveRun, result: RunResult) -> None:
         record, step = run.record, run.step
         step.exit_status, step.output = result.exit_status, result.output
-        if result.exit_status == 0:
-            ending = Ending(OK, Cause.NONE, "")
-        else:
-            ending = run.ending or _classify(result)
+        succeeded = result.exit_status == 0
+        ending = Ending(OK, Cause.NONE, "") if succeeded else run.ending or _classify(result)
         record.forget_outputs(step.stage, step.hook)
         self._close(record, step, ending)
 
@@ -511,7 +515,7 @@ class StageRunner:
         latest = record.latest_run(hook.stage, hook.name)
         attempts = latest.attempt if latest is not None else 0
         if state != SKIPPED:
-            attempts += 1  # what is only left out is no attempt: it may be left out as often as NotBefore moves
+            attempts += 1  # skipping is not an attempt; a hook may be skipped each time NotBefore moves
         step = HookRun(self._next_id(), hook.stage, hook.name, attempts, state, now)
         step.boot = self._boot
         record.steps.append(step)
