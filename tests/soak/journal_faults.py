@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from hook_runner.journal.journal import Journal, JournalUnreadable
+from hook_runner.journal.reader import JournalReader, JournalUnreadable
 
 FILE_SUFFIXES = ("", "-wal", "-shm")
 # (event, STAGE/NAME)
@@ -79,7 +79,7 @@ class JournalFaults:
         """Return the events in the journal, each as (event, ""), and the hooks with a run, as (event, hook)."""
         found: Known = set()
         try:
-            journal = Journal.read_only(str(self.path))
+            journal = JournalReader.open(str(self.path))
         except (OSError, JournalUnreadable):
             return found
         try:

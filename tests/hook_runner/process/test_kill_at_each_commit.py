@@ -50,7 +50,7 @@ class Life:
                 path.rmdir() if path.is_dir() else path.unlink()
         self._live()
         assert self.rig.engine.records == [] and self.rig.journal.open_records() == []
-        (record,) = self.rig.journal.records(10)
+        (record,) = self.rig.journal.reader().records(10)
         return record
 
     def count(self, what: str) -> dict[str, int]:

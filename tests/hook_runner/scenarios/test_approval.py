@@ -196,7 +196,7 @@ def test_t67_the_leader_approves_at_once(azure: Azure, make_rig: MakeRig) -> Non
 
 
 @pytest.mark.parametrize(
-    "leader, why", [("self-only", "would release other VMs too"), ("external", "somebody else approves it")]
+    "leader, why", [("self-only", "would release other VMs too"), ("external", "an external leader approves it")]
 )
 def test_others_are_not_released_unless_wanted(azure: Azure, make_rig: MakeRig, leader: str, why: str) -> None:
     me = make_rig(leader=leader)
@@ -264,7 +264,8 @@ def test_an_event_that_is_over_meanwhile_is_not_asked_for_again(azure: Azure, me
     me.look()
     azure.cancel(event)
     me.delivers = True
-    me.engine.approvals._in_flight.clear()
+    for record in me.engine.records:
+        record.attempt.in_flight = False
     me.look(after=5)
     assert posts(azure) == 0 and me.record(event).outcome == "cancelled-or-missed"
 

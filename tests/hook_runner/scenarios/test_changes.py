@@ -159,7 +159,7 @@ def test_an_id_that_comes_back_is_another_event(azure: Azure, me: Rig) -> None:
     me.look(after=61)
     me.look(after=1)
     assert me.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
-    assert [record.occurrence for record in me.journal.records(5, entry["EventId"])] == [2, 1]
+    assert [record.occurrence for record in me.journal.reader().records(5, entry["EventId"])] == [2, 1]
     assert "anomaly" in me.words(entry["EventId"])
 
 

@@ -159,7 +159,7 @@ def test_t17_an_event_of_others_is_seen_and_left_alone(azure: Azure, make_rig: M
     me.look(after=1000)
     me.look(after=1000)
     assert me.ran() == [] and azure.requests("POST") == [] and me.engine.records == []
-    assert me.journal.records(10) == []
+    assert me.journal.reader().records(10) == []
 
 
 def test_t18_somebody_else_approves_during_prepare(azure: Azure, make_rig: MakeRig) -> None:

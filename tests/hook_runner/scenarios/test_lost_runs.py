@@ -45,7 +45,7 @@ def test_result_stays_until_the_journal_has_it_so_that_a_kill_prepares_once(azur
 def test_folders_go_once_the_journal_is_written_again(azure: Azure, me: Rig, disk: Disk) -> None:
     me.hook("prepare/20-b", HANGS)
     azure.schedule("Reboot")
-    me.engine.work.hooks = {}
+    me.engine.runtime.hooks = {}
     disk.fail(me)
     me.engine.reconfigure(me.settings, me._hooks())
     me.look()

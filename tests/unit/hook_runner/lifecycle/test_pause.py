@@ -59,7 +59,7 @@ def test_while_paused_nothing_is_prepared_and_nothing_is_approved(me: Rig, azure
     me.look(60)
     assert me.ran() == [] and azure.requests("POST") == []
     (record,) = me.engine.records
-    assert "no prepare hook begins: the daemon is paused by root" in me.engine.work.blocked[record.id]
+    assert "no prepare hook begins: the daemon is paused by root" in record.waiting_for
     assert me.engine.pausing.end("root")
     me.look()
     assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]

@@ -18,7 +18,6 @@ from hook_runner.lifecycle.stage_plan import not_recovered
 from hook_runner.log import printable
 from hook_runner.records import PREPARE, EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth, kind_of
-from hook_runner.reporting.status import stage_of
 
 PREFIX = "azure_scheduled_events_"
 # seconds; hooks take from a moment to a quarter of an hour
@@ -104,7 +103,7 @@ class Metrics:
         self._events.clear()
         # what IMDS or a file name says may be nothing that UTF-8 has
         for (kind, stage), count in collections.Counter(
-            (printable(record.event.event_type), stage_of(engine, record)) for record in engine.records
+            (printable(record.event.event_type), record.phase) for record in engine.records
         ).items():
             self._events.labels(kind, stage).set(count)
         self._imds_ok.set(int(health.last_good is not None and not health.error))
@@ -114,7 +113,7 @@ class Metrics:
             self._errors.labels(kind).inc(count - self._told[kind])
             self._told[kind] = count
         self._degraded.set(int(degraded))
-        self._not_recovered.set(sum(bool(not_recovered(engine.work.hooks, record)) for record in engine.records))
+        self._not_recovered.set(sum(bool(not_recovered(engine.runtime.hooks, record)) for record in engine.records))
         self._paused.set(int(engine.pausing.current() is not None))
         self._degraded_since.set(0 if degraded_since is None else degraded_since.timestamp())
         self._replace(self._client.generate_latest(self._registry))

@@ -468,7 +468,7 @@ class Service:
                 from hook_runner.service import history_source  # not in memory before the first question
             except ImportError as error:  # another version is being installed; the client reads the journal itself
                 return {"error": str(error)}
-            return history_source.page(self._journal, question)
+            return history_source.page(self._journal.reader(), question)
         if question.get("ask") == "approve":
             self._journal.maintain(urgent=True)  # an approval is refused while the journal cannot be written
             asked = None
