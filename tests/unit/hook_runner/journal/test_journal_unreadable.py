@@ -161,14 +161,14 @@ def test_the_end_of_an_event_is_not_put_off(path: str) -> None:
 UNREADABLE = """
 import os, sqlite3
 from hook_runner.journal import database
-from hook_runner.service import daemon
+from hook_runner.service import assembly, daemon
 connect = database._connect
 def connect_or_not(*arguments, **options):
     if os.path.exists(%r):
         raise sqlite3.OperationalError("disk I/O error")
     return connect(*arguments, **options)
 database._connect = connect_or_not
-daemon.JOURNAL_RETRY_INTERVAL, daemon.JOURNAL_TIMEOUT = 0.1, %r
+assembly.JOURNAL_RETRY_INTERVAL, assembly.JOURNAL_TIMEOUT = 0.1, %r
 """
 
 

@@ -73,7 +73,7 @@ class Script:
 def started(script: Script, needs_name: bool = False) -> tuple[Poller, queue.Queue[PollerEvent]]:
     news: queue.Queue[PollerEvent] = queue.Queue()
     poller = Poller(script, 0.01, 60, 60, news.put, needs_name)  # type: ignore[arg-type]
-    poller.deliver_unchanged = False
+    poller.deliver_unchanged(False)
     poller.start()
     return poller, news
 
@@ -85,7 +85,7 @@ def test_only_news_is_delivered_unless_somebody_is_attentive() -> None:
         script.answers.put(answer)
     told = [news.get(timeout=TIMEOUT) for _document in range(3)]
     assert [isinstance(each, DocumentReceived) and len(each.document.events) for each in told] == [0, 1, 0]
-    poller.deliver_unchanged = True
+    poller.deliver_unchanged(True)
     for _document in range(2):
         script.answers.put(NOTHING)
         assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
@@ -109,7 +109,7 @@ def test_approvals_are_sent_one_by_one_with_a_look_after_each() -> None:
     poller, news = started(script)
     script.answers.put(TWO)
     assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
-    poller.deliver_unchanged = True
+    poller.deliver_unchanged(True)
     for number, event in enumerate(TWO.events):
         poller.approve(number, event)
     for _look in range(3):
@@ -191,7 +191,7 @@ class Moved:
             self.sleep,
         )
         self.poller = Poller(*arguments)  # type: ignore[arg-type]
-        self.poller.deliver_unchanged = False
+        self.poller.deliver_unchanged(False)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds

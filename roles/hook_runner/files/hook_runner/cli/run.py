@@ -32,13 +32,17 @@ def load_settings_for(path: str, owners: frozenset[int] | None = None, read: Yam
 
 
 def run_service(options: RunOptions | argparse.Namespace) -> int:
+    """Run the daemon until a signal ends it; returns the exit status."""
     from hook_runner.config.yaml_subprocess import load_in_subprocess
     from hook_runner.log import Log
     from hook_runner.permissions import trusted_owners
     from hook_runner.reporting.in_force import InForce
+    from hook_runner.service.assembly import assemble
+    from hook_runner.service.configuration import Configuration
     from hook_runner.service.daemon import Service
 
-    owners = trusted_owners()
+    owners, log = trusted_owners(), Log()
     in_force = InForce(options.config, lambda read: load_settings_for(options.config, owners, read), load_in_subprocess)
-    Service(in_force, owners, Log(), options.dry_run).run()
+    configuration = Configuration(in_force, owners, log, options.dry_run)
+    Service(assemble(configuration, owners, log)).run()
     return GOOD

@@ -103,6 +103,21 @@ class Settings(NamedTuple):
 # what `load_settings` returns for a file that does not exist or sets nothing
 DEFAULTS = Settings()
 
+# a reload does not change these settings; the daemon uses their new values after its next start
+RESTART_ONLY_SETTINGS = (
+    "endpoint",
+    "api_version",
+    "resource_name",
+    "interval",
+    "timeout",
+    "first_timeout",
+    "journal",
+    "run_directory",
+    "control_group",
+    "status_group",
+    "metrics_file",
+)
+
 
 def _limits(value: Any) -> dict[str, int]:
     from hook_runner.config.hook_limits import read_limits  # few hooks have limits

@@ -154,7 +154,7 @@ class Poller(threading.Thread):
         self._last: EventDocument | None = None
         self._deliver_next = True
         self._last_poll_succeeded = False
-        self.deliver_unchanged = True
+        self._deliver_unchanged = True
         self.last_good: float | None = None
         self._stuck_after = self._clock() + STUCK_MARGIN
 
@@ -162,6 +162,10 @@ class Poller(threading.Thread):
         """Send an approval soon, if the event still is as it is given here; `Answered` or `Withheld` tells what became of it."""
         self._approvals.append((record_id, event))
         self._wake.set()
+
+    def deliver_unchanged(self, wanted: bool) -> None:
+        """Deliver documents without a change as well, as long as they are wanted. For any thread."""
+        self._deliver_unchanged = wanted
 
     def is_stuck(self) -> bool:
         """Whether the loop has ended, or has not come round within the limits of its requests."""
@@ -216,7 +220,7 @@ class Poller(threading.Thread):
         last = self._last
         is_news = last is None or _differs(document.events, last.events) or _differs(document.warnings, last.warnings)
         self._last, self._last_poll_succeeded = document, True
-        if self._has_drifted(document, now) or is_news or self._deliver_next or self.deliver_unchanged:
+        if self._has_drifted(document, now) or is_news or self._deliver_next or self._deliver_unchanged:
             self._deliver_next = False
             self._deliver(DocumentReceived(document, now, dates))
 
