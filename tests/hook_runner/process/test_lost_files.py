@@ -21,7 +21,12 @@ from support.daemon.simulated_azure import Azure
 MakeDaemon = Callable[..., DaemonProcess]
 
 # the service comes round sooner than it does while nothing happens
-SOON = "from hook_runner.journal import journal\nfrom hook_runner.service import daemon\ndaemon.METRICS_INTERVAL = journal.REOPEN_INTERVAL = journal.CHECK_INTERVAL = daemon.IDLE_INTERVAL = 0.3"
+SOON = """
+from hook_runner.journal import journal
+from hook_runner.service import daemon, metrics_file
+metrics_file.METRICS_INTERVAL = daemon.IDLE_INTERVAL = 0.3
+journal.REOPEN_INTERVAL = journal.CHECK_INTERVAL = 0.3
+"""
 
 
 def lock(vm: DaemonProcess) -> sqlite3.Connection:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.reporting.metrics import Metrics
+from hook_runner.atomic_file import replace_file
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import FAILS
 from support.daemon.metrics_file import read
@@ -46,7 +46,7 @@ def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemo
     file = vm.harness.folder / "metrics.prom"
     vm.harness.configure(metrics_file=str(file))
     # written every 15 seconds otherwise
-    vm.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0")
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
     azure.fault("unavailable")
     vm.wait(lambda: read(file).get(("imds_errors_total", (("kind", "status-503"),)), 0) >= 2)
 
@@ -65,7 +65,7 @@ def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: Mak
 def test_a_folder_that_is_not_there_is_told_once(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "none" / "metrics.prom"))
-    vm.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0")
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
     assert vm.times_logged("metrics cannot be written") == 1
@@ -76,7 +76,7 @@ def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon:
     file = vm.harness.folder / "metrics.prom"
     vm.harness.configure(metrics_file=str(file))
     azure.show(azure.entry(EventType="\ud800"))
-    vm.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0")
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
     vm.wait(lambda: read(file).get(("events", (("stage", "prepare"), ("type", "\\ud800")))) == 1)
 
 
@@ -84,7 +84,7 @@ def test_an_error_of_the_library_ends_nothing_and_is_told_once(azure: Azure, mak
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
     broken = "import prometheus_client; prometheus_client.generate_latest = lambda registry: 1 / 0"
-    vm.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0\n" + broken)
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0\n" + broken)
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
     assert vm.times_logged("metrics cannot be written: ZeroDivisionError") == 1
@@ -96,7 +96,7 @@ def test_nothing_is_done_to_what_a_link_of_somebody_else_leads_to(tmp_path: Path
     secret.write_text("secret")
     secret.chmod(0o600)
     (tmp_path / name).symlink_to(secret)
-    Metrics(str(tmp_path / "metrics.prom"))._replace(b"figures")
+    replace_file(str(tmp_path / "metrics.prom"), b"figures", 0o644)
     assert (secret.read_text(), secret.stat().st_mode & 0o777) == ("secret", 0o600)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.prom", "secret"]
     file = tmp_path / "metrics.prom"

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import datetime, timedelta, timezone
 from typing import Callable
 
 from azure_scheduled_events.named_tuple import NamedTuple
+from hook_runner.atomic_file import replace_file
 
 # so many answers in a row have to agree before a date is believed that contradicts what this clock
 # says
@@ -139,10 +139,8 @@ class ServerClock:
         """Leave in a file what the server's clock was, for the next process on this host. Raises OSError."""
         if self._reference is not None:
             date, at = self._reference
-            draft = path + ".new"
-            with open(draft, "w", encoding="ascii") as file:
-                file.write(f"{boot_id().decode('ascii')}\n{at!r}\n{date.isoformat()}\n")
-            os.replace(draft, path)
+            text = f"{boot_id().decode('ascii')}\n{at!r}\n{date.isoformat()}\n"
+            replace_file(path, text.encode("ascii"), 0o600)
 
     def restore(self, path: str) -> None:
         """Go on from what an earlier process left, if the host has not been started since: its monotonic clock went on."""

@@ -32,6 +32,10 @@ class ConfigError(ValueError):
     """A configuration that cannot be used; the text names file, line and key, and where it can the nearest valid word."""
 
 
+class ConfigPermissionError(ConfigError):
+    """A configuration that users other than the trusted ones can change."""
+
+
 class HookSettings(NamedTuple):
     """How one hook is run.
 
@@ -265,7 +269,7 @@ def _check_permissions(path: str, kind: str, owners: frozenset[int] | None) -> N
         else permission_problem(path, os.path.dirname(os.path.abspath(path)), owners)
     )
     if reason is not None:
-        raise ConfigError(f"{kind} {path} is refused: {reason}")
+        raise ConfigPermissionError(f"{kind} {path} is refused: {reason}")
 
 
 class _Below(SourceLocations):

@@ -11,7 +11,14 @@ from azure_scheduled_events.errors import ImdsError, ImdsUnreachable
 from azure_scheduled_events.identity import resource_name_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.policy import AFTER_PREPARE, NOW
-from hook_runner.config.settings import DEFAULT_PATH, NO_APPROVAL_WARNING, ConfigError, Settings, load_settings
+from hook_runner.config.settings import (
+    DEFAULT_PATH,
+    NO_APPROVAL_WARNING,
+    ConfigError,
+    ConfigPermissionError,
+    Settings,
+    load_settings,
+)
 from hook_runner.hooks.discovery import Hook
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight.hooks import check_hooks
@@ -65,11 +72,13 @@ def _settings(path: str, owners: frozenset[int], report: Report) -> Settings | N
         return None
     try:
         return load_settings(path, owners)
+    except ConfigPermissionError as error:
+        report.add(ERROR, "configuration", path, str(error))
     except ConfigError as error:
         report.add(ERROR, "configuration", path, str(error))
+        return None
     try:
-        # refused for its permissions only: then there may be more to say
-        return load_settings(path)
+        return load_settings(path)  # the other checks need the settings, whoever can change them
     except ConfigError:
         return None
 

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import collections
-import contextlib
-import os
 from datetime import datetime
 from typing import Any
 
 from azure_scheduled_events.errors import ImdsError
+from hook_runner.atomic_file import replace_file
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_plan import not_recovered
@@ -117,20 +116,5 @@ class Metrics:
         self._not_recovered.set(sum(bool(not_recovered(engine.work.hooks, record)) for record in engine.records))
         self._paused.set(int(engine.pausing.current() is not None))
         self._degraded_since.set(0 if degraded_since is None else degraded_since.timestamp())
-        self._replace(self._client.generate_latest(self._registry))
-
-    def _replace(self, content: bytes) -> None:
-        """Put the content under the file's name in one step, though the folder may be another user's, who may put links anywhere."""
-        folder, name = os.path.split(self._path)
-        temporary = os.path.join(folder, f".{name}.new")
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(content)
-                os.fchmod(descriptor, 0o644)  # node_exporter is another user
-            os.rename(temporary, self._path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        # node_exporter is another user
+        replace_file(self._path, self._client.generate_latest(self._registry), 0o644)
