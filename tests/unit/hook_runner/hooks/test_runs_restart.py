@@ -141,7 +141,7 @@ def test_a_result_that_cannot_be_read_is_an_error_and_not_a_success(runs: RunsHa
     assert runs.hook_runs.adopt(7)
     result = runs.result(7)
     assert result.exit_status is None
-    assert "cannot be read" in result.error
+    assert "unreadable result" in result.error
 
 
 def test_runs_of_nobody_are_ended_and_removed(runs: RunsHarness, earlier: Earlier) -> None:

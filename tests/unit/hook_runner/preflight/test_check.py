@@ -146,9 +146,9 @@ def test_what_looks_like_a_forgotten_hook_is_a_warning_and_what_is_left_over_is_
     stage.hook("prepare/10-c~")
     stage.hook("prepar/10-d")
     report = stage.check()
-    assert "10-a is no hook: it is not executable" in said(report, WARNING)
-    assert "10 b is no hook" in said(report, WARNING)
-    assert "10-c~ is no hook" in said(report, INFO)
+    assert "10-a is not a hook: it is not executable" in said(report, WARNING)
+    assert "10 b is not a hook" in said(report, WARNING)
+    assert "10-c~ is not a hook" in said(report, INFO)
     assert "it is no stage, so that nothing in it is run; did you mean prepare?" in said(report, WARNING)
     assert not report.has_errors()
 
