@@ -98,7 +98,7 @@ def test_run_directory_that_was_removed_is_made_anew(what: str, azure: Azure, ma
     vm.wait(lambda: vm.harness.marks("hang"))
     removed = vm.harness.folder / "run" / what
     shutil.rmtree(removed) if removed.is_dir() else removed.unlink()
-    vm.wait(lambda: vm.times_logged("was removed: it is made anew") == (1 if what else 2))
+    vm.wait(lambda: vm.times_logged("was removed: it is created again") == (1 if what else 2))
     vm.wait(lambda: vm.data("status")[0] == 0)
     second = vm.command("run")
     assert second.returncode == 1 and "another azure-scheduled-events holds" in second.stderr
@@ -138,7 +138,7 @@ def test_empty_configuration_is_refused_while_an_event_is_in_progress(
     os.unlink(config) if content is None else config.write_text(content)
     assert vm.process is not None
     vm.process.send_signal(signal.SIGHUP)
-    vm.wait(lambda: vm.times_logged("the configuration stays as it was"))
+    vm.wait(lambda: vm.times_logged("the configuration is not changed"))
     config.write_text(before)
     assert vm.data("status")[1]["policy"] == "rules"
     vm.harness.release("prepare/10-a")
@@ -152,4 +152,4 @@ def test_empty_configuration_is_taken_while_nothing_happens(azure: Azure, make_d
     assert vm.process is not None
     vm.process.send_signal(signal.SIGHUP)
     vm.wait(lambda: vm.times_logged("configuration and hooks are read again"))
-    assert vm.times_logged("stays as it was") == 0
+    assert vm.times_logged("is not changed") == 0

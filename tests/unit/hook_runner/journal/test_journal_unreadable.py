@@ -183,11 +183,11 @@ def test_the_start_waits_for_the_journal_and_goes_on_where_it_was(
     vm.stop()
     broken = vm.harness.folder / "broken"
     broken.touch()
-    vm.start(first=UNREADABLE % (str(broken), 30.0), until="STATUS=waiting for the journal, which cannot be read")
+    vm.start(first=UNREADABLE % (str(broken), 30.0), until="STATUS=waiting for the journal, which is not readable")
     assert is_alive(vm.harness.marks("hang")[0].pid)
     assert vm.stop() < 2
     vm.start(first=UNREADABLE % (str(broken), 30.0), until="")
-    vm.wait(lambda: vm.seconds_since("STATUS=waiting for the journal, which cannot be read") < 0.2)
+    vm.wait(lambda: vm.seconds_since("STATUS=waiting for the journal, which is not readable") < 0.2)
     broken.unlink()
     vm.wait(lambda: vm.times_logged("prepare/10-a runs on from before the daemon's start"))
     vm.harness.release("prepare/10-a")
@@ -212,7 +212,7 @@ def test_events_of_a_journal_that_comes_after_the_start_are_recovered_from_once(
         first=UNREADABLE % (str(broken), 0.3)
         + "from hook_runner.journal import journal; journal.REOPEN_INTERVAL = daemon.IDLE_INTERVAL = 0.5\n"
     )
-    assert vm.times_logged("cannot be read, so that hooks may run again") == 1 and vm.harness.ran() == ["prepare/10-a"]
+    assert vm.times_logged("is not readable: hooks may run again") == 1 and vm.harness.ran() == ["prepare/10-a"]
     broken.unlink()
     vm.wait(lambda: vm.times_logged("closed: recovered"))
     vm.stop()

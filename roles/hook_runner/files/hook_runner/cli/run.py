@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The verb `run`: the daemon. It imports no more than the daemon needs."""
+"""The verb `run`, which is the daemon. It imports only modules that the daemon needs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
 
 class RunOptions(NamedTuple):
-    """What follows `run`."""
+    """The options of `run`."""
 
     config: str = DEFAULT_PATH
     dry_run: bool = False
 
 
 def load_settings_for(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
-    """The settings of a file; the defaults where the usual one is not there. owners, read: as `load_settings` takes them."""
+    """Return the settings of a file. Only the default file may be missing.
+
+    Arguments and errors are those of `load_settings`.
+    """
     if path != DEFAULT_PATH and not os.path.lexists(path):
         raise ConfigError(f"there is no configuration {path}")
     return load_settings(path, owners, read)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Figures for node_exporter's textfile collector, written by prometheus_client where that is installed."""
+"""Metrics for node_exporter's textfile collector, written by prometheus_client."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ BUCKETS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 900)
 
 
 class Metrics:
-    """Collects figures and writes them to a file.
+    """Collects metrics and writes them to a file.
 
-    Raises ImportError where prometheus_client is not installed.
+    Raises ImportError if prometheus_client is not installed.
     """
 
     def __init__(self, path: str) -> None:
-        import prometheus_client  # only where somebody asked for metrics: it costs 10 MB
+        import prometheus_client  # only if metrics are configured: it needs 10 MB
 
         self._path = path
         self._client: Any = prometheus_client
@@ -82,7 +82,7 @@ class Metrics:
             "Since when the journal cannot be written, in Unix time; 0 while it can",
             registry=registry,
         )
-        self._told: collections.Counter[str] = collections.Counter()
+        self._reported: collections.Counter[str] = collections.Counter()
 
     def step_ended(self, record: EventRecord, step: HookRun, clock: ServerClock) -> None:
         """A hook run has ended."""
@@ -95,13 +95,13 @@ class Metrics:
             self._left.set(record.event.seconds_left(clock.now()))
 
     def approval_answered(self, error: ImdsError | None) -> None:
-        """IMDS took an approval, or gave this error instead."""
+        """Count an answer to an approval; ``error``: None if IMDS accepted it."""
         self._approvals.labels("accepted" if error is None else kind_of(error)).inc()
 
     def write(self, engine: Engine, health: ImdsHealth, degraded: bool, degraded_since: datetime | None = None) -> None:
         """Write the file, whole or not at all. Raises OSError."""
         self._events.clear()
-        # what IMDS or a file name says may be nothing that UTF-8 has
+        # texts of IMDS and file names may be invalid UTF-8
         for (kind, stage), count in collections.Counter(
             (printable(record.event.event_type), stage_of(engine, record)) for record in engine.records
         ).items():
@@ -110,8 +110,8 @@ class Metrics:
         if health.last_good is not None:
             self._last_good.set(health.last_good.timestamp())
         for kind, count in health.errors.items():
-            self._errors.labels(kind).inc(count - self._told[kind])
-            self._told[kind] = count
+            self._errors.labels(kind).inc(count - self._reported[kind])
+            self._reported[kind] = count
         self._degraded.set(int(degraded))
         self._not_recovered.set(sum(bool(not_recovered(engine.work.hooks, record)) for record in engine.records))
         self._paused.set(int(engine.pausing.current() is not None))

@@ -148,14 +148,14 @@ def _await_journal(journal: Journal, path: str, notifier: SystemdNotifier, log: 
     while not journal.is_known and time.monotonic() < until:
         notifier.notify(
             f"EXTEND_TIMEOUT_USEC={int(_EXTEND_TIMEOUT * 1000000.0)}",
-            "STATUS=waiting for the journal, which cannot be read",
+            "STATUS=waiting for the journal, which is not readable",
         )
         time.sleep(JOURNAL_RETRY_INTERVAL)
         journal.reload()
     if not journal.is_known:
         log.write(
             "error",
-            f"the journal {path} cannot be read, so that hooks may run again for events that were known before",
+            f"the journal {path} is not readable: hooks may run again for events that it has",
         )
 
 

@@ -58,7 +58,7 @@ class ControlRequests:
             return self._approve(request, user)
         if verb == "recover":
             return self._recover(request, user)
-        return {"error": "unknown question"}
+        return {"error": "unknown request"}
 
     def refresh_last_poll(self) -> None:
         """Note the time of the last poll. The poller does not wake the main loop for an unchanged document."""

@@ -27,9 +27,9 @@ from hook_runner.service.poller import (
     PollFailed,
 )
 
-# a tick follows so soon upon one after the end of a hook: what it did may allow something else
+# seconds until the tick after the end of a hook, which may allow another hook to start
 AFTERWARDS = 0.1
-# poll(2) takes whole milliseconds, and must not end before a deadline
+# seconds: poll(2) takes whole milliseconds, and must not end before a deadline
 GRAIN = 0.002
 IDLE_INTERVAL = 15.0
 CLOCK_SAVE_INTERVAL = 10.0
@@ -62,7 +62,7 @@ class Service:
         waiting.register(self._parts.inbox, select.POLLIN)
         for control in self._parts.controls:
             waiting.register(control, select.POLLIN)
-        # whatever IMDS does: what waits for this service at boot must not wait for IMDS
+        # at once: units that wait for this service at boot must not wait for IMDS
         self._parts.notifier.notify("READY=1")
         waiting.register(self._parts.runs, select.POLLIN)
         has_ended = True
@@ -88,27 +88,27 @@ class Service:
         self._log.write(
             "info",
             "stopped%s"
-            % ("; hooks that run go on, and are taken over at the next start" if self._engine.work.is_busy() else ""),
+            % ("; running hooks continue, and the next start adopts them" if self._engine.work.is_busy() else ""),
         )
 
     def _check_files(self) -> None:
-        """Make anew what was removed under the running service: the journal, the lock, the control socket.
+        """Create the journal, the lock and the control socket again if they were removed.
 
-        Raises AlreadyRunning where another process took the lock: two would prepare and approve the
-        same events.
+        Raises AlreadyRunning if another process has taken the lock: two daemons would prepare and
+        approve the same events.
         """
         self._parts.journal.maintain()
         error = ""
         try:
             self._restore_run_directory()
         except (OSError, ConfigError) as reason:
-            error = f"the run directory {self._settings.run_directory} cannot be made anew: {reason}"
+            error = f"the run directory {self._settings.run_directory} cannot be created again: {reason}"
         if error and error != self._run_directory_error:
             self._log.write("error", error)
         self._run_directory_error = error
 
     def _restore_run_directory(self) -> None:
-        """Raises AlreadyRunning, ConfigError, OSError."""
+        """Create the lock and the sockets again. Raises AlreadyRunning, ConfigError, OSError."""
         directory = self._settings.run_directory
         if not is_held(directory, self._instance_lock):
             check_directory_permissions(self._settings, self._parts.owners)
@@ -116,22 +116,23 @@ class Service:
             lost, self._instance_lock = self._instance_lock, lock_instance(directory)
             os.close(lost)
             self._clock_saved_at = float("-inf")
-            self._log.write("warning", f"the lock in {directory} was removed: it is made anew")
+            self._log.write("warning", f"the lock in {directory} was removed: it is created again")
         for control in self._parts.controls:
             if control.renew():
-                self._log.write("warning", f"the control socket {control.path} was removed: it is made anew")
+                self._log.write("warning", f"the control socket {control.path} was removed: it is created again")
 
     def _adopt_late_records(self) -> None:
-        """Go on with events that a journal tells of which could not be read when the service started."""
+        """Continue with the events of a journal that was not readable when the daemon started."""
         for record in self._parts.journal.take_late_records():
-            self._log.write("warning", f"the journal can be read again: event {record.event.event_id} is taken up")
+            self._log.write("warning", f"the journal is readable again: event {record.event.event_id} is continued")
             self._engine.take_over(record)
 
     def _refuse_defaults(self, settings: Settings) -> None:
-        """A file that somebody has just emptied is no decision to prepare and approve by the defaults. Raises ConfigError."""
+        """Raise ConfigError if the configuration was emptied during an event, which is probably a mistake."""
         if settings is DEFAULTS and self._engine.records:
             raise ConfigError(
-                "it is empty or missing, and an event is in progress; write it again, or restart the service to use the defaults"
+                "it is empty or missing, and an event is in progress; write it again, or restart the service to use"
+                " the defaults"
             )
 
     def _handle_signals(self) -> bool:
@@ -143,9 +144,10 @@ class Service:
         return False
 
     def _pause(self, has_ended: bool) -> tuple[float, bool]:
-        """Return for how many seconds to wait if nothing happens, and whether a deadline is due then.
+        """Return how many seconds to wait, and whether a deadline is due then.
 
-        has_ended: whether a hook may have ended before the last tick.
+        Args:
+            has_ended: whether a hook may have ended before the last tick.
         """
         pauses = [
             IDLE_INTERVAL,
@@ -165,7 +167,7 @@ class Service:
             return idle, False
         left = deadline - time.monotonic()
         if left <= 0:
-            return AFTERWARDS, False  # what is to be done about it has to wait for something else
+            return AFTERWARDS, False  # the deadline has passed, and its action waits for something else
         return (left + GRAIN, True) if left < idle else (idle, False)
 
     def _handle_poller_events(self) -> None:
@@ -198,16 +200,16 @@ class Service:
                 self._log.write("warning", odd)
 
     def _save_clock(self, now: float) -> None:
-        """While there is something to keep time for: so a process that follows this one knows it before IMDS answers."""
+        """Save the server's clock during an event: the next process knows the time before IMDS answers."""
         if self._engine.records and now - self._clock_saved_at >= CLOCK_SAVE_INTERVAL:
             self._clock_saved_at = now
             try:
                 self._clock.save(clock_file(self._settings))
             except OSError:
-                pass  # then the next process waits for an answer
+                pass  # the next process waits for an answer
 
     def _report_state(self) -> None:
-        """Tell systemd and the metrics file how things are."""
+        """Report the state to systemd and in the metrics file."""
         now = time.monotonic()
         if not self._parts.poller.is_stuck():
             self._parts.notifier.ping_watchdog(now)
@@ -223,7 +225,7 @@ class Service:
         try:
             settings = self._parts.configuration.load(self._refuse_defaults)
         except ConfigError as error:
-            self._log.write("error", f"the configuration stays as it was: {error}")
+            self._log.write("error", f"the configuration is not changed: {error}")
         else:
             changed = [
                 name for name in RESTART_ONLY_SETTINGS if getattr(settings, name) != getattr(self._settings, name)
@@ -237,7 +239,7 @@ class Service:
             )
             self._log.threshold = settings.log_level
             self._engine.reconfigure(self._settings, self._parts.configuration.hooks(self._settings, changed))
-            self._log.write("info", "configuration and hooks are read again; what runs goes on")
+            self._log.write("info", "configuration and hooks are read again; running hooks continue")
         self._parts.notifier.notify("READY=1")
 
     def _log_startup(self) -> None:

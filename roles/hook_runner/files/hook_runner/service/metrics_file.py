@@ -87,7 +87,7 @@ def open_metrics(path: str, owners: frozenset[int], log: Log) -> Metrics | None:
         return None
     obstacle = metrics_obstacle(path, owners)
     if obstacle:
-        log.write("error", f"metrics_file: nothing is written there: {obstacle}")
+        log.write("error", f"metrics_file: nothing is written: {obstacle}")
         return None
     from hook_runner.reporting.metrics import Metrics  # only in memory where it is used
 
@@ -96,7 +96,7 @@ def open_metrics(path: str, owners: frozenset[int], log: Log) -> Metrics | None:
     except ImportError:
         log.write(
             "error",
-            "metrics_file is set, but the Python library prometheus_client is not installed, so that nothing is"
-            " written there",
+            "metrics_file: the Python library prometheus_client is not installed, and nothing is written;"
+            " install it, or remove metrics_file",
         )
         return None
