@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hook_runner.config.settings import RESTART_ONLY_SETTINGS
 from support.hosts.lab import Lab
 from support.hosts.role_host import COMMAND, HOOK, SERVICE, Azure, RoleHost, azure_of
 from support.hosts.role_host import HOOKS as ALL_HOOKS
@@ -204,12 +205,8 @@ def test_reload_that_is_always_lost_fails_the_role(site: RoleHost) -> None:
 
 def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
     role = README.parent
-    texts = [file.read_text(encoding="utf-8") for file in (role / "files" / "hook_runner").rglob("*.py")]
-    (settings,) = {
-        match[1] for text in texts if (match := re.search(r"^RESTART_ONLY_SETTINGS = \(([^)]*)\)", text, re.MULTILINE))
-    }
     known = yaml.safe_load((role / "vars/main.yml").read_text(encoding="utf-8"))["hook_runner__restart_only_settings"]
-    assert sorted(known) == sorted(re.findall(r'"(\w+)"', settings))
+    assert sorted(known) == sorted(RESTART_ONLY_SETTINGS)
 
 
 def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
