@@ -146,7 +146,7 @@ class _PlanExecution:
         for how, status in self.testbed.exits:
             if how == "died" or (how == "term" and status != 0):
                 self._report("7 daemon alive", f"the daemon ended with exit status {status} ({how})")
-        traces = self.testbed.daemon.said("Traceback")
+        traces = self.testbed.daemon.times_logged("Traceback")
         if traces:
             self._report("7 daemon alive", f"{traces} tracebacks in its log")
 

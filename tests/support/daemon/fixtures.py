@@ -85,7 +85,7 @@ def runs(tmp_path: Path) -> Iterator[RunsHarness]:
     wait_until(
         lambda: not [pid for pid in marked(runs.mark) if not runs.may_leave or pid in marked("supervisor.py")],
         "the end of all processes",
-        3,
+        timeout=3,
     )
     for pid in marked(runs.mark):
         os.kill(pid, signal.SIGKILL)

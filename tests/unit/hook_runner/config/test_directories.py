@@ -34,11 +34,7 @@ def test_a_folder_that_others_can_write_is_refused(
     folder.mkdir()
     folder.chmod(mode)
     done = vm.command("run")
-    assert (
-        done.returncode == 78
-        and key + ": the folder" in done.stderr
-        and list(folder.iterdir()) == []
-    )
+    assert done.returncode == 78 and key + ": the folder" in done.stderr and list(folder.iterdir()) == []
 
 
 @needs_root

@@ -293,7 +293,9 @@ def test_findings_are_printed_worst_last_and_without_control_characters(stage: S
     assert lines[-1] == "1 error, 1 warning"
 
 
-@pytest.mark.parametrize("mode, error", [(0o755, ""), (0o777, "the gate go stays closed, because other users could open it")])
+@pytest.mark.parametrize(
+    "mode, error", [(0o755, ""), (0o777, "the gate go stays closed, because other users could open it")]
+)
 @pytest.mark.parametrize("there", [False, True])
 def test_a_gate_that_others_could_open_is_an_error(stage: Stage, mode: int, error: str, there: bool) -> None:
     folder = stage.folder / "gates"
