@@ -80,7 +80,7 @@ class _PlanExecution:
     def _heal(self) -> None:
         self.actions.do_heal()
         self.testbed.journal.heal()
-        self.testbed.rig.folder.joinpath("marks.healed").touch()
+        self.testbed.harness.folder.joinpath("marks.healed").touch()
         if not self.testbed.is_running():
             self._report("7 daemon alive", f"the daemon had ended by itself, with {self.testbed.daemon.process}")
             self.testbed.record_end("died")

@@ -56,11 +56,11 @@ class Testbed:
         self.folder, self.azure, self.setup = folder, azure, setup
         folder.mkdir(parents=True)
         self.host = EmulatedHost(folder / "marks.boot", folder / "skew", setup.skew)
-        self.rig = EngineHarness(folder, azure, VM, **_configuration(setup))
+        self.harness = EngineHarness(folder, azure, VM, **_configuration(setup))
         for hook in setup.hooks:
-            write_hook(self.rig.hooks_directory, hook.path, hook.does)
-        self.journal = JournalFaults(Path(self.rig.settings.journal))
-        self.daemon = DaemonProcess(self.rig)
+            write_hook(self.harness.hooks_directory, hook.path, hook.does)
+        self.journal = JournalFaults(Path(self.harness.settings.journal))
+        self.daemon = DaemonProcess(self.harness)
         self.restarts: list[Restart] = []
         self.exits: list[tuple[str, int]] = []
         self._ended_at: tuple[float, str] | None = None
@@ -79,8 +79,8 @@ class Testbed:
         """End the daemon; "reboot" also ends its hooks, empties the run directory and changes the boot id."""
         self._signal(signal.SIGTERM if how == "term" else signal.SIGKILL)
         if how == "reboot":
-            self.rig.end_processes()
-            shutil.rmtree(self.rig.settings.run_directory, ignore_errors=True)
+            self.harness.end_processes()
+            shutil.rmtree(self.harness.settings.run_directory, ignore_errors=True)
             self.host.reboot()
         self.record_end(how)
 
@@ -93,7 +93,7 @@ class Testbed:
 
     def reload(self, **config: Any) -> None:
         """Write other settings, and let the daemon reload them if it is ready."""
-        self.rig.configure(**config)
+        self.harness.configure(**config)
         if self.is_ready and self.is_running():
             assert self.daemon.process is not None
             self.daemon.process.send_signal(signal.SIGHUP)
@@ -110,12 +110,12 @@ class Testbed:
     def status(self) -> dict[str, Any] | None:
         """Return the daemon's status; None if it does not answer (yet)."""
         try:
-            return send_request(self.rig.settings.run_directory, {"ask": "status"})
+            return send_request(self.harness.settings.run_directory, {"ask": "status"})
         except OSError:
             return None
 
     def marks(self) -> list[Mark]:
-        return read_marks(self.rig.marks_file)
+        return read_marks(self.harness.marks_file)
 
     def remaining_processes(self) -> list[int]:
         """Return the ids of the processes of this host, without the daemon."""
