@@ -51,9 +51,10 @@ import salt.utils.minions
 from salt.exceptions import SaltException
 
 try:
-    from azure_events_engine import shell, signature
+    from azure_events_engine import signature
+    from azure_events_engine.engine import REPLY, REQUEST, JobCacheError, MaintenanceEngine, PublishError
     from azure_events_engine.messages import Known
-    from azure_events_engine.settings import read_settings
+    from azure_events_engine.settings import parse_settings
     from azure_events_engine.store import Store
 
     MISSING = None
@@ -89,7 +90,7 @@ def start():
     # first, because listen=True connects at once and no event is missed from then on
     with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
         try:
-            settings = read_settings(__opts__.get("azure_events"))
+            settings = parse_settings(__opts__.get("azure_events"))
         except ValueError as error:
             _refuse(bus, str(error))
             return
@@ -100,7 +101,7 @@ def start():
             )
             return
         folder = os.path.join(__opts__["cachedir"], "azure_events")
-        engine = shell.Shell(
+        engine = MaintenanceEngine(
             settings,
             _Master(bus, settings),
             Store(os.path.join(folder, "engine.sqlite")),
@@ -128,9 +129,9 @@ def _refuse(bus, problem):
     """Wait for a better configuration, and say what is wrong with this one."""
     log.error("%s", problem)
     while True:
-        event = bus.get_event(wait=60, tag=shell.REQUEST, full=True, auto_reconnect=True)
+        event = bus.get_event(wait=60, tag=REQUEST, full=True, auto_reconnect=True)
         if event is not None:
-            bus.fire_event({"error": problem}, shell.REPLY + event["tag"][len(shell.REQUEST) :])
+            bus.fire_event({"error": problem}, REPLY + event["tag"][len(REQUEST) :])
 
 
 def _secret_path():
@@ -155,9 +156,9 @@ class _Master:
             )
         except (SaltException, OSError) as error:
             self._client = None
-            raise shell.PublishError(str(error)) from error
+            raise PublishError(str(error)) from error
         if not published or "jid" not in published:
-            raise shell.PublishError("the master did not take the job")
+            raise PublishError("the master did not take the job")
         return published["jid"]
 
     def send(self, tag, data):
@@ -174,7 +175,7 @@ class _Master:
         try:
             return self._read_job_cache(job_id, minion)
         except Exception as error:  # pylint: disable=broad-exception-caught  # of any module for job caches
-            raise shell.JobCacheError(f"{type(error).__name__}: {error}") from error
+            raise JobCacheError(f"{type(error).__name__}: {error}") from error
 
     def _read_job_cache(self, job_id, minion):
         if __opts__["master_job_cache"] == _LOCAL_CACHE:

@@ -23,9 +23,9 @@ to know what is true now, ask ``azure_events.pending``.
 from __future__ import annotations
 
 try:
-    from azure_events_watch import memory
+    from azure_events_watch import state_file
 except ImportError:
-    memory = None
+    state_file = None
 
 __virtualname__ = "azure_events"
 
@@ -33,7 +33,7 @@ __virtualname__ = "azure_events"
 def __virtual__():
     if not __opts__.get("azure_events_grain", False):
         return False, "azure_events_grain is not set"
-    if memory is None:
+    if state_file is None:
         return False, "azure_events: the package azure_events_watch is not there"
     return __virtualname__
 
@@ -42,7 +42,7 @@ def azure_events():
     """
     The grain ``azure_events``, or nothing where no beacon has seen anything yet.
     """
-    seen = memory.read_all(__opts__["cachedir"])
+    seen = state_file.read_all(__opts__["cachedir"])
     if not seen:
         return {}
     events = {}

@@ -69,9 +69,9 @@ try:
     from azure_events_steps import answers, preparation, recovery
     from azure_events_steps import approval as prepared_approval
     from azure_events_steps import status as minion_status
-    from azure_events_steps.configuration import SLS, read_configuration
+    from azure_events_steps.configuration import SLS, parse_configuration
     from azure_events_steps.minion import Minion
-    from azure_events_watch import approval, memory, registry, settings
+    from azure_events_watch import approval_options, settings, state_file, watchers
     from azure_scheduled_events.approval import approve as approve_events
     from azure_scheduled_events.errors import ImdsError
     from azure_scheduled_events.selection import ANY
@@ -128,7 +128,7 @@ def list_(
         salt '*' azure_events.list affects=any types='[Reboot, Redeploy]'
     """
     chosen = _selection(event_ids, types, statuses, sources, affects)
-    where = _where(endpoint, api_version, resource_name, timeout)
+    where = _connection_options(endpoint, api_version, resource_name, timeout)
     try:
         session = ImdsSession(where)
         document = session.read_events(name_required=chosen.needs_own_name)
@@ -179,7 +179,7 @@ def instance(endpoint=None, timeout=10):
         salt '*' azure_events.instance
     """
     try:
-        session = ImdsSession(_where(endpoint, None, None, timeout))
+        session = ImdsSession(_connection_options(endpoint, None, None, timeout))
         return session.call_with_retries(session.imds.instance)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
@@ -258,10 +258,10 @@ def wait(
         salt -t 1000 vm1 azure_events.wait absent timeout=900
     """
     chosen = _selection(event_ids, types, statuses, sources, affects)
-    where = _where(endpoint, api_version, resource_name, timeout)
+    where = _connection_options(endpoint, api_version, resource_name, timeout)
     try:
         wanted = parse_choice(state, STATES, "state")
-        interval = settings.read_seconds("poll_interval", poll_interval, 0.25)
+        interval = settings.parse_duration("poll_interval", poll_interval, 0.25)
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error
     try:
@@ -299,7 +299,7 @@ def status(event_id=None):
         return minion_status.status(_minion(), _event_id(event_id))
     except ValueError as error:
         return minion_status.status(
-            Minion(__opts__["cachedir"], read_configuration(None), _call_step), trouble=str(error)
+            Minion(__opts__["cachedir"], parse_configuration(None), _call_step), trouble=str(error)
         )
 
 
@@ -331,7 +331,7 @@ def prepare(event_id=None, test=False):
     """
     job = answers.Job(answers.PREPARE, _event_id(event_id))
     dry = _truth("test", test)
-    return _done(job, lambda minion: preparation.prepare(minion, job, dry))
+    return _run_job(job, lambda minion: preparation.prepare(minion, job, dry))
 
 
 def recover(event_id=None, test=False):
@@ -360,7 +360,7 @@ def recover(event_id=None, test=False):
     """
     job = answers.Job(answers.RECOVER, _event_id(event_id))
     dry = _truth("test", test)
-    return _done(job, lambda minion: recovery.recover(minion, job, dry))
+    return _run_job(job, lambda minion: recovery.recover(minion, job, dry))
 
 
 def sweep(test=False):
@@ -415,7 +415,7 @@ def approve_prepared(event_id, resources):
             "approve_prepared: expected the id of an event, and a list of names of VMs as resources"
         )
     job = answers.Job(answers.APPROVE, _event_id(event_id))
-    return _done(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None)))
+    return _run_job(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None)))
 
 
 def approve(
@@ -473,17 +473,19 @@ def approve(
         salt vm1 azure_events.approve event_ids=C7061BAC-AFDC-4513-B24B-AA5F13A16123 test=True
     """
     chosen = _selection(event_ids, types, statuses, sources, affects)
-    where = _where(endpoint, api_version, resource_name, timeout)
+    where = _connection_options(endpoint, api_version, resource_name, timeout)
     _check_paths(policy_file=policy_file, receipts=receipts)
     try:
-        criteria = approval.read_grounds(chosen, policy, policy_file, prepared, gates, release_others, _is_local_call())
+        criteria = approval_options.parse_criteria(
+            chosen, policy, policy_file, prepared, gates, release_others, _is_local_call()
+        )
     except (ValueError, TypeError) as error:
         raise SaltInvocationError(str(error)) from error
     folder = _receipts(receipts)
     if not test:
         # what of it cannot be made is told as a note that could not be kept
         with contextlib.suppress(OSError):
-            memory.made_folder(__opts__["cachedir"])
+            state_file.ensure_directory(__opts__["cachedir"])
     try:
         done = approve_events(ImdsSession(where), criteria, folder, send=not test)
     except ImdsError as error:
@@ -514,10 +516,10 @@ def watch_status(name=None):
         salt '*' azure_events.watch_status
     """
     found = {}
-    for beacon, data in memory.read_all(__opts__["cachedir"]).items():
+    for beacon, data in state_file.read_all(__opts__["cachedir"]).items():
         if name in (None, beacon):
             kept = {key: data.get(key) for key in ("resource_name", "checked", "error", "endpoint", "path")}
-            found[beacon] = dict(kept, events=registry.told_events(data))
+            found[beacon] = dict(kept, events=watchers.events_of_file(data))
     return found
 
 
@@ -532,7 +534,7 @@ def watch_check(config):
         salt '*' azure_events.watch_check '[{interval: 5}, {affects: any}]'
     """
     try:
-        settings.known_settings(config, _section())
+        settings.cached_settings(config, _section())
     except ValueError as error:
         return [False, f"azure_events beacon: {error}"]
     return [True, "azure_events beacon: the configuration is valid"]
@@ -556,9 +558,9 @@ def watch_news(config):
         raise SaltInvocationError(
             "watch_news is for the beacon alone; see azure_events.watch_status for what it has seen"
         )
-    asked = settings.known_settings(config, _section())
-    return registry.news(
-        asked, memory.path_for(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")), _session()
+    asked = settings.cached_settings(config, _section())
+    return watchers.pending_notifications(
+        asked, state_file.state_path(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")), _session()
     )
 
 
@@ -572,11 +574,11 @@ def watch_close(config):
 
         salt '*' azure_events.watch_close '[{affects: any}]'
     """
-    registry.close(memory.path_for(__opts__["cachedir"], settings.beacon_name(config)))
+    watchers.close(state_file.state_path(__opts__["cachedir"], settings.beacon_name(config)))
     return True
 
 
-def _configured():
+def _defaults():
     """What the configuration of the minion, or else its pillar, says for all calls."""
     known = ("endpoint", "api_version", "resource_name", "receipts")
     section = _section()
@@ -610,7 +612,7 @@ def _minion():
         raise ValueError(
             "azure_events: allow_paths counts in the minion's own configuration only; take it out of the pillar"
         )
-    return Minion(__opts__["cachedir"], read_configuration(_section(), beacons.get("azure_events")), _call_step)
+    return Minion(__opts__["cachedir"], parse_configuration(_section(), beacons.get("azure_events")), _call_step)
 
 
 def _call_step(step, variables):
@@ -648,7 +650,7 @@ def _summary(result):
     return "; ".join(failed) or f"{len(result)} states"
 
 
-def _done(job, work):
+def _run_job(job, work):
     """What the work answers; where that is not a success the job gets the retcode 1."""
     try:
         answer = work(_minion())
@@ -677,7 +679,7 @@ def _truth(name, value):
 
 
 def _receipts(given):
-    return given or _configured().get("receipts") or os.path.join(memory.folder(__opts__["cachedir"]), "approvals")
+    return given or _defaults().get("receipts") or os.path.join(state_file.folder(__opts__["cachedir"]), "approvals")
 
 
 def _is_local_call():
@@ -698,7 +700,7 @@ def _check_paths(**given):
 
 def _selection(event_ids, types, statuses, sources, affects):
     try:
-        chosen, unknown = settings.read_selection(
+        chosen, unknown = settings.parse_selection(
             {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources, "affects": affects}
         )
     except ValueError as error:
@@ -708,11 +710,11 @@ def _selection(event_ids, types, statuses, sources, affects):
     return chosen
 
 
-def _where(endpoint, api_version, resource_name, timeout):
+def _connection_options(endpoint, api_version, resource_name, timeout):
     given = {"endpoint": endpoint, "api_version": api_version, "resource_name": resource_name}
     try:
         return ConnectionOptions(
-            *settings.read_connection(given, _configured()), settings.read_seconds("timeout", timeout, 0.001)
+            *settings.parse_connection(given, _defaults()), settings.parse_duration("timeout", timeout, 0.001)
         )
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error

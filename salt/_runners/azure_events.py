@@ -36,7 +36,8 @@ import salt.utils.event
 import salt.utils.user
 
 try:
-    from azure_events_engine import shell, signature, text_table
+    from azure_events_engine import signature, text_table
+    from azure_events_engine.engine import REPLY, REQUEST
 
     MISSING = None
 except ImportError as error:
@@ -173,8 +174,8 @@ def _request(do, event_id=None, force=False):
     except OSError as error:
         return _failed(f"azure_events: {path} cannot be read: {error}; run the command as the user of the master")
     with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
-        bus.fire_event(request, shell.REQUEST + request["request_id"])
-        reply = bus.get_event(wait=_WAIT, tag=shell.REPLY + request["request_id"])
+        bus.fire_event(request, REQUEST + request["request_id"])
+        reply = bus.get_event(wait=_WAIT, tag=REPLY + request["request_id"])
     if reply is None:
         return _failed(
             "azure_events: no engine answers on this master; wait some seconds where the master has just started; else add "

@@ -72,15 +72,15 @@ from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
     from azure_events_watch.ledger import ABSENCES_NEEDED
-    from azure_events_watch.settings import read_seconds
+    from azure_events_watch.settings import parse_duration
 except ImportError:
-    read_seconds = ABSENCES_NEEDED = None  # the execution module is not available either, and says why
+    parse_duration = ABSENCES_NEEDED = None  # the execution module is not available either, and says why
 
 __virtualname__ = "azure_events"
 
 # what the states "pending" of this run have seen, by their names
 _SEEN = "azure_events.pending"
-_FIRST_LOOK = 130.0
+_FIRST_ANSWER_TIMEOUT = 130.0
 # outcomes of prepare and recover with which the state is reached, or would be
 _REACHED = ("prepared", "already_prepared", "would_prepare", "recovered", "not_prepared", "would_recover")
 
@@ -104,7 +104,7 @@ def prepared(name, by_hand=False):
     by_hand
         Prepare whatever Azure lists; the name is for people then.
     """
-    return _done(name, by_hand, "prepare", {"old": "not prepared", "new": "prepared"})
+    return _run_job(name, by_hand, "prepare", {"old": "not prepared", "new": "prepared"})
 
 
 def recovered(name, by_hand=False):
@@ -119,7 +119,7 @@ def recovered(name, by_hand=False):
     by_hand Recover from a preparation by hand, and from every event that is over; the name is for
         people then.
     """
-    return _done(name, by_hand, "recover", {"old": "prepared", "new": "recovered"})
+    return _run_job(name, by_hand, "recover", {"old": "prepared", "new": "recovered"})
 
 
 def pending(
@@ -155,14 +155,14 @@ def pending(
             timeout=timeout,
         )
     except (CommandExecutionError, SaltInvocationError) as error:
-        return _result(name, False, _short(error))
+        return _result(name, False, _error_text(error))
     if not found["events"] and not found["complete"]:
         return _result(name, False, "not all of the document could be read, so nobody knows whether an event is there")
     seen[name] = _ids(found["events"])
     if not found["events"]:
         return _result(name, True, "No event is there")
     changes = {"events": {"old": [], "new": _ids(found["events"])}}
-    return _result(name, None if __opts__["test"] else True, f"There is: {_told(found['events'])}", changes)
+    return _result(name, None if __opts__["test"] else True, f"There is: {_event_list(found['events'])}", changes)
 
 
 def approved(
@@ -241,7 +241,7 @@ def approved(
             or any(item["outcome"] == "failed" for item in done["approvals"])
         ):
             # in test mode nothing was approved, and a failure plans nothing
-            return _result(name, False, _short(error), _approvals([] if __opts__["test"] else done["approved"]))
+            return _result(name, False, _error_text(error), _approvals([] if __opts__["test"] else done["approved"]))
     comment = (
         "; ".join(f"{item['event_id']}: {item['outcome']}: {item['reason']}" for item in done["approvals"])
         or "No event is selected"
@@ -277,41 +277,45 @@ def settled(
     words = {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources, "affects": affects}
     where = {"endpoint": endpoint, "api_version": api_version, "resource_name": resource_name}
     try:
-        ends = time.monotonic() + read_seconds("timeout", timeout, 0.001)
-        interval = read_seconds("poll_interval", poll_interval, 0.25)
+        ends = time.monotonic() + parse_duration("timeout", timeout, 0.001)
+        interval = parse_duration("poll_interval", poll_interval, 0.25)
     except ValueError as error:
         return _result(name, False, str(error))
     began = time.monotonic()
     try:
-        found = __salt__["azure_events.list"](timeout=min(_FIRST_LOOK, ends - began), **words, **where)
+        found = __salt__["azure_events.list"](timeout=min(_FIRST_ANSWER_TIMEOUT, ends - began), **words, **where)
     except SaltInvocationError as error:
-        return _result(name, False, _short(error))
+        return _result(name, False, _error_text(error))
     except CommandExecutionError as error:
         # not known now is no reason to give up before the time is up
         if __opts__["test"] or time.monotonic() >= ends:
-            return _result(name, False, _short(error))
+            return _result(name, False, _error_text(error))
         found = {"events": [], "complete": False}
     changes = {"events": {"old": _ids(found["events"]), "new": []}} if found["events"] else {}
     if __opts__["test"]:
-        if _is_absent(found):
+        if _is_confirmed_absent(found):
             return _result(name, True, "No event is there")
-        return _result(name, None, f"Would wait for the end of: {_told(found['events'])}", changes)
-    waited = not _is_absent(found)
-    sights = 0 if waited else 1
-    while sights < ABSENCES_NEEDED:
+        return _result(name, None, f"Would wait for the end of: {_event_list(found['events'])}", changes)
+    waited = not _is_confirmed_absent(found)
+    absences = 0 if waited else 1
+    while absences < ABSENCES_NEEDED:
         try:
-            if sights == 0:
-                __salt__["azure_events.wait"]("absent", timeout=_left(ends), poll_interval=interval, **words, **where)
+            if absences == 0:
+                __salt__["azure_events.wait"](
+                    "absent", timeout=_time_left(ends), poll_interval=interval, **words, **where
+                )
                 break  # it counts the documents itself
-            time.sleep(min(interval, _left(ends) / 2))
-            again = __salt__["azure_events.list"](timeout=min(_FIRST_LOOK, _left(ends)), **words, **where)
+            time.sleep(min(interval, _time_left(ends) / 2))
+            again = __salt__["azure_events.list"](
+                timeout=min(_FIRST_ANSWER_TIMEOUT, _time_left(ends)), **words, **where
+            )
         except (CommandExecutionError, SaltInvocationError) as error:
             # an answer that is none neither counts nor takes back what was seen
-            if sights == 0 or time.monotonic() >= ends:
-                return _result(name, False, _short(error))
+            if absences == 0 or time.monotonic() >= ends:
+                return _result(name, False, _error_text(error))
             continue
-        sights = sights + 1 if _is_absent(again) else 0
-        waited = waited or sights == 0
+        absences = absences + 1 if _is_confirmed_absent(again) else 0
+        waited = waited or absences == 0
         if again["events"] and not changes:
             changes = {"events": {"old": _ids(again["events"]), "new": []}}
     return _result(
@@ -319,7 +323,7 @@ def settled(
     )
 
 
-def _done(name, by_hand, function, change):
+def _run_job(name, by_hand, function, change):
     """What came of ``prepare`` or ``recover``, as a state tells it."""
     if not isinstance(by_hand, bool):
         return _result(name, False, f"by_hand: expected true or false, not {by_hand!r}")
@@ -327,7 +331,7 @@ def _done(name, by_hand, function, change):
     try:
         answer = __salt__["azure_events." + function](None if by_hand else name, test=test)
     except (CommandExecutionError, SaltInvocationError) as error:
-        return _result(name, False, _short(error))
+        return _result(name, False, _error_text(error))
     changes = {}
     if answer["changed"]:
         changes[function] = (
@@ -341,15 +345,15 @@ def _done(name, by_hand, function, change):
     )
 
 
-def _is_absent(found):
+def _is_confirmed_absent(found):
     return not found["events"] and found["complete"]
 
 
-def _left(ends):
+def _time_left(ends):
     return max(0.1, ends - time.monotonic())
 
 
-def _short(error):
+def _error_text(error):
     """The sentence of an error, without what Salt appends to it."""
     return str(getattr(error, "error", error))
 
@@ -366,7 +370,7 @@ def _ids(events):
     return [event["event_id"] for event in events]
 
 
-def _told(events):
+def _event_list(events):
     return (
         ", ".join(f"{event['event_type']} {event['event_id']}, {event['status']}" for event in events)
         or "unknown events"

@@ -31,7 +31,7 @@ class Returned(NamedTuple):
     answer: Any
 
 
-class Unpublished(NamedTuple):
+class PublishFailed(NamedTuple):
     """A question that could not be published."""
 
     job: int
@@ -44,7 +44,7 @@ class Saved(NamedTuple):
     key: str
 
 
-class Unsaved(NamedTuple):
+class SaveFailed(NamedTuple):
     """A record could not be written."""
 
     key: str
@@ -66,10 +66,10 @@ class Tick(NamedTuple):
     """Time has passed; decide what to do."""
 
 
-Input = Union[Known, Hint, Returned, Unpublished, Saved, Unsaved, Request, Tick]
+Input = Union[Known, Hint, Returned, PublishFailed, Saved, SaveFailed, Request, Tick]
 
 
-class Ask(NamedTuple):
+class PublishJob(NamedTuple):
     """Publish a job of the execution module to these minions."""
 
     job: int
@@ -108,4 +108,4 @@ class Reply(NamedTuple):
     data: Mapping[str, Any]
 
 
-Action = Union[Ask, Announce, Save, SaveName, Reply]
+Action = Union[PublishJob, Announce, Save, SaveName, Reply]

@@ -57,7 +57,7 @@ class Settings(NamedTuple):
     keep: float = 86400.0
 
 
-def read_settings(given: Any) -> Settings:
+def parse_settings(given: Any) -> Settings:
     """The settings that the master's configuration describes. Raises ValueError that names the key and the nearest word."""
     if given is None:
         return Settings()

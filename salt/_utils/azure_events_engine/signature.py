@@ -17,7 +17,7 @@ import tempfile
 from typing import Any, Mapping
 
 # seconds for which a request counts
-LASTS = 60.0
+REQUEST_LIFETIME = 60.0
 _BYTES = 32
 _FIELDS = ("request_id", "do", "event_id", "force", "by", "time")
 
@@ -63,4 +63,6 @@ def is_genuine(request: Mapping[str, Any], secret: bytes, now: float) -> bool:
         or not isinstance(time, (int, float))
     ):
         return False
-    return abs(now - time) <= LASTS and hmac.compare_digest(signature.encode(), sign(request, secret).encode())
+    return abs(now - time) <= REQUEST_LIFETIME and hmac.compare_digest(
+        signature.encode(), sign(request, secret).encode()
+    )

@@ -35,11 +35,11 @@ class Minion(NamedTuple):
     complaint: str = ""
     unavailable: str = ""
     working: str = ""
-    look_wanted: bool = False
-    look_job: int = 0
-    look_asked_at: float = -math.inf
-    look_at: float = -math.inf
-    look_pause: float = 0.0
+    poll_wanted: bool = False
+    poll_job: int = 0
+    poll_sent_at: float = -math.inf
+    poll_at: float = -math.inf
+    poll_pause: float = 0.0
     answered_at: float = -math.inf
     answered_job: int = 0
     silent: int = 0
@@ -139,7 +139,7 @@ class Maintenance(NamedTuple):
     examine: bool = True
     examined_at: float = -math.inf
     unrecorded: str = ""
-    last_word: float = -math.inf
+    last_answer_at: float = -math.inf
     work_at: float = -math.inf
     changed: bool = True
     over_at: float = -math.inf

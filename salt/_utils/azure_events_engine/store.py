@@ -16,7 +16,7 @@ import sqlite3
 from typing import Any, Mapping, NamedTuple
 
 from .answers import PREPARED, SCHEDULED, STARTED
-from .ending import STEPS
+from .progress import STEPS
 from .state import Approval, Hold, Maintenance, Member
 
 _VERSION = 1
@@ -56,7 +56,7 @@ class Store:
         except (sqlite3.DatabaseError, ValueError, LookupError, TypeError) as error:
             if _is_environment(error):
                 raise StoreError(f"{self.path}: {error}") from error
-            problem = self._set_aside(str(error))
+            problem = self._quarantine(str(error))
             maintenances, names = self._read(now)
         return Loaded(maintenances, names, problem)
 
@@ -79,7 +79,7 @@ class Store:
             damaged = isinstance(error, sqlite3.DatabaseError) and not _is_environment(error)
             self.close()
             if damaged:
-                self._set_aside(str(error))
+                self._quarantine(str(error))
             raise StoreError(f"{self.path}: {error}") from error
 
     def forget_names(self, minions: list[str]) -> None:
@@ -129,7 +129,7 @@ class Store:
         names = dict(connection.execute("SELECT minion, vm FROM names").fetchall())
         return {key: from_dict(json.loads(contents), now) for key, contents in rows}, names
 
-    def _set_aside(self, reason: str) -> str:
+    def _quarantine(self, reason: str) -> str:
         """Move the damaged file away and begin a new one with the holds of the old; returns what happened."""
         held = self._readable_holds()
         self.close()
@@ -219,7 +219,7 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
         forced=Approval(**dict(given["forced"], job=0, asked_at=now)) if given["forced"] is not None else None,
         announced=frozenset(given["announced"]) & frozenset(STEPS),
         withheld=given["withheld"],
-        last_word=now,
+        last_answer_at=now,
         over_at=now if given["over"] else -math.inf,
     )
 

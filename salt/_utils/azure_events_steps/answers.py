@@ -8,9 +8,9 @@ from typing import Any, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 
-from .looking import Seen
+from .imds_observation import Observation
 from .record import BY_HAND, Reason
-from .running import StepResult
+from .step_runner import StepResult
 
 VERSION = 1
 
@@ -65,7 +65,7 @@ class Job:
         self.event: ScheduledEvent | None = None
         self.name: str | None = None
 
-    def saw(self, seen: Seen) -> Seen:
+    def record_observation(self, seen: Observation) -> Observation:
         """Note what the latest document says."""
         self.name = seen.name
         self.event = None if self.by_hand else seen.document.find(self.event_id)

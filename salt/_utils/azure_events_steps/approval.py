@@ -16,9 +16,9 @@ from azure_scheduled_events.selection import ANY, Selection
 
 from . import answers, lock
 from .answers import Job
-from .looking import Seen, look
+from .imds_observation import Observation, observe
 from .minion import Minion
-from .selecting import AFFECTS, not_released, verdict
+from .selection import AFFECTS, evaluate, not_released
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipt
     receipts: folder for notes of approvals.
     """
     try:
-        with minion.alone(lock.APPROVAL, job) as mine:
-            if mine is None:
+        with minion.locked(lock.APPROVAL, job) as held:
+            if held is None:
                 return job.answer(answers.FAILED, "another approval of this minion has not ended yet")
             return _approved(minion, job, resources, receipts)
     except ImdsError as error:
@@ -41,8 +41,8 @@ def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipt
 
 def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
     session = minion.session()
-    seen = job.saw(look(session))
-    outcome, reason = _obstacle(minion, job, seen, resources)
+    seen = job.record_observation(observe(session))
+    outcome, reason = _blocked_by(minion, job, seen, resources)
     if outcome is not None:
         return job.answer(outcome, reason)
     notes = Receipts(receipts, session.imds.endpoint)
@@ -59,7 +59,7 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     return job.answer(answers.NOT_LISTED if item.outcome == approval_plan.NOT_FOUND else item.outcome, item.reason)
 
 
-def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) -> tuple[str | None, str]:
+def _blocked_by(minion: Minion, job: Job, seen: Observation, resources: Sequence[str]) -> tuple[str | None, str]:
     """Why this minion must not approve the event, as an outcome and a sentence; (None, "") where it may.
 
     Raises ValueError and OSError where the record cannot be read.
@@ -67,7 +67,7 @@ def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) ->
     event = job.event
     if event is None:
         return (answers.NOT_LISTED if seen.document.complete else answers.UNAVAILABLE), "Azure does not list the event"
-    chosen = verdict(event, seen.name, minion.configuration, seen.now, notice=False)
+    chosen = evaluate(event, seen.name, minion.configuration, seen.now, notice=False)
     if chosen.code == AFFECTS:
         return answers.NOT_AFFECTED, chosen.reason
     if event.status == "Started":

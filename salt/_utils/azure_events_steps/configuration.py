@@ -19,12 +19,12 @@ SLS = "sls"
 KINDS = (COMMAND, FUNCTION, SLS)
 DEFAULT_TIMEOUT = 300.0
 
-_WORDS = ("types", "sources", "statuses")
+_SELECTION_KEYS = ("types", "sources", "statuses")
 _CONNECTION = ("endpoint", "api_version", "resource_name")
-_KNOWN = (*_CONNECTION, *_WORDS, "minimum_notice", "prepare", "recover", "receipts", "allow_paths")
+_KNOWN = (*_CONNECTION, *_SELECTION_KEYS, "minimum_notice", "prepare", "recover", "receipts", "allow_paths")
 _OF_KIND = {COMMAND: (), FUNCTION: ("args", "kwargs"), SLS: ("pillar",)}
-_MOST_STEPS = 100
-_LONGEST_NAME = 80
+_MAX_STEPS = 100
+_MAX_NAME = 80
 
 
 class Step(NamedTuple):
@@ -71,7 +71,7 @@ class Configuration(NamedTuple):
     resource_name: str | None
 
 
-def read_configuration(section: Any, beacon: Any = None) -> Configuration:
+def parse_configuration(section: Any, beacon: Any = None) -> Configuration:
     """The configuration that the section describes. Raises ValueError that names the key and the nearest word.
 
     section: the merged mapping of pillar and minion configuration; None for none.
@@ -86,23 +86,23 @@ def read_configuration(section: Any, beacon: Any = None) -> Configuration:
             raise ValueError(f"{SECTION}: unknown key {key!r}{did_you_mean(key, _KNOWN)}")
     try:
         selections = (_selection(given), *_of_beacon(beacon))
-        connection = settings.read_connection(given, {})
-        notice = settings.read_seconds("minimum_notice", given.get("minimum_notice", 0), 0.0)
+        connection = settings.parse_connection(given, {})
+        notice = settings.parse_duration("minimum_notice", given.get("minimum_notice", 0), 0.0)
         _check_paths(given)
-        prepare, recover = (read_steps(key, given[key]) if key in given else None for key in ("prepare", "recover"))
+        prepare, recover = (parse_steps(key, given[key]) if key in given else None for key in ("prepare", "recover"))
     except ValueError as error:
         raise ValueError(f"{SECTION}: {error}") from None
     return Configuration(prepare, recover, selections, notice, *connection)
 
 
-def read_steps(key: str, value: Any) -> tuple[Step, ...]:
+def parse_steps(key: str, value: Any) -> tuple[Step, ...]:
     """The steps of a list as users write it. Raises ValueError that names the item."""
     if not isinstance(value, list):
         raise ValueError(
             f"{key}: expected a list of steps, not {type(value).__name__}; an empty list stands for nothing to do"
         )
-    if len(value) > _MOST_STEPS:
-        raise ValueError(f"{key}: expected at most {_MOST_STEPS} steps, not {len(value)}")
+    if len(value) > _MAX_STEPS:
+        raise ValueError(f"{key}: expected at most {_MAX_STEPS} steps, not {len(value)}")
     steps = []
     for number, item in enumerate(value, 1):
         try:
@@ -139,7 +139,7 @@ def _step(item: Any) -> Step:
     what = _what(kind, item[kind])
     name = item.get("name")
     if name is None:
-        name = (what if isinstance(what, str) else " ".join(what))[:_LONGEST_NAME]
+        name = (what if isinstance(what, str) else " ".join(what))[:_MAX_NAME]
     if not isinstance(name, str) or not name.strip():
         raise ValueError(f"name: expected a text, not {name!r}")
     args, kwargs, pillar = item.get("args", []), item.get("kwargs", {}), item.get("pillar", {})
@@ -148,8 +148,8 @@ def _step(item: Any) -> Step:
     for option, value in (("kwargs", kwargs), ("pillar", pillar)):
         if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in value):
             raise ValueError(f"{option}: expected a mapping with texts as keys, not {value!r}")
-    timeout = settings.read_seconds("timeout", item.get("timeout", DEFAULT_TIMEOUT), 0.1)
-    return Step(name[:_LONGEST_NAME], kind, what, tuple(args), dict(kwargs), dict(pillar), timeout)
+    timeout = settings.parse_duration("timeout", item.get("timeout", DEFAULT_TIMEOUT), 0.1)
+    return Step(name[:_MAX_NAME], kind, what, tuple(args), dict(kwargs), dict(pillar), timeout)
 
 
 def _what(kind: str, value: Any) -> Any:
@@ -175,17 +175,23 @@ def _check_paths(given: Mapping[str, Any]) -> None:
 
 
 def _selection(given: Mapping[str, Any]) -> Selection:
-    for key in _WORDS:
+    for key in _SELECTION_KEYS:
         if given.get(key) in ([], ()):
             raise ValueError(f"{key}: an empty list selects no event at all; leave the key out for all")
-    return settings.sure_selection({key: given.get(key) for key in _WORDS})
+    return settings.parse_strict_selection({key: given.get(key) for key in _SELECTION_KEYS})
 
 
 def _of_beacon(beacon: Any) -> tuple[Selection, ...]:
     """The selection of the beacon, for this VM; the beacon alone says what of other VMs it sends."""
     if not isinstance(beacon, list):
         return ()
-    words = {key: value for item in beacon if isinstance(item, Mapping) for key, value in item.items() if key in _WORDS}
+    words = {
+        key: value
+        for item in beacon
+        if isinstance(item, Mapping)
+        for key, value in item.items()
+        if key in _SELECTION_KEYS
+    }
     try:
         return (_selection(words)._replace(affects=SELF),) if words else ()
     except ValueError as error:

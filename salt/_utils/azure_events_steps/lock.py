@@ -19,7 +19,7 @@ PREPARATION = "preparation.lock"
 APPROVAL = "approval.lock"
 
 _PAUSE = 0.1
-_LONGEST_NOTE = 4096
+_MAX_NOTE_BYTES = 4096
 
 
 class Lock:
@@ -38,14 +38,14 @@ class Lock:
         """Write what the holder works on, for `holder_of`. A full disk is no reason to stop the work."""
         with contextlib.suppress(OSError):
             os.ftruncate(self.fd, 0)
-            os.pwrite(self.fd, text.encode("utf-8", "backslashreplace")[:_LONGEST_NOTE], 0)
+            os.pwrite(self.fd, text.encode("utf-8", "backslashreplace")[:_MAX_NOTE_BYTES], 0)
 
 
 @contextlib.contextmanager
-def held(
+def acquire(
     folder: str,
     name: str,
-    patience: float,
+    timeout: float,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Lock | None]:
@@ -55,8 +55,8 @@ def held(
     began = clock()
     fd = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        while not _taken(fd):
-            if clock() - began >= patience:
+        while not _try_lock(fd):
+            if clock() - began >= timeout:
                 yield None
                 return
             sleep(_PAUSE)
@@ -76,14 +76,14 @@ def holder_of(folder: str, name: str) -> str | None:
     except OSError:
         return None
     try:
-        if fcntl is None or _taken(fd):
+        if fcntl is None or _try_lock(fd):
             return None
-        return os.pread(fd, _LONGEST_NOTE, 0).decode("utf-8", "replace")
+        return os.pread(fd, _MAX_NOTE_BYTES, 0).decode("utf-8", "replace")
     finally:
         os.close(fd)
 
 
-def _taken(fd: int) -> bool:
+def _try_lock(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -9,23 +9,23 @@ import logging
 import time
 from typing import Any, Callable, Iterator
 
-from azure_events_watch import memory
+from azure_events_watch import state_file
 from azure_scheduled_events.session import ImdsSession
 
-from . import lock, record, running
+from . import lock, record, step_runner
 from .answers import BUSY, NO_STEPS, Job
 from .configuration import Configuration, Step
-from .looking import PATIENCE, conversation_with
+from .environment import variables
+from .imds_observation import IMDS_TIMEOUT, open_session
 from .record import BY_HAND, Reason, Record, RecordFile
-from .running import Call, StepResult
-from .variables import variables
+from .step_runner import Call, StepResult
 
 log = logging.getLogger(__name__)
 
 # seconds that a job waits for another one of this minion
-TURN = 15.0
+LOCK_TIMEOUT = 15.0
 # what IMDS said longer ago than so many seconds is asked again before something is done
-FRESH = 1.0
+MAX_AGE = 1.0
 
 
 class Minion:
@@ -44,11 +44,11 @@ class Minion:
         cachedir: str,
         configuration: Configuration,
         call: Call,
-        turn: float = TURN,
+        turn: float = LOCK_TIMEOUT,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.configuration = configuration
-        self.folder = memory.folder(cachedir)
+        self.folder = state_file.folder(cachedir)
         self.file = RecordFile(cachedir)
         self.boot = record.boot_id()
         self._cachedir = cachedir
@@ -56,18 +56,18 @@ class Minion:
         self._turn = turn
         self._sleep = sleep
 
-    def session(self, patience: float = PATIENCE) -> ImdsSession:
+    def session(self, timeout: float = IMDS_TIMEOUT) -> ImdsSession:
         """A session with IMDS of so many seconds. Raises ImdsError."""
-        return conversation_with(self.configuration, patience, self._sleep)
+        return open_session(self.configuration, timeout, self._sleep)
 
     @contextlib.contextmanager
-    def alone(self, name: str, job: Job) -> Iterator[lock.Lock | None]:
+    def locked(self, name: str, job: Job) -> Iterator[lock.Lock | None]:
         """Hold the lock of that name, or get None where another job of this minion holds it for long. Raises OSError."""
-        memory.made_folder(self._cachedir)
-        with lock.held(self.folder, name, self._turn, sleep=self._sleep) as mine:
-            if mine is not None:
-                mine.note(job.event_id)
-            yield mine
+        state_file.ensure_directory(self._cachedir)
+        with lock.acquire(self.folder, name, self._turn, sleep=self._sleep) as held:
+            if held is not None:
+                held.note(job.event_id)
+            yield held
 
     def busy(self, job: Job) -> dict[str, Any]:
         """The answer of a job that did not get the lock."""
@@ -76,7 +76,7 @@ class Minion:
             BUSY, f"another job of this minion has worked on event {other!r} for {self._turn:g} seconds and goes on"
         )
 
-    def readable_record(self, set_aside: bool = False) -> Record | None:
+    def readable_record(self, quarantine: bool = False) -> Record | None:
         """The record, or None. Raises OSError.
 
         A damaged one counts as a preparation by hand that has failed: what it was for is not known,
@@ -86,11 +86,11 @@ class Minion:
             return self.file.read()
         except ValueError as error:
             unknown = damaged(str(error))
-            if set_aside:
+            if quarantine:
                 log.error(
                     "azure_events: %s; it is now %s, and this minion counts as prepared by hand",
                     error,
-                    self.file.set_aside(),
+                    self.file.quarantine(),
                 )
                 self.file.write(unknown)
             return unknown
@@ -102,25 +102,27 @@ class Minion:
         except OSError as error:
             log.error("azure_events: the record of the preparation cannot be written: %s", error)
 
-    def run(self, job: Job, steps: tuple[Step, ...], now: Record, mine: lock.Lock) -> tuple[list[StepResult], Record]:
+    def run(self, job: Job, steps: tuple[Step, ...], now: Record, held: lock.Lock) -> tuple[list[StepResult], Record]:
         """Run the steps from the first one that has not succeeded in this phase, until one fails.
 
         Returns the results of all steps, and the record as it is then.
         """
         results = [
-            running.not_run(step, running.SKIPPED, "it has succeeded before") for step in steps[: now.steps_done]
+            step_runner.not_run(step, step_runner.SKIPPED, "it has succeeded before")
+            for step in steps[: now.steps_done]
         ]
         event = job.event.as_dict() if job.event is not None else _known(now, job.key)
         environment = variables(job.stage, job.event_id, event, job.name or self.configuration.resource_name)
         for step in steps[now.steps_done :]:
-            result = running.run_step(step, environment, self._call, (mine.fd,))
+            result = step_runner.run_step(step, environment, self._call, (held.fd,))
             results.append(result)
-            if result.outcome != running.DONE:
+            if result.outcome != step_runner.DONE:
                 break
             now = now._replace(steps_done=now.steps_done + 1)
             self.write_if_possible(now)
         results += [
-            running.not_run(step, running.SKIPPED, "a step before it has failed") for step in steps[len(results) :]
+            step_runner.not_run(step, step_runner.SKIPPED, "a step before it has failed")
+            for step in steps[len(results) :]
         ]
         return results, now
 
@@ -133,7 +135,7 @@ def damaged(text: str) -> Record:
 def failure_of(results: list[StepResult]) -> str | None:
     """Why a run of steps has failed, or None."""
     for result in results:
-        if result.outcome in (running.FAILED, running.TIMEOUT):
+        if result.outcome in (step_runner.FAILED, step_runner.TIMEOUT):
             return f"step {result.name!r}: {result.output or result.outcome}"
     return None
 

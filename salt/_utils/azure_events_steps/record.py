@@ -12,7 +12,7 @@ import contextlib
 import os
 from typing import Any, Mapping, NamedTuple
 
-from azure_events_watch import memory
+from azure_events_watch import state_file
 
 PREPARING = "preparing"
 PREPARED = "prepared"
@@ -75,7 +75,7 @@ class Record(NamedTuple):
         """Return True if the preparation succeeded in that boot, which a system without ids of boots never has."""
         return self.phase == PREPARED and self.boot != "" and self.boot == boot
 
-    def went_on_in(self, boot: str, digest: str) -> bool:
+    def can_resume_in(self, boot: str, digest: str) -> bool:
         """Return True if the phase began in that boot, with that list of steps; those that have succeeded need not run again."""
         return self.boot != "" and self.boot == boot and self.digest == digest
 
@@ -83,14 +83,14 @@ class Record(NamedTuple):
         """The record with that reason, in place of an earlier one for the same event."""
         return self._replace(reasons=(*(one for one in self.reasons if one.key != reason.key), reason))
 
-    def as_data(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Plain JSON values, exactly."""
         return dict(
             self._asdict(), reasons=[dict(one._asdict(), resources=list(one.resources)) for one in self.reasons]
         )
 
 
-def record_of(data: Mapping[str, Any]) -> Record:
+def record_from_json(data: Mapping[str, Any]) -> Record:
     """The record of a file's content. Raises ValueError for anything else."""
     try:
         reasons = tuple(
@@ -121,27 +121,27 @@ class RecordFile:
 
     def __init__(self, cachedir: str) -> None:
         self._cachedir = cachedir
-        self.path = os.path.join(memory.folder(cachedir), _FILE)
+        self.path = os.path.join(state_file.folder(cachedir), _FILE)
 
     def read(self) -> Record | None:
         """The record, or None where nothing is prepared. Raises ValueError for a damaged file, OSError for one that cannot be read."""
-        data = memory.load(self.path)
+        data = state_file.load(self.path)
         try:
-            return None if data is None else record_of(data)
+            return None if data is None else record_from_json(data)
         except ValueError as error:
             raise ValueError(f"{self.path} is damaged: {error}") from None
 
     def write(self, record: Record) -> None:
         """Replace the file. Raises OSError; the old file stays then."""
-        memory.made_folder(self._cachedir)
-        memory.replace(self.path, record.as_data())
+        state_file.ensure_directory(self._cachedir)
+        state_file.replace(self.path, record.to_json())
 
     def remove(self) -> None:
         """Remove the file; nothing is prepared any more. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
 
-    def set_aside(self) -> str:
+    def quarantine(self) -> str:
         """Rename a damaged file; returns its new path. Raises OSError."""
         aside = self.path + ".damaged"
         os.replace(self.path, aside)

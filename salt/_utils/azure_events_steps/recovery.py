@@ -9,11 +9,11 @@ from typing import Any, Sequence
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 
-from . import answers, lock, record, running
+from . import answers, lock, record, step_runner
 from .answers import Job
 from .configuration import Step, digest
-from .looking import over_among
-from .minion import FRESH, Minion, failure_of, no_steps
+from .imds_observation import ended_events
+from .minion import MAX_AGE, Minion, failure_of, no_steps
 from .record import BY_HAND, Reason, Record
 
 _UNKNOWN = "the record has no preparation for it"
@@ -47,15 +47,15 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
         over = _over(minion, found, jobs)
         if test:
             return _concluded(minion, jobs, found, over, None)
-        with minion.alone(lock.PREPARATION, jobs[0]) as mine:
-            if mine is None:
+        with minion.locked(lock.PREPARATION, jobs[0]) as held:
+            if held is None:
                 return [minion.busy(job) for job in jobs]
-            found = minion.readable_record(set_aside=True)
+            found = minion.readable_record(quarantine=True)
             if found is None:
                 return [job.answer(answers.NOT_PREPARED, "another job has recovered it") for job in jobs]
-            if mine.waited > FRESH:
+            if held.waited > MAX_AGE:
                 over = _over(minion, found, jobs)
-            return _concluded(minion, jobs, found, over, mine)
+            return _concluded(minion, jobs, found, over, held)
     except ImdsError as error:
         return [job.answer(answers.UNAVAILABLE, str(error)) for job in jobs]
     except OSError as error:
@@ -65,11 +65,15 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
 def _over(minion: Minion, found: Record, jobs: Sequence[Job]) -> frozenset[str]:
     """The keys of the record's events that are over. Raises ImdsError; without an event in the record IMDS is not asked."""
     keys = {reason.key for reason in found.reasons if reason.key != BY_HAND}
-    return over_among(minion.session(), keys, lambda seen: [job.saw(seen) for job in jobs]) if keys else frozenset()
+    return (
+        ended_events(minion.session(), keys, lambda seen: [job.record_observation(seen) for job in jobs])
+        if keys
+        else frozenset()
+    )
 
 
 def _concluded(
-    minion: Minion, jobs: Sequence[Job], found: Record, over: frozenset[str], mine: lock.Lock | None
+    minion: Minion, jobs: Sequence[Job], found: Record, over: frozenset[str], held: lock.Lock | None
 ) -> list[dict[str, Any]]:
     """Recover if nothing is left to be prepared for; without the lock only say what would happen."""
     by_hand = any(job.by_hand for job in jobs)
@@ -80,27 +84,27 @@ def _concluded(
             for reason in found.reasons
             if not (by_hand and reason.key == BY_HAND)
         )
-        if mine is not None and reasons != found.reasons:
+        if held is not None and reasons != found.reasons:
             minion.file.write(found._replace(reasons=reasons))
         return [_kept(job, found, reasons, lasting) for job in jobs]
     if not by_hand and found.find(BY_HAND) is not None:
-        if mine is not None:
+        if held is not None:
             minion.file.write(
                 found._replace(reasons=tuple(reason for reason in found.reasons if reason.key == BY_HAND))
             )
         text = "nothing has to run: this minion was also prepared by hand, which azure_events.recover without an event undoes"
         return [
-            job.answer(answers.WOULD_RECOVER if mine is None else answers.RECOVERED, text, changed=True) for job in jobs
+            job.answer(answers.WOULD_RECOVER if held is None else answers.RECOVERED, text, changed=True) for job in jobs
         ]
     steps = minion.configuration.recover
     if steps is None:
         return [no_steps(job) for job in jobs]
-    if mine is None:
-        planned = [running.not_run(step, running.WOULD_RUN) for step in steps]
+    if held is None:
+        planned = [step_runner.not_run(step, step_runner.WOULD_RUN) for step in steps]
         return [
             job.answer(answers.WOULD_RECOVER, f"{len(steps)} steps would run", planned, changed=True) for job in jobs
         ]
-    return _run(minion, jobs, found, steps, mine)
+    return _run(minion, jobs, found, steps, held)
 
 
 def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], lasting: Sequence[Reason]) -> dict[str, Any]:
@@ -115,11 +119,11 @@ def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], lasting: Sequenc
 
 
 def _run(
-    minion: Minion, jobs: Sequence[Job], found: Record, steps: tuple[Step, ...], mine: lock.Lock
+    minion: Minion, jobs: Sequence[Job], found: Record, steps: tuple[Step, ...], held: lock.Lock
 ) -> list[dict[str, Any]]:
     """Run the steps, or those that had not succeeded when a recovery of this boot was interrupted."""
     identity = digest(steps)
-    begun = found.phase in (record.RECOVERING, record.RECOVER_FAILED) and found.went_on_in(minion.boot, identity)
+    begun = found.phase in (record.RECOVERING, record.RECOVER_FAILED) and found.can_resume_in(minion.boot, identity)
     done = min(found.steps_done, len(steps)) if begun else 0
     reasons = tuple(reason._replace(over=True) for reason in found.reasons)
     now = found._replace(
@@ -127,7 +131,7 @@ def _run(
     )
     # a full disk must not keep the minion from its recovery
     minion.write_if_possible(now)
-    results, now = minion.run(jobs[0], steps, now, mine)
+    results, now = minion.run(jobs[0], steps, now, held)
     why = failure_of(results)
     if why is not None:
         minion.write_if_possible(now._replace(phase=record.RECOVER_FAILED, why_not=why))

@@ -12,10 +12,10 @@ from azure_scheduled_events.identity import affects
 
 from . import lock
 from .answers import VERSION
-from .looking import PATIENCE_OF_STATUS, Seen, look
+from .imds_observation import STATUS_IMDS_TIMEOUT, Observation, observe
 from .minion import Minion, damaged
 from .record import BY_HAND, Reason, Record
-from .selecting import verdict
+from .selection import evaluate
 
 
 def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> dict[str, Any]:
@@ -35,10 +35,10 @@ def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> di
         "records": [],
         "working": lock.holder_of(minion.folder, lock.PREPARATION),
     }
-    seen: Seen | None = None
+    seen: Observation | None = None
     if not trouble:
         try:
-            seen = look(minion.session(PATIENCE_OF_STATUS))
+            seen = observe(minion.session(STATUS_IMDS_TIMEOUT))
         except ImdsError as error:
             answer["reason"] = str(error)
     if seen is not None:
@@ -63,16 +63,16 @@ def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> di
     return answer
 
 
-def _event(minion: Minion, event: ScheduledEvent, seen: Seen) -> dict[str, Any]:
-    chosen = verdict(event, seen.name, minion.configuration, seen.now)
+def _event(minion: Minion, event: ScheduledEvent, seen: Observation) -> dict[str, Any]:
+    chosen = evaluate(event, seen.name, minion.configuration, seen.now)
     return dict(event.as_dict(), selected=chosen.selected, not_selected_because=chosen.code)
 
 
-def _record(minion: Minion, found: Record, reason: Reason, seen: Seen | None) -> dict[str, Any]:
+def _record(minion: Minion, found: Record, reason: Reason, seen: Observation | None) -> dict[str, Any]:
     over: bool | None = False
     if reason.key != BY_HAND:
         known = seen is not None and (seen.document.complete or seen.document.find(reason.event_id) is not None)
-        over = not seen.lasts(reason.event_id) if seen is not None and known else None
+        over = not seen.is_listed(reason.event_id) if seen is not None and known else None
     return {
         "event_id": escape_surrogates(reason.event_id),
         "state": found.phase,

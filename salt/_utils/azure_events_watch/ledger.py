@@ -18,9 +18,9 @@ from azure_scheduled_events.timestamps import as_utc_text
 
 GONE = "gone"
 # ends that are remembered
-ENDS = 100
+MAX_ENDED = 100
 # how often the number of documents doubles that have to agree
-_DOUBLINGS = 5
+_MAX_DOUBLINGS = 5
 
 
 class Notice(NamedTuple):
@@ -71,13 +71,13 @@ class Entry(NamedTuple):
 
     notice: Notice
     seen_started: bool
-    meant: bool
+    selected: bool
     announced: bool = False
     returns: int = 0
     former: ScheduledEvent | None = None
 
     @property
-    def lasts(self) -> bool:
+    def is_listed(self) -> bool:
         return self.notice.change != GONE
 
     @property
@@ -109,7 +109,7 @@ class Ledger(NamedTuple):
 
 
 def advance(
-    ledger: Ledger, document: EventDocument, now: datetime, meant: Callable[[ScheduledEvent], bool]
+    ledger: Ledger, document: EventDocument, now: datetime, selected: Callable[[ScheduledEvent], bool]
 ) -> tuple[Ledger, tuple[Notice, ...]]:
     """The ledger after one more good document, and what that document changed, in the order of sending: ends first."""
     entries = dict(ledger.entries)
@@ -131,8 +131,8 @@ def advance(
             if key in ledger.doubts:
                 doubts[key] = ledger.doubts[key]
             continue
-        doubt = _again(ledger.doubts.get(key), None)
-        if doubt.times < _needed(entry.returns):
+        doubt = _count_observation(ledger.doubts.get(key), None)
+        if doubt.times < _documents_needed(entry.returns):
             doubts[key] = doubt
             continue
         event = entry.notice.event
@@ -143,15 +143,15 @@ def advance(
         known = entries.get(key)
         if known is None:
             earlier = ended.get(key)
-            doubt = _again(ledger.doubts.get(key), event)
-            if earlier is not None and doubt.times < _needed(earlier.returns):
+            doubt = _count_observation(ledger.doubts.get(key), event)
+            if earlier is not None and doubt.times < _documents_needed(earlier.returns):
                 doubts[key] = doubt
                 continue
             ended.pop(key, None)
             returns = 0 if earlier is None else earlier.returns + 1
             notice = note(Change(APPEARED, event), None)
             entries[key] = Entry(
-                notice, event.status == "Started", meant(event), earlier is not None and earlier.announced, returns
+                notice, event.status == "Started", selected(event), earlier is not None and earlier.announced, returns
             )
             continue
         event_before = known.notice.event
@@ -162,23 +162,23 @@ def advance(
         )
         if not found:
             continue
-        comes_back = _comes_back(known, event)
-        doubt = _again(ledger.doubts.get(key), event)
-        if comes_back and doubt.times < _needed(known.returns):
+        comes_back = _is_return(known, event)
+        doubt = _count_observation(ledger.doubts.get(key), event)
+        if comes_back and doubt.times < _documents_needed(known.returns):
             doubts[key] = doubt
             continue
         notice = note(found[0], known)
         entries[key] = known._replace(
             notice=notice,
             seen_started=known.seen_started or event.status == "Started",
-            meant=known.meant or meant(event),
+            selected=known.selected or selected(event),
             returns=known.returns + comes_back,
             former=event_before,
         )
-    return Ledger(ledger.sequence + len(notices), entries, tuple(ended.values())[-ENDS:], doubts), tuple(notices)
+    return Ledger(ledger.sequence + len(notices), entries, tuple(ended.values())[-MAX_ENDED:], doubts), tuple(notices)
 
 
-def with_expected(ledger: Ledger, events: Iterable[ScheduledEvent], now: datetime) -> Ledger:
+def add_expected(ledger: Ledger, events: Iterable[ScheduledEvent], now: datetime) -> Ledger:
     """The ledger with these events, which lasted when they were recorded: their end is noticed although their beginning was not."""
     known = {entry.key for entry in ledger.ended}.union(ledger.entries)
     missing = {event.key: event for event in events if event.key not in known}
@@ -192,7 +192,7 @@ def with_expected(ledger: Ledger, events: Iterable[ScheduledEvent], now: datetim
     return ledger._replace(entries={**ledger.entries, **added})
 
 
-def with_announced(ledger: Ledger, announced: Mapping[str, bool]) -> Ledger:
+def mark_announced(ledger: Ledger, announced: Mapping[str, bool]) -> Ledger:
     """The ledger with what was sent meanwhile: True for an event that lasts, False for its end."""
 
     def updated(entry: Entry) -> Entry:
@@ -203,7 +203,7 @@ def with_announced(ledger: Ledger, announced: Mapping[str, bool]) -> Ledger:
     )
 
 
-def without_old_ends(ledger: Ledger, now: datetime, gone_for: float) -> Ledger:
+def drop_old_ends(ledger: Ledger, now: datetime, gone_for: float) -> Ledger:
     """The ledger without the ends that were seen more than ``gone_for`` seconds ago."""
     kept = ledger.ended
     while kept and _age(kept[0], now) > gone_for:
@@ -211,27 +211,27 @@ def without_old_ends(ledger: Ledger, now: datetime, gone_for: float) -> Ledger:
     return ledger if kept is ledger.ended else ledger._replace(ended=kept)
 
 
-def reconsidered(ledger: Ledger, meant: Callable[[ScheduledEvent], bool]) -> Ledger:
+def reselect(ledger: Ledger, selected: Callable[[ScheduledEvent], bool]) -> Ledger:
     """The ledger by another selection, or another name of this VM, than that by which it was made: only last shapes are known."""
 
     def updated(entry: Entry) -> Entry:
-        return entry._replace(meant=meant(entry.notice.event))
+        return entry._replace(selected=selected(entry.notice.event))
 
     return ledger._replace(
         entries={key: updated(entry) for key, entry in ledger.entries.items()}, ended=tuple(map(updated, ledger.ended))
     )
 
 
-def _needed(returns: int) -> int:
+def _documents_needed(returns: int) -> int:
     """How many documents in a row have to agree before an event is over, or comes back."""
-    return ABSENCES_NEEDED << min(returns, _DOUBLINGS)
+    return ABSENCES_NEEDED << min(returns, _MAX_DOUBLINGS)
 
 
-def _again(doubt: Doubt | None, event: ScheduledEvent | None) -> Doubt:
+def _count_observation(doubt: Doubt | None, event: ScheduledEvent | None) -> Doubt:
     return Doubt(event, doubt.times + 1 if doubt is not None and doubt.event == event else 1)
 
 
-def _comes_back(entry: Entry, event: ScheduledEvent) -> bool:
+def _is_return(entry: Entry, event: ScheduledEvent) -> bool:
     """Return True for the shape before the latest change, and for a step back from Started, which never happens in one backend."""
     return event == entry.former or (entry.notice.event.status == "Started" and event.status != "Started")
 

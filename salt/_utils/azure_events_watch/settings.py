@@ -19,9 +19,9 @@ from azure_scheduled_events.values import did_you_mean, parse_choice, parse_seco
 BEACON = "azure_events"
 # Salt reads these itself
 _SWITCHES = ("enabled", "disable_during_state_run", "run_once")
-_SALTS_OWN = ("interval", "beacon_module", "_beacon_name", *_SWITCHES)
+_SALT_OPTIONS = ("interval", "beacon_module", "_beacon_name", *_SWITCHES)
 _SECONDS = {"timeout": 10.0, "first_timeout": 130.0, "poll_interval": 1.0, "repeat": 60.0, "gone_for": 3600.0}
-_LEAST = {"timeout": 0.1, "first_timeout": 0.1, "poll_interval": 0.25, "repeat": 1.0, "gone_for": 0.0}
+_MINIMUM = {"timeout": 0.1, "first_timeout": 0.1, "poll_interval": 0.25, "repeat": 1.0, "gone_for": 0.0}
 _CONNECTION = ("endpoint", "api_version", "resource_name")
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-[a-z]+)?")
 _KNOWN = ("types", "statuses", "sources", "affects", *_CONNECTION, *_SECONDS)
@@ -54,23 +54,23 @@ class Settings(NamedTuple):
 
 
 # what was read last, since Salt hands the same configuration over twice a second
-_READ: list[tuple[Any, Mapping[str, Any], Settings]] = []
-_MOST_READ = 10
+_CACHE: list[tuple[Any, Mapping[str, Any], Settings]] = []
+_CACHE_SIZE = 10
 
 
-def known_settings(config: Any, section: Mapping[str, Any]) -> Settings:
+def cached_settings(config: Any, section: Mapping[str, Any]) -> Settings:
     """As `read_settings`, which reads the same configuration once only."""
-    for known_config, known_section, found in _READ:
+    for known_config, known_section, found in _CACHE:
         if known_config == config and known_section == section:
             return found
-    found = read_settings(config, section)
-    del _READ[: len(_READ) - _MOST_READ + 1]
+    found = parse_settings(config, section)
+    del _CACHE[: len(_CACHE) - _CACHE_SIZE + 1]
     # Salt goes on to change the objects that it has handed over
-    _READ.append((copy.deepcopy(config), copy.deepcopy(dict(section)), found))
+    _CACHE.append((copy.deepcopy(config), copy.deepcopy(dict(section)), found))
     return found
 
 
-def read_settings(config: Any, section: Mapping[str, Any]) -> Settings:
+def parse_settings(config: Any, section: Mapping[str, Any]) -> Settings:
     """The settings that a beacon's configuration describes. Raises ValueError that names the key and the nearest word.
 
     config: a list of mappings, as Salt has it.
@@ -80,25 +80,25 @@ def read_settings(config: Any, section: Mapping[str, Any]) -> Settings:
     """
     given = _merged(config)
     for key in given:
-        if key not in _KNOWN and key not in _SALTS_OWN:
+        if key not in _KNOWN and key not in _SALT_OPTIONS:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, (*_KNOWN, 'interval'))}")
-    _check_what_salt_reads(given)
+    _check_salt_options(given)
     for key in ("types", "statuses", "sources"):
         if given.get(key) in ([], ()):
             raise ValueError(f"{key}: an empty list selects no event at all; leave the option out for all")
     words = {key: given.get(key) for key in ("types", "statuses", "sources", "affects")}
-    selection = sure_selection(words)
-    seconds = {key: read_seconds(key, given.get(key, default), _LEAST[key]) for key, default in _SECONDS.items()}
+    selection = parse_strict_selection(words)
+    seconds = {key: parse_duration(key, given.get(key, default), _MINIMUM[key]) for key, default in _SECONDS.items()}
     name = beacon_name(config)
     if name == BEACON:
-        selection = _limited(selection, section)
-    endpoint, api_versions, resource_name = read_connection(given, section)
+        selection = _restrict_to_minion(selection, section)
+    endpoint, api_versions, resource_name = parse_connection(given, section)
     return Settings(name, endpoint, api_versions, resource_name, selection=selection, **seconds)
 
 
-def _limited(selection: Selection, section: Mapping[str, Any]) -> Selection:
+def _restrict_to_minion(selection: Selection, section: Mapping[str, Any]) -> Selection:
     """The selection of the beacon without what this minion does not prepare for. Raises ValueError where nothing is left."""
-    whole = sure_selection({key: section.get(key) for key in ("types", "statuses", "sources")})
+    whole = parse_strict_selection({key: section.get(key) for key in ("types", "statuses", "sources")})
     common = {}
     for key in ("types", "statuses", "sources"):
         ours, minions = getattr(selection, key), getattr(whole, key)
@@ -133,13 +133,13 @@ class UnknownType(NamedTuple):
     text: str
 
 
-def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
+def parse_selection(words: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
     """The selection of words as users write them, and its types that are not known. Raises ValueError.
 
     A misspelt word would select nothing, which looks like peace. But Azure may have types that are
     not known here.
     """
-    given = {key: _listed(key, value) for key, value in words.items() if value is not None}
+    given = {key: _as_texts(key, value) for key, value in words.items() if value is not None}
     # it comes from a question that found nothing, and must not be taken for the VM that asks
     if given.get("affects") == []:
         raise ValueError("affects: an empty list names no VM; leave it out for this one")
@@ -155,20 +155,20 @@ def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[UnknownTyp
     return Selection.of(**given), unknown
 
 
-def sure_selection(words: Mapping[str, Any]) -> Selection:
+def parse_strict_selection(words: Mapping[str, Any]) -> Selection:
     """The selection of a configuration, in which a word that is nearly a known one is a mistake. Raises ValueError.
 
     Azure may have types that are not known here, but hardly any that differ from a known one by a
     letter or two.
     """
-    selection, unknown = read_selection(words)
+    selection, unknown = parse_selection(words)
     for one in unknown:
         if one.suggestion is not None:
             raise ValueError(one.text)
     return selection
 
 
-def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str | None]:
+def parse_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str | None]:
     """Endpoint, api-versions and this VM's name, each from ``given``, else from the defaults. Raises ValueError."""
     where = {key: given.get(key) if given.get(key) is not None else defaults.get(key) for key in _CONNECTION}
     name = where["resource_name"]
@@ -189,7 +189,7 @@ def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tu
     return endpoint, tuple(listed), name
 
 
-def read_seconds(key: str, value: Any, least: float) -> float:
+def parse_duration(key: str, value: Any, least: float) -> float:
     """Seconds from a number or a text such as 15m. Raises ValueError that names the key."""
     try:
         seconds = parse_seconds(value)
@@ -200,7 +200,7 @@ def read_seconds(key: str, value: Any, least: float) -> float:
     return seconds
 
 
-def _check_what_salt_reads(given: Mapping[Any, Any]) -> None:
+def _check_salt_options(given: Mapping[Any, Any]) -> None:
     """Raises ValueError. Salt itself does not look: it fails at the second turn, and then for all beacons of the minion."""
     interval = given.get("interval", 1)
     number = isinstance(interval, (int, float)) and not isinstance(interval, bool)
@@ -214,7 +214,7 @@ def _check_what_salt_reads(given: Mapping[Any, Any]) -> None:
         raise ValueError(f"beacon_module: expected the name of a beacon module, not {module!r}")
 
 
-def _listed(key: str, value: Any) -> list[str]:
+def _as_texts(key: str, value: Any) -> list[str]:
     """A list of texts from a list, or from one text. Raises ValueError."""
     words = list(value) if isinstance(value, (list, tuple)) else [value]
     for word in words:

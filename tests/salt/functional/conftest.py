@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.loaded import Beacons, Counted, Minion, watchers
+from support.salt.loaded import Beacons, Counted, Minion, watcher_threads
 from support.salt.scripted import Scripted
 
 
@@ -39,9 +39,9 @@ def watch(minion: Minion) -> Iterator[Callable[..., Beacons]]:
     yield start
     for beacons in made:
         beacons.close()
-    for thread in watchers():
+    for thread in watcher_threads():
         thread.join(60)
-    assert not watchers()
+    assert not watcher_threads()
 
 
 @pytest.fixture

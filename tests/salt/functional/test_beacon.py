@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from salt.crypt import AsyncAuth
 
-from azure_events_watch import registry, watcher
+from azure_events_watch import watcher, watchers
 from support.salt.azure import Azure
-from support.salt.loaded import Beacons, Counted, Minion, changes, ill, watchers
+from support.salt.loaded import Beacons, Counted, Minion, changes, ill, watcher_threads
 
 Watch = Callable[..., Beacons]
 
@@ -32,10 +32,10 @@ def restarted(watch: Watch, beacons: Beacons, **options: Any) -> Beacons:
 def ended(beacons: Beacons) -> None:
     """The end of a minion process."""
     beacons.close()
-    for thread in watchers():
+    for thread in watcher_threads():
         thread.join(60)
-    registry._WATCHERS.clear()
-    registry._LISTENERS.clear()
+    watchers._WATCHERS.clear()
+    watchers._QUEUES.clear()
 
 
 def test_life_of_an_event(minion: Minion, azure: Azure, watch: Watch) -> None:
@@ -199,7 +199,7 @@ def test_refresh_tells_nothing_twice_and_leaves_one_thread(azure: Azure, watch: 
     for _turn in range(4):
         beacons.refresh()
         assert beacons.for_seconds(0.7) == []
-    assert len(watchers()) == 1
+    assert len(watcher_threads()) == 1
 
 
 def test_refresh_during_an_answer_that_does_not_come_leaves_one_thread(azure: Azure, watch: Watch) -> None:
@@ -209,17 +209,17 @@ def test_refresh_during_an_answer_that_does_not_come_leaves_one_thread(azure: Az
         for _turn in range(4):
             beacons.refresh()
             beacons.for_seconds(0.2)
-        assert len(watchers()) == 1
+        assert len(watcher_threads()) == 1
 
 
 def test_close_ends_the_thread(watch: Watch) -> None:
     beacons = watch()
     beacons.for_seconds(0.5)
     beacons.close()
-    for thread in watchers():
+    for thread in watcher_threads():
         assert thread.daemon
         thread.join(60)
-    assert watchers() == []
+    assert watcher_threads() == []
 
 
 def test_thread_that_nobody_listens_to_ends_and_comes_back(
@@ -227,10 +227,10 @@ def test_thread_that_nobody_listens_to_ends_and_comes_back(
 ) -> None:
     beacons = watch()
     beacons.for_seconds(0.5)
-    (thread,) = watchers()
-    monkeypatch.setattr(watcher, "_UNHEARD", 0.5)
+    (thread,) = watcher_threads()
+    monkeypatch.setattr(watcher, "_IDLE_LIMIT", 0.5)
     thread.join(60)
-    assert watchers() == []
+    assert watcher_threads() == []
     monkeypatch.undo()
     azure.announce("vm1")
     assert changes(beacons.until(bool)) == ["scheduled"]

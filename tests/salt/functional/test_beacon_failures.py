@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from salt.exceptions import CommandExecutionError
 
-from azure_events_watch import registry, watcher
-from support.salt.loaded import Beacons, Minion, Scripted, changes, watchers
+from azure_events_watch import watcher, watchers
+from support.salt.loaded import Beacons, Minion, Scripted, changes, watcher_threads
 
 Watch = Callable[..., Beacons]
 event = Scripted.event
@@ -38,10 +38,10 @@ def silence() -> Iterator[str]:
 def restarted(on: Minion, watch: Watch, beacons: Beacons, **options: Any) -> Beacons:
     beacons.wait_until_written()
     beacons.close()
-    for thread in watchers():
+    for thread in watcher_threads():
         thread.join(60)
-    registry._WATCHERS.clear()
-    registry._LISTENERS.clear()
+    watchers._WATCHERS.clear()
+    watchers._QUEUES.clear()
     return watch(on=on, **options)
 
 
@@ -104,7 +104,7 @@ def test_end_is_told_after_a_restart_without_a_name(
     beacons = watch(on=here, affects="any")
     beacons.until(lambda fired: len(fired) == 2)
     scripted.name, scripted.events = None, [event("B", "vm1")]
-    monkeypatch.setattr(watcher, "_UNNEEDED_AGAIN", 0.5)
+    monkeypatch.setattr(watcher, "_OPTIONAL_NAME_INTERVAL", 0.5)
     beacons = restarted(here, watch, beacons, affects="any")
     fired = beacons.until(lambda fired: "gone" in changes(fired))
     assert [one["data"]["event_id"] for one in fired if one["data"]["change"] == "gone"] == ["A"]
@@ -122,7 +122,7 @@ def test_name_that_turns_out_to_be_another_drops_the_memory(
     beacons = watch(on=here, affects="any")
     beacons.until(bool)
     scripted.name = None
-    monkeypatch.setattr(watcher, "_UNNEEDED_AGAIN", 0.0)
+    monkeypatch.setattr(watcher, "_OPTIONAL_NAME_INTERVAL", 0.0)
     beacons = restarted(here, watch, beacons, affects="any")
     beacons.until(bool)
     scripted.name = "copy"
@@ -157,14 +157,14 @@ def test_poll_interval_is_kept(here: Minion, scripted: Scripted, watch: Watch) -
 def test_beacon_that_is_disabled_asks_no_more_and_comes_back(
     here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "_UNHEARD", 1.0)
+    monkeypatch.setattr(watcher, "_IDLE_LIMIT", 1.0)
     beacons = watch(on=here)
     beacons.for_seconds(0.5)
     beacons._opts["beacons"]["enabled"] = False
     beacons.for_seconds(2)
     before = scripted.asked
     beacons.for_seconds(1)
-    assert (scripted.asked, watchers()) == (before, [])
+    assert (scripted.asked, watcher_threads()) == (before, [])
     scripted.events = [event("A", "vm1")]
     beacons._opts["beacons"]["enabled"] = True
     assert ids(beacons.until(bool)) == ["A"]
@@ -173,18 +173,18 @@ def test_beacon_that_is_disabled_asks_no_more_and_comes_back(
 def test_beacon_that_asks_seldom_keeps_its_thread(
     here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "_UNHEARD", 0.1)
+    monkeypatch.setattr(watcher, "_IDLE_LIMIT", 0.1)
     beacons = watch(on=here)
     beacons.tick()
     time.sleep(1)
-    for thread in watchers():
+    for thread in watcher_threads():
         thread.join(60)
-    assert watchers() == []
+    assert watcher_threads() == []
     # from now on it knows the pace
     for _turn in range(3):
         beacons.tick()
         time.sleep(1)
-        assert len(watchers()) == 1
+        assert len(watcher_threads()) == 1
 
 
 # Functions and states

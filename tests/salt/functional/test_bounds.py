@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from azure_events_watch import registry
+from azure_events_watch import watchers
 from support import simulator_process
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
@@ -38,7 +38,7 @@ ILLNESSES: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_what_the_guide_states_is_ten_times_what_is_waited() -> None:
-    assert 10 * registry._PATIENCE <= BOUND
+    assert 10 * watchers._POLL_TIMEOUT <= BOUND
 
 
 @pytest.mark.parametrize(("kind", "options"), ILLNESSES, ids=[kind for kind, _options in ILLNESSES])

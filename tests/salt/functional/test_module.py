@@ -15,7 +15,7 @@ from salt.exceptions import CommandExecutionError, SaltInvocationError
 from salt.loader import minion_mods
 
 from support.salt.azure import Azure
-from support.salt.loaded import Minion, ill, watchers
+from support.salt.loaded import Minion, ill, watcher_threads
 
 SHAPE = {
     "event_id",
@@ -189,7 +189,7 @@ def test_folder_is_private_when_an_approval_makes_it(minion: Minion, azure: Azur
 def test_a_person_who_asks_for_the_news_starts_nothing(minion: Minion) -> None:
     with pytest.raises(SaltInvocationError, match="watch_news is for the beacon alone"):
         minion.call("watch_news", [{"affects": "any"}])
-    assert watchers() == []
+    assert watcher_threads() == []
     assert minion.call("watch_close", [{"affects": "any"}]) is True
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from azure_events_steps.answers import Job
-from azure_events_steps.configuration import read_configuration
+from azure_events_steps.configuration import parse_configuration
 from azure_events_steps.minion import Minion as StepsMinion
 from azure_events_steps.preparation import prepare
 from azure_events_steps.recovery import recover
@@ -227,8 +227,8 @@ def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(
     counted.opts["test"] = True
     counted.configure(prepare=[{"sls": "leave", "pillar": {"who": "me"}}])
     # what Salt takes for a state run of another job
-    running = Path(counted.opts["cachedir"], "proc")
-    running.mkdir(parents=True)
+    step_runner = Path(counted.opts["cachedir"], "proc")
+    step_runner.mkdir(parents=True)
     import salt.payload
 
     job = {
@@ -241,7 +241,7 @@ def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(
         "ret": "",
         "user": "root",
     }
-    (running / "20261122000000000000").write_bytes(salt.payload.dumps(job))
+    (step_runner / "20261122000000000000").write_bytes(salt.payload.dumps(job))
     event_id = azure.announce("vm1")
     assert counted.prepare(event_id) == "prepared"
     assert (tmp_path / "left").read_text().split() == [event_id, "me"]
@@ -285,7 +285,7 @@ def test_job_that_comes_late_gives_up_in_bounded_time_and_says_who_works(counted
     counted.configure(prepare=[{"command": "sleep 300", "timeout": 300}])
     late = StepsMinion(
         counted.opts["cachedir"],
-        read_configuration(counted.opts["azure_events"]),
+        parse_configuration(counted.opts["azure_events"]),
         lambda step, variables: (True, ""),
         turn=0.2,
     )

@@ -36,7 +36,7 @@ FILE, COMMANDS, CONSOLE = "file", "commands", "console"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SIMULATOR = "python3 -m imds_simulator "
 _ANY_LINES = "(?:.*\n)*?"
-_PATIENCE = 300.0
+_POLL_TIMEOUT = 300.0
 
 
 class Block(NamedTuple):
@@ -193,7 +193,7 @@ class Reader:
             ran = self._run_line(place, command, check=False)
             return is_as_printed(printed, ran)
 
-        until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", _PATIENCE)
+        until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", _POLL_TIMEOUT)
         return ran
 
     def _run_line(self, place: str, command: str, check: bool = True) -> str:

@@ -185,7 +185,7 @@ def ill(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
         azure.simulator.delete(f"/faults/{fault}")
 
 
-def watchers() -> list[threading.Thread]:
+def watcher_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("azure_events_watch")]
 
 

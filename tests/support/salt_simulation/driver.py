@@ -10,17 +10,17 @@ from typing import Any
 from azure_events_engine.messages import (
     Action,
     Announce,
-    Ask,
     Hint,
     Input,
     Known,
+    PublishJob,
     Reply,
     Request,
     Returned,
     Save,
     Saved,
+    SaveFailed,
     Tick,
-    Unsaved,
 )
 from azure_events_engine.reducer import reduce
 from azure_events_engine.settings import Settings
@@ -69,7 +69,7 @@ class Driver:
     def __init__(self, *minions: str, **settings: Any) -> None:
         self.state = State(Settings(**settings))
         self.now = 1000.0
-        self.asked: list[Ask] = []
+        self.asked: list[PublishJob] = []
         self.announced: list[Announce] = []
         self.replies: list[Reply] = []
         self.disk_is_full = False
@@ -79,14 +79,16 @@ class Driver:
         """One input; what has to be on disk is written, unless the disk is full."""
         self.state, actions = reduce(self.state, given, self.now)
         for action in actions:
-            if isinstance(action, Ask):
+            if isinstance(action, PublishJob):
                 self.asked.append(action)
             elif isinstance(action, Announce):
                 self.announced.append(action)
             elif isinstance(action, Reply):
                 self.replies.append(action)
             elif isinstance(action, Save) and action.needed:
-                self.give(Unsaved(action.key, "database or disk is full") if self.disk_is_full else Saved(action.key))
+                self.give(
+                    SaveFailed(action.key, "database or disk is full") if self.disk_is_full else Saved(action.key)
+                )
         return actions
 
     def wait(self, seconds: float, step: float = 0.5) -> None:
@@ -108,7 +110,7 @@ class Driver:
         self.give(Returned(job, minion, answer))
         self.give(Tick())
 
-    def pending(self, function: str) -> list[Ask]:
+    def pending(self, function: str) -> list[PublishJob]:
         return [ask for ask in self.asked if ask.function == function]
 
     def count(self, function: str, minion: str | None = None) -> int:

@@ -24,7 +24,7 @@ if __name__ == "__main__":
     for folder in ("plugins/module_utils", "salt/_utils", "tests"):
         sys.path.insert(0, str(Path(__file__).resolve().parents[3] / folder))
 
-from azure_events_engine.messages import Ask, Hint, Input, Known, Returned, Save, Saved, SaveName, Tick
+from azure_events_engine.messages import Hint, Input, Known, PublishJob, Returned, Save, Saved, SaveName, Tick
 from azure_events_engine.reducer import reduce, restored
 from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
@@ -108,7 +108,7 @@ class Master:
         while inputs:
             self.state, actions = reduce(self.state, inputs.pop(0), self._simulation.now)
             for action in actions:
-                if isinstance(action, Ask):
+                if isinstance(action, PublishJob):
                     self.jobs += 1
                     self._simulation.publish(self, action)
                 elif isinstance(action, Save):
@@ -232,14 +232,14 @@ class Simulation:
     def _minions(self, event: Event) -> list[ModelMinion]:
         return [self.azure.minions[vm] for vm in event.vms if vm in self.azure.minions]
 
-    def publish(self, master: Master, ask: Ask) -> None:
+    def publish(self, master: Master, ask: PublishJob) -> None:
         for name in ask.minions:
             if self.chance.random() > self.plan.loss:
                 self.later(
                     self.chance.uniform(0.05, 0.5), partial(self._work, master, master.life, ask, self.by_name[name])
                 )
 
-    def _work(self, master: Master, life: int, ask: Ask, minion: ModelMinion) -> None:
+    def _work(self, master: Master, life: int, ask: PublishJob, minion: ModelMinion) -> None:
         if self.now < minion.down_until:
             return
         answer: Any = None
@@ -256,11 +256,11 @@ class Simulation:
             answer = minion.approve_prepared(ask.kwargs["event_id"], ask.kwargs["resources"], self.now)
         self._return(master, life, ask, minion, answer)
 
-    def _end_prepare(self, master: Master, life: int, ask: Ask, minion: ModelMinion) -> None:
+    def _end_prepare(self, master: Master, life: int, ask: PublishJob, minion: ModelMinion) -> None:
         if minion.working == ask.kwargs["event_id"] and self.now >= minion.down_until:
             self._return(master, life, ask, minion, minion.end_prepare(ask.kwargs["event_id"], self.now))
 
-    def _return(self, master: Master, life: int, ask: Ask, minion: ModelMinion, answer: Any) -> None:
+    def _return(self, master: Master, life: int, ask: PublishJob, minion: ModelMinion, answer: Any) -> None:
         if self.chance.random() > self.plan.loss:
             seconds = (
                 self.chance.uniform(20.0, 200.0) if self.chance.random() < 0.01 else self.chance.uniform(0.01, 0.3)

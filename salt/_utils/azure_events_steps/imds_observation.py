@@ -16,13 +16,13 @@ from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 from .configuration import Configuration
 
 # seconds that a job waits for IMDS; its caller asks again
-PATIENCE = 15.0
-PATIENCE_OF_STATUS = 8.0
+IMDS_TIMEOUT = 15.0
+STATUS_IMDS_TIMEOUT = 8.0
 # seconds between two documents
 _POLL_INTERVAL = 1.0
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """One good document, and this VM's name."""
 
     document: EventDocument
@@ -32,7 +32,7 @@ class Seen(NamedTuple):
     def now(self) -> datetime:
         return self.document.server_time or datetime.now(timezone.utc)
 
-    def lasts(self, event_id: str) -> bool:
+    def is_listed(self, event_id: str) -> bool:
         """Return True unless the document shows that the event is over for this VM."""
         event = self.document.find(event_id)
         if event is None:
@@ -40,21 +40,23 @@ class Seen(NamedTuple):
         return affects(event, self.name) or not event.resources or event.key in self.document.doubtful
 
 
-def conversation_with(
-    configuration: Configuration, patience: float, sleep: Callable[[float], None] = time.sleep
+def open_session(
+    configuration: Configuration, timeout: float, sleep: Callable[[float], None] = time.sleep
 ) -> ImdsSession:
     """A session with the IMDS of the configuration, of so many seconds."""
-    where = ConnectionOptions(configuration.endpoint, configuration.api_versions, configuration.resource_name, patience)
+    where = ConnectionOptions(configuration.endpoint, configuration.api_versions, configuration.resource_name, timeout)
     return ImdsSession(where, _POLL_INTERVAL, sleep=sleep)
 
 
-def look(session: ImdsSession) -> Seen:
+def observe(session: ImdsSession) -> Observation:
     """Ask once. Raises ImdsError."""
     document = session.read_events(name_required=True)
-    return Seen(document, str(session.resource_name))
+    return Observation(document, str(session.resource_name))
 
 
-def over_among(session: ImdsSession, event_ids: Iterable[str], saw: Callable[[Seen], object]) -> frozenset[str]:
+def ended_events(
+    session: ImdsSession, event_ids: Iterable[str], record_observation: Callable[[Observation], object]
+) -> frozenset[str]:
     """Those of the events that are over for this VM by ABSENCES_NEEDED good documents in a row. Raises ImdsError.
 
     saw: is called with each document.
@@ -63,9 +65,9 @@ def over_among(session: ImdsSession, event_ids: Iterable[str], saw: Callable[[Se
     for number in range(ABSENCES_NEEDED):
         if number:
             session.pacer.sleep(_POLL_INTERVAL)
-        seen = look(session)
-        saw(seen)
-        over = {event_id for event_id in over if not seen.lasts(event_id)}
+        seen = observe(session)
+        record_observation(seen)
+        over = {event_id for event_id in over if not seen.is_listed(event_id)}
         if not over:
             break
     return frozenset(over)

@@ -7,16 +7,16 @@ from __future__ import annotations
 from typing import Any
 
 from .answers import PREPARED, STARTED
-from .approving import ranked, readiness, required, withheld
-from .ending import DRAINING, HAS_STARTED
+from .approvals import ranked, readiness, required, withheld
 from .mapping import vm_key
+from .progress import DRAINING, HAS_STARTED
 from .state import Maintenance, State
-from .turn import Turn
+from .state_update import StateUpdate
 
 Row = dict[str, Any]
 
 
-def event_rows(state: State | Turn, event_key: str = "") -> list[Row]:
+def event_rows(state: State | StateUpdate, event_key: str = "") -> list[Row]:
     """One row for each event and VM, or those of one event."""
     return [
         row
@@ -26,7 +26,7 @@ def event_rows(state: State | Turn, event_key: str = "") -> list[Row]:
     ]
 
 
-def minion_rows(state: State | Turn) -> list[Row]:
+def minion_rows(state: State | StateUpdate) -> list[Row]:
     """One row for each minion that takes part."""
     events: dict[str, list[str]] = {}
     for maintenance in state.maintenances.values():
@@ -36,14 +36,14 @@ def minion_rows(state: State | Turn) -> list[Row]:
     rows = []
     for minion in sorted(state.names.accepted):
         known = state.minions.get(minion)
-        answered = known is not None and known.answered_at != float("-inf")
+        record_answer = known is not None and known.answered_at != float("-inf")
         rows.append(
             {
                 "minion": minion,
                 "vm": state.names.vm_of(minion),
                 "name_from": state.names.how(minion) or None,
                 "answered_seconds_ago": round(state.now - known.answered_at)
-                if known is not None and answered
+                if known is not None and record_answer
                 else None,
                 "problem": _problem(state, minion),
                 "events": sorted(events.get(minion, [])),
@@ -52,7 +52,7 @@ def minion_rows(state: State | Turn) -> list[Row]:
     return rows
 
 
-def _problem(state: State | Turn, minion: str) -> str:
+def _problem(state: State | StateUpdate, minion: str) -> str:
     known = state.minions.get(minion)
     refused = state.names.complaint(minion)
     rivals = state.names.rivals(state.names.vm_of(minion) or "")
@@ -67,7 +67,7 @@ def _problem(state: State | Turn, minion: str) -> str:
     return f"IMDS: {known.unavailable}" if known.unavailable else ""
 
 
-def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
+def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:
     candidates = ranked(maintenance, state)
     vms = required(maintenance, candidates[0], state) if candidates else {}
     owners = {state.names.minion_of(vm) for vm in vms}

@@ -14,19 +14,19 @@ from . import signature
 from .messages import (
     Action,
     Announce,
-    Ask,
     Hint,
     Input,
     Known,
+    PublishFailed,
+    PublishJob,
     Reply,
     Request,
     Returned,
     Save,
     Saved,
+    SaveFailed,
     SaveName,
     Tick,
-    Unpublished,
-    Unsaved,
 )
 from .reducer import reduce, restored
 from .settings import Settings
@@ -42,14 +42,14 @@ HOOK = "salt/netapi/hook/azure_events"
 
 # seconds: between two looks at the master's keys that events cause, for a return to reach the job
 # cache, before a failed write is repeated
-_KEYS = 5.0
-_JOB_CACHE = 10.0
-_WRITE = 5.0
+_KEYS_INTERVAL = 5.0
+_JOB_CACHE_TIMEOUT = 10.0
+_WRITE_RETRY_DELAY = 5.0
 # seconds after which is decided though nothing has come
-_TICK = 0.5
+_TICK_INTERVAL = 0.5
 # of jobs and of requests that are remembered
-_MOST_JOBS = 20000
-_MOST_REQUESTS = 1000
+_MAX_JOBS = 20000
+_MAX_REQUESTS = 1000
 
 
 class PublishError(Exception):
@@ -83,7 +83,7 @@ class _Return(NamedTuple):
     until: float
 
 
-class Shell:
+class MaintenanceEngine:
     """The engine without its bus. ``clock`` gives monotonic seconds, ``wall`` seconds since 1970."""
 
     def __init__(
@@ -138,7 +138,7 @@ class Shell:
             self._keys_wanted = self._keys_wanted or parts[2] not in self.state.names.accepted
             self._reduce(Hint(parts[2], started=True))
         elif tag.startswith("salt/job/") and len(parts) == 5 and parts[3] == "ret" and parts[2] in self._jobs:
-            self._returns.append(_Return(self._jobs[parts[2]], parts[2], parts[4], self._clock() + _JOB_CACHE))
+            self._returns.append(_Return(self._jobs[parts[2]], parts[2], parts[4], self._clock() + _JOB_CACHE_TIMEOUT))
         elif tag == HOOK:
             # of the reactor azure_events_hint of another master
             post = data.get("post")
@@ -156,14 +156,14 @@ class Shell:
         now = self._clock()
         if (self._keys_wanted and now >= self._keys_at) or now >= self._keys_at + self.state.settings.sweep:
             self._keys_wanted = False
-            self._keys_at = now + _KEYS
+            self._keys_at = now + _KEYS_INTERVAL
             self._learn()
         self._read_returns(now)
         if (self._unwritten or self._unwritten_names) and now >= self._write_at:
             for given in self._flush([]):
                 self._reduce(given)
         if self._has_news or now >= self._tick_at:
-            self._tick_at = now + _TICK
+            self._tick_at = now + _TICK_INTERVAL
             self._reduce(Tick())
             self._has_news = False
 
@@ -196,13 +196,13 @@ class Shell:
     def _take_request(self, request_id: str, data: Mapping[str, Any]) -> None:
         wall = self._wall()
         self._requests = {known: until for known, until in self._requests.items() if until > wall}
-        fresh = request_id not in self._requests and len(self._requests) < _MOST_REQUESTS
+        fresh = request_id not in self._requests and len(self._requests) < _MAX_REQUESTS
         if not (fresh and data.get("request_id") == request_id and signature.is_genuine(data, self._secret, wall)):
             log.warning(
                 "azure_events: a request on the bus was not signed by this master, or is repeated; it does not count"
             )
             return
-        self._requests[request_id] = wall + 2 * signature.LASTS
+        self._requests[request_id] = wall + 2 * signature.REQUEST_LIFETIME
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall))
         texts = {key: str(data.get(key) or "") for key in ("do", "event_id", "by")}
         log.info("azure_events: %(by)s asks for %(do)s %(event_id)s", texts)
@@ -219,14 +219,14 @@ class Shell:
                 inputs.extend(self._carry_out(action))
 
     def _carry_out(self, action: Action) -> list[Input]:
-        if isinstance(action, Ask):
+        if isinstance(action, PublishJob):
             try:
                 job_id = self._ports.publish(action.function, action.minions, action.kwargs)
             except PublishError as error:
                 log.error("azure_events: a job for %d minions could not be published: %s", len(action.minions), error)
-                return [Unpublished(action.job, str(error))]
+                return [PublishFailed(action.job, str(error))]
             self._jobs[job_id] = action.job
-            while len(self._jobs) > _MOST_JOBS:
+            while len(self._jobs) > _MAX_JOBS:
                 del self._jobs[next(iter(self._jobs))]
         elif isinstance(action, Announce):
             log.info("azure_events: event %s: %s", action.event_id, action.step)
@@ -255,8 +255,8 @@ class Shell:
             if str(error) != self._logged:
                 log.error("azure_events: %s; no event is approved until the file can be written", error)
             self._logged = str(error)
-            self._write_at = self._clock() + _WRITE
-            return [Unsaved(action.key, str(error)) for action in saves]
+            self._write_at = self._clock() + _WRITE_RETRY_DELAY
+            return [SaveFailed(action.key, str(error)) for action in saves]
         self._unwritten, self._unwritten_names, self._logged = {}, {}, ""
         written: list[Input] = [Saved(action.key) for action in saves if action.needed]
         return written + ([Saved("")] if self.state.disk_error else [])

@@ -25,7 +25,7 @@ def folder(cachedir: str) -> str:
 
 
 @functools.lru_cache(maxsize=16)
-def path_for(cachedir: str, beacon: str) -> str:
+def state_path(cachedir: str, beacon: str) -> str:
     """The file of the beacon of that name."""
     return os.path.join(folder(cachedir), "{}{}.json".format(_PREFIX, re.sub(r"[^\w-]", "_", beacon)))
 
@@ -71,7 +71,7 @@ def read_all(cachedir: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def made_folder(cachedir: str) -> str:
+def ensure_directory(cachedir: str) -> str:
     """The folder, which is there now and private, whoever made it first. Raises OSError."""
     where = folder(cachedir)
     os.makedirs(where, mode=0o700, exist_ok=True)
@@ -82,7 +82,7 @@ def made_folder(cachedir: str) -> str:
 
 def write(path: str, data: dict[str, Any]) -> None:
     """Replace the file; it survives a crash of the machine. Raises OSError."""
-    made_folder(os.path.dirname(os.path.dirname(path)))
+    ensure_directory(os.path.dirname(os.path.dirname(path)))
     replace(path, data)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.timestamps import as_utc_text, parse_time
 
-from .ledger import ENDS, Entry, Ledger, Notice
+from .ledger import MAX_ENDED, Entry, Ledger, Notice
 
 
-def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
+def entries_to_json(ledger: Ledger) -> list[dict[str, Any]]:
     """The entries of the ledger, what ended before what lasts; unlike the shape that is sent, ids stay as IMDS wrote them."""
     listed = []
     for entry in (*ledger.ended, *ledger.entries.values()):
@@ -27,7 +27,7 @@ def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
                     duration=None if event.duration is None else event.duration.total_seconds(),
                 ),
                 seen_started=entry.seen_started,
-                meant=entry.meant,
+                meant=entry.selected,
                 announced=entry.announced,
                 returns=entry.returns,
             )
@@ -35,12 +35,14 @@ def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
     return listed
 
 
-def ledger_of(data: dict[str, Any]) -> Ledger:
+def ledger_from_json(data: dict[str, Any]) -> Ledger:
     """The ledger of a file's content. Raises ValueError for what is none."""
     try:
         entries = [_entry(dict(item)) for item in data["entries"]]
-        lasting = {entry.key: entry for entry in entries if entry.lasts}
-        return Ledger(int(data["sequence"]), lasting, tuple(entry for entry in entries if not entry.lasts)[-ENDS:])
+        lasting = {entry.key: entry for entry in entries if entry.is_listed}
+        return Ledger(
+            int(data["sequence"]), lasting, tuple(entry for entry in entries if not entry.is_listed)[-MAX_ENDED:]
+        )
     except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"an entry cannot be used: {type(error).__name__} {error}") from None
 

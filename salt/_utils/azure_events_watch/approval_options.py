@@ -15,10 +15,10 @@ from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.selection import Selection
 from azure_scheduled_events.values import parse_choice
 
-_LONGEST_FILE = 1024 * 1024
+_MAX_FILE_BYTES = 1024 * 1024
 
 
-def read_grounds(
+def parse_criteria(
     selection: Selection,
     policy: Any,
     policy_file: Any,
@@ -46,7 +46,7 @@ def read_grounds(
             raise ValueError(f"gates: {name} has to be true or false, not {value!r}")
     rules: Policy | None = None
     if policy_file is not None:
-        rules = _policy_of(str(policy_file), show_content)
+        rules = _load_policy(str(policy_file), show_content)
     elif policy is not None:
         rules = Policy.preset(policy) if isinstance(policy, str) else Policy.from_mapping(policy)
     return ApprovalCriteria(
@@ -54,7 +54,7 @@ def read_grounds(
     )
 
 
-def _policy_of(path: str, show_content: bool) -> Policy:
+def _load_policy(path: str, show_content: bool) -> Policy:
     text = _read_text(path, "policy_file")
     try:
         return parse_policy(text, path)
@@ -72,10 +72,10 @@ def _read_text(path: str, kind: str) -> str:
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise ValueError(f"{kind}: {path} is not a regular file")
-            content = file.read(_LONGEST_FILE + 1)
+            content = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ValueError(f"{kind}: {path} cannot be read: {error.strerror}") from None
-    if len(content) > _LONGEST_FILE:
+    if len(content) > _MAX_FILE_BYTES:
         raise ValueError(f"{kind}: {path} is longer than 1 MB")
     try:
         return content.decode("utf-8")

@@ -8,14 +8,14 @@ import json
 from typing import Any, Mapping
 
 # bytes of JSON in one tick
-PER_TICK = 64 * 1024
+MAX_BYTES = 64 * 1024
 # events in one tick
-AT_ONCE = 100
+MAX_EVENTS = 100
 # bytes of JSON of one text
-_LONGEST_TEXT = 4096
+_MAX_TEXT_BYTES = 4096
 
 
-def fitted(data: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+def fit_to_tick(data: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """The data of one event such that they fit into a tick, and their bytes.
 
     Long texts are cut, and ``cut`` names them; resources that are too much are replaced by
@@ -23,25 +23,25 @@ def fitted(data: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """
     fitting = dict(data)
     size = _size(fitting)
-    if size <= _LONGEST_TEXT:
+    if size <= _MAX_TEXT_BYTES:
         return fitting, size
     cut = []
     for name, value in data.items():
-        if isinstance(value, str) and _size(value) > _LONGEST_TEXT:
-            fitting[name] = _cut(value)
+        if isinstance(value, str) and _size(value) > _MAX_TEXT_BYTES:
+            fitting[name] = _truncate(value)
             cut.append(name)
     if cut:
         fitting["cut"] = cut
     size = _size(fitting)
-    if size > PER_TICK and "resources" in fitting:
+    if size > MAX_BYTES and "resources" in fitting:
         fitting["resources_omitted"] = len(fitting.pop("resources"))
         size = _size(fitting)
     return fitting, size
 
 
-def _cut(text: str) -> str:
-    while _size(text) > _LONGEST_TEXT:
-        text = text[: min(len(text) - 1, len(text) * _LONGEST_TEXT // _size(text))]
+def _truncate(text: str) -> str:
+    while _size(text) > _MAX_TEXT_BYTES:
+        text = text[: min(len(text) - 1, len(text) * _MAX_TEXT_BYTES // _size(text))]
     return text
 
 

@@ -32,9 +32,9 @@ OUTPUT = 2000
 _TAIL = 64 * 1024
 # seconds that a step's output is waited for when the step has ended and something that it left
 # running keeps the pipe open
-_LAST_OUTPUT = 0.2
+_LAST_OUTPUT_TIMEOUT = 0.2
 # seconds that the supervisor has for ending what a step has started
-_ENDING = 15.0
+_END_TIMEOUT = 15.0
 _PAUSES = (0.005, 0.1)
 
 # takes a step that is no command, and the variables; returns whether it succeeded, and what came of
@@ -71,20 +71,20 @@ def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited
     if not hasattr(os, "fork"):
         return StepResult(step.name, step.kind, FAILED, 0.0, "this system cannot run steps: it has no fork")
     answer_read, answer_write = os.pipe()
-    life_read, life_write = os.pipe()
+    caller_read, caller_write = os.pipe()
     supervisor = os.fork()
     if supervisor == 0:
-        _supervise(step, variables, call, answer_write, life_read, (*not_inherited, answer_read, life_write))
+        _supervise(step, variables, call, answer_write, caller_read, (*not_inherited, answer_read, caller_write))
     os.close(answer_write)
-    os.close(life_read)
+    os.close(caller_read)
     try:
-        answer = _read_all(answer_read, step.timeout + _ENDING)
+        answer = _read_all(answer_read, step.timeout + _END_TIMEOUT)
         if not answer:
             # it cannot be stuck in the step, which has a process of its own
             os.kill(supervisor, signal.SIGKILL)
     finally:
         # its end is the sign for the supervisor that this process waits no longer
-        os.close(life_write)
+        os.close(caller_write)
         os.close(answer_read)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(supervisor, 0)
@@ -94,14 +94,14 @@ def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited
     return StepResult(step.name, step.kind, outcome, time.monotonic() - began, output)
 
 
-def shortened(text: str) -> str:
+def end_of(text: str) -> str:
     """The end of a text."""
     text = text.strip()
     return text if len(text) <= OUTPUT else "... " + text[-OUTPUT:]
 
 
 def _supervise(
-    step: Step, variables: Mapping[str, str], call: Call, answer: int, life: int, not_inherited: Sequence[int]
+    step: Step, variables: Mapping[str, str], call: Call, answer: int, caller: int, not_inherited: Sequence[int]
 ) -> NoReturn:
     """Be the supervisor: run the step, write its result, and end this process."""
     try:
@@ -111,7 +111,7 @@ def _supervise(
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         processes.adopt_orphans()
-        result = _supervised(step, variables, call, answer, life)
+        result = _supervised(step, variables, call, answer, caller)
         with contextlib.suppress(OSError):
             os.write(answer, json.dumps(result).encode("ascii"))
     except BaseException as error:  # pylint: disable=broad-except
@@ -122,7 +122,7 @@ def _supervise(
         os._exit(0)
 
 
-def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: int, life: int) -> tuple[str, str]:
+def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: int, caller: int) -> tuple[str, str]:
     output_read, output_write = os.pipe()
     deadline = time.monotonic() + step.timeout
     if step.kind == COMMAND:
@@ -131,12 +131,12 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
         except (OSError, ValueError) as error:
             return FAILED, f"the command cannot be started: {error}"
     else:
-        worker = _start_call(step, variables, call, output_write, (answer, life, output_read))
+        worker = _start_call(step, variables, call, output_write, (answer, caller, output_read))
     os.close(output_write)
     tail = b""
     status: int | None = None
     pause = _PAUSES[0]
-    listening = [output_read, life]
+    listening = [output_read, caller]
     while status is None:
         ready = select.select(listening, [], [], pause)[0]
         pause = min(pause * 1.5, _PAUSES[1])
@@ -146,9 +146,9 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
             if not piece:
                 listening.remove(output_read)
         status = _reaped(worker)
-        if status is None and (life in ready or time.monotonic() >= deadline):
+        if status is None and (caller in ready or time.monotonic() >= deadline):
             processes.end_descendants(worker)
-            return TIMEOUT, shortened(f"ended after {step.timeout:g} seconds; {tail.decode('utf-8', 'replace')}")
+            return TIMEOUT, end_of(f"ended after {step.timeout:g} seconds; {tail.decode('utf-8', 'replace')}")
     if output_read in listening:
         tail = (tail + _rest_of(output_read))[-_TAIL:]
     text = tail.decode("utf-8", "replace")
@@ -157,9 +157,9 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
             succeeded, text = json.loads(text)
         except ValueError:
             return FAILED, f"the process that ran the step has ended with {os.waitstatus_to_exitcode(status)}"
-        return DONE if succeeded else FAILED, shortened(text)
+        return DONE if succeeded else FAILED, end_of(text)
     code = os.waitstatus_to_exitcode(status)
-    return (DONE, shortened(text)) if code == 0 else (FAILED, shortened(f"{text}\nexit code {code}"))
+    return (DONE, end_of(text)) if code == 0 else (FAILED, end_of(f"{text}\nexit code {code}"))
 
 
 def _start_command(step: Step, variables: Mapping[str, str], output: int) -> int:
@@ -192,7 +192,7 @@ def _start_call(step: Step, variables: Mapping[str, str], call: Call, output: in
             succeeded, text = call(step, variables)
         except BaseException as error:  # pylint: disable=broad-except
             succeeded, text = False, f"{type(error).__name__}: {error}"
-        os.write(output, json.dumps([bool(succeeded), shortened(text)]).encode("ascii"))
+        os.write(output, json.dumps([bool(succeeded), end_of(text)]).encode("ascii"))
     finally:
         os._exit(0)
 
@@ -213,7 +213,7 @@ def _reaped(worker: int) -> int | None:
 
 def _rest_of(fd: int) -> bytes:
     pieces = []
-    ends = time.monotonic() + _LAST_OUTPUT
+    ends = time.monotonic() + _LAST_OUTPUT_TIMEOUT
     while select.select([fd], [], [], max(0.0, ends - time.monotonic()))[0]:
         piece = os.read(fd, 65536)
         if not piece:
@@ -224,9 +224,9 @@ def _rest_of(fd: int) -> bytes:
     return b"".join(pieces)
 
 
-def _read_all(fd: int, patience: float) -> bytes:
+def _read_all(fd: int, timeout: float) -> bytes:
     pieces = []
-    ends = time.monotonic() + patience
+    ends = time.monotonic() + timeout
     while select.select([fd], [], [], max(0.0, ends - time.monotonic()))[0]:
         piece = os.read(fd, 65536)
         if not piece:

@@ -10,7 +10,7 @@ from azure_events_steps.record import BY_HAND, RecordFile
 from azure_scheduled_events.document import ScheduledEvent
 
 
-class Recorded:
+class PreparedEvents:
     """The events of the record beside the file of a beacon.
 
     Args:

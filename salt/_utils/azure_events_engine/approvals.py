@@ -11,23 +11,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from . import looking
+from . import polling
+from .answer_handling import refuse_approval
 from .answers import PREPARED, SCHEDULED, STARTED, is_ending
 from .mapping import vm_key
 from .settings import APPROVE
 from .state import Approval, Maintenance, State
-from .taking import refuse_approval
-from .turn import Turn
+from .state_update import StateUpdate
 
 # seconds between two examinations without a change
-_EXAMINE = 5.0
+_EXAMINE_INTERVAL = 5.0
 # seconds to wait for the answer to an approval, and for the start of the event after it, before
 # another minion is asked
-_ANSWER = 30.0
-_START = 120.0
+_APPROVAL_TIMEOUT = 30.0
+_START_TIMEOUT = 120.0
 
 
-class Ready(NamedTuple):
+class Readiness(NamedTuple):
     """Whether one VM is ready for an approval.
 
     Attributes:
@@ -45,7 +45,7 @@ class Ready(NamedTuple):
     text: str
 
 
-def required(maintenance: Maintenance, minion: str, state: State | Turn) -> dict[str, str]:
+def required(maintenance: Maintenance, minion: str, state: State | StateUpdate) -> dict[str, str]:
     """All VMs that have to be ready before this minion approves: names as the event has them, by VM key."""
     found: dict[str, str] = {}
     lists = {maintenance.members[minion].resources}
@@ -64,14 +64,14 @@ def required(maintenance: Maintenance, minion: str, state: State | Turn) -> dict
     return found
 
 
-def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str) -> Ready:
+def readiness(state: State | StateUpdate, maintenance: Maintenance, vm: str, name: str) -> Readiness:
     """Whether a VM is ready, and its minion's real answer where it is not."""
     owner = state.names.minion_of(vm)
     if owner is None:
-        return _without_minion(state, name)
+        return _readiness_without_minion(state, name)
     rivals = state.names.rivals(vm)
     if rivals:
-        return Ready(
+        return Readiness(
             name,
             owner,
             False,
@@ -81,7 +81,7 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
     known = state.minions.get(owner)
     member = maintenance.members.get(owner)
     if known is not None and known.interrupted and not (member is not None and member.status == STARTED):
-        return Ready(name, owner, False, "interrupted", f"another event has started on minion {owner}")
+        return Readiness(name, owner, False, "interrupted", f"another event has started on minion {owner}")
     if (
         member is not None
         and member.record == PREPARED
@@ -89,19 +89,19 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
         and member.status == SCHEDULED
         and not member.absent
     ):
-        return Ready(name, owner, True, "prepared", "prepared")
+        return Readiness(name, owner, True, "prepared", "prepared")
     if known is None or known.silent > 1 or known.answered_at == float("-inf"):
-        return Ready(name, owner, False, "silent", f"minion {owner} does not answer")
+        return Readiness(name, owner, False, "silent", f"minion {owner} does not answer")
     if known.complaint:
-        return Ready(name, owner, False, "odd_answer", f"minion {owner}: {known.complaint}")
+        return Readiness(name, owner, False, "odd_answer", f"minion {owner}: {known.complaint}")
     if known.unavailable:
-        return Ready(name, owner, False, "unavailable", f"minion {owner}: IMDS: {known.unavailable}")
+        return Readiness(name, owner, False, "unavailable", f"minion {owner}: IMDS: {known.unavailable}")
     if member is None or not member.listed or member.absent:
-        return Ready(name, owner, False, "not_listed", f"the IMDS of minion {owner} does not list the event")
+        return Readiness(name, owner, False, "not_listed", f"the IMDS of minion {owner} does not list the event")
     if member.status == STARTED:
-        return Ready(name, owner, False, "started", "the event has started there")
+        return Readiness(name, owner, False, "started", "the event has started there")
     if member.not_selected:
-        return Ready(
+        return Readiness(
             name,
             owner,
             False,
@@ -109,29 +109,29 @@ def readiness(state: State | Turn, maintenance: Maintenance, vm: str, name: str)
             f"minion {owner}: its selection excludes the event ({member.not_selected})",
         )
     if member.doing == "prepare" or known.working:
-        return Ready(name, owner, False, "preparing", f"minion {owner} prepares")
+        return Readiness(name, owner, False, "preparing", f"minion {owner} prepares")
     if member.outcome:
-        return Ready(
+        return Readiness(
             name,
             owner,
             False,
             member.outcome,
             f"minion {owner}: {': '.join(filter(None, (member.outcome, member.reason)))}",
         )
-    return Ready(name, owner, False, "queued", f"minion {owner} was not asked to prepare yet")
+    return Readiness(name, owner, False, "queued", f"minion {owner} was not asked to prepare yet")
 
 
-def _without_minion(state: State | Turn, name: str) -> Ready:
+def _readiness_without_minion(state: State | StateUpdate, name: str) -> Readiness:
     if state.settings.unknown_resources != APPROVE:
-        return Ready(name, "", False, "no_minion", "no minion has this VM")
+        return Readiness(name, "", False, "no_minion", "no minion has this VM")
     nameless = state.names.nameless()
     if nameless:
         shown = ", ".join(nameless[:5]) + (f" and {len(nameless) - 5} more" if len(nameless) > 5 else "")
-        return Ready(name, "", False, "no_minion", f"it may be the VM of a minion whose VM is not known: {shown}")
-    return Ready(name, "", True, "covered", "no minion has this VM; unknown_resources is approve")
+        return Readiness(name, "", False, "no_minion", f"it may be the VM of a minion whose VM is not known: {shown}")
+    return Readiness(name, "", True, "covered", "no minion has this VM; unknown_resources is approve")
 
 
-def withheld(state: State | Turn, maintenance: Maintenance) -> tuple[str, list[Ready]]:
+def withheld(state: State | StateUpdate, maintenance: Maintenance) -> tuple[str, list[Readiness]]:
     """Why the event is not approved, and each VM of it: by the list of the minion that most others name."""
     candidates = ranked(maintenance, state)
     vms = required(maintenance, candidates[0], state) if candidates else {}
@@ -146,7 +146,7 @@ def withheld(state: State | Turn, maintenance: Maintenance) -> tuple[str, list[R
     return "; ".join(reasons), readies
 
 
-def ranked(maintenance: Maintenance, state: State | Turn) -> list[str]:
+def ranked(maintenance: Maintenance, state: State | StateUpdate) -> list[str]:
     """Minions that list the event, those first that most others name as hit."""
     listing = maintenance.listing()
     named: dict[str, int] = {}
@@ -162,128 +162,132 @@ def ranked(maintenance: Maintenance, state: State | Turn) -> list[str]:
     return sorted(listing, key=lambda minion: (-named.get(minion, 0), minion))
 
 
-def approve(turn: Turn) -> None:
+def start_due(update: StateUpdate) -> None:
     """Record the approvals that are due; they are sent when they are on disk."""
-    for key, maintenance in turn.maintenances.items():
-        if maintenance.examine or turn.now - maintenance.examined_at >= _EXAMINE:
-            turn.set_maintenance(key, examine=False, examined_at=turn.now)
-            _refer(turn, turn.maintenances[key])
-            _examine(turn, key, turn.maintenances[key])
+    for key, maintenance in update.maintenances.items():
+        if maintenance.examine or update.now - maintenance.examined_at >= _EXAMINE_INTERVAL:
+            update.set_maintenance(key, examine=False, examined_at=update.now)
+            _refer(update, update.maintenances[key])
+            _examine(update, key, update.maintenances[key])
 
 
-def send(turn: Turn, key: str) -> None:
+def send(update: StateUpdate, key: str) -> None:
     """The approval is on disk: send it."""
-    maintenance = turn.maintenances.get(key)
+    maintenance = update.maintenances.get(key)
     if maintenance is None or maintenance.approval is None or maintenance.approval.job or maintenance.approved:
         return
     approval = maintenance.approval
     member = maintenance.members.get(approval.minion)
     if member is None or not member.listed:
-        refuse_approval(turn, key, approval.minion, "the event is no longer listed there")
+        refuse_approval(update, key, approval.minion, "the event is no longer listed there")
         return
-    vms = _vms_to_release(turn, maintenance, approval.minion, approval.forced)
+    vms = _vms_to_release(update, maintenance, approval.minion, approval.forced)
     if vms is None or (maintenance.hold is not None and not approval.forced):
-        refuse_approval(turn, key, approval.minion, "something has changed since")
+        refuse_approval(update, key, approval.minion, "something has changed since")
         return
-    token = turn.ask("approve_prepared", [approval.minion], key, event_id=maintenance.event_id, resources=vms)
-    turn.set_maintenance(key, approval=approval._replace(job=token, asked_at=turn.now), unrecorded="")
+    token = update.publish("approve_prepared", [approval.minion], key, event_id=maintenance.event_id, resources=vms)
+    update.set_maintenance(key, approval=approval._replace(job=token, asked_at=update.now), unrecorded="")
 
 
-def _refer(turn: Turn, maintenance: Maintenance) -> None:
+def _refer(update: StateUpdate, maintenance: Maintenance) -> None:
     """Ask the minions of VMs that others name, and that do not list the event themselves."""
     lists = {member.resources for member in maintenance.members.values() if member.listed}
     for vm in {vm_key(name) for resources in lists for name in resources}:
-        owner = turn.names.minion_of(vm)
+        owner = update.names.minion_of(vm)
         if owner is not None and not (owner in maintenance.members and maintenance.members[owner].listed):
-            looking.refer(turn, owner)
+            polling.poll_referred(update, owner)
 
 
-def _examine(turn: Turn, key: str, maintenance: Maintenance) -> None:
+def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
     approval = maintenance.approval
-    if approval is not None and not _is_lost(turn, maintenance, approval):
+    if approval is not None and not _is_lost(update, maintenance, approval):
         return
     if approval is not None:
-        looking.want(turn, approval.minion)
+        polling.request_poll(update, approval.minion)
         refuse_approval(
-            turn,
+            update,
             key,
             approval.minion,
             "no answer" if not approval.outcome else f"it said {approval.outcome}, but the event did not start",
         )
-        maintenance = turn.maintenances[key]
+        maintenance = update.maintenances[key]
     if maintenance.hold is not None and maintenance.forced is None:
         return
     if not any(member.record == PREPARED for member in maintenance.members.values()):
         return
     not_ready: set[tuple[str, ...]] = set()
-    for minion in ranked(maintenance, turn):
+    for minion in ranked(maintenance, update):
         # minions with the same list need the same VMs
         resources = maintenance.members[minion].resources
         if (
             resources in not_ready
-            or maintenance.refusals.get(minion, (turn.now, ""))[0] > turn.now
-            or not _may_approve(turn, maintenance, minion)
+            or maintenance.refusals.get(minion, (update.now, ""))[0] > update.now
+            or not _may_approve(update, maintenance, minion)
         ):
             continue
-        if _vms_to_release(turn, maintenance, minion, maintenance.forced is not None) is not None:
-            if maintenance.forced is not None or _are_answers_new(turn, maintenance, minion):
-                _record(turn, key, minion)
+        if _vms_to_release(update, maintenance, minion, maintenance.forced is not None) is not None:
+            if maintenance.forced is not None or _has_recent_answers(update, maintenance, minion):
+                _record(update, key, minion)
             return
         not_ready.add(resources)
 
 
-def _are_answers_new(turn: Turn, maintenance: Maintenance, minion: str) -> bool:
+def _has_recent_answers(update: StateUpdate, maintenance: Maintenance, minion: str) -> bool:
     """Return True if every minion of the event has spoken lately; the others are asked again, and the approval waits for them."""
-    late = turn.now - turn.settings.answer
-    owners = {turn.names.minion_of(vm) for vm in required(maintenance, minion, turn)} - {None}
+    late = update.now - update.settings.answer
+    owners = {update.names.minion_of(vm) for vm in required(maintenance, minion, update)} - {None}
     old = [
         owner
         for owner in owners
-        if owner is not None and max(turn.minion(owner).answered_at, maintenance.members[owner].done_at) < late
+        if owner is not None and max(update.minion(owner).answered_at, maintenance.members[owner].done_at) < late
     ]
     for owner in old:
-        looking.want(turn, owner)
+        polling.request_poll(update, owner)
     return not old
 
 
-def _is_lost(turn: Turn, maintenance: Maintenance, approval: Approval) -> bool:
+def _is_lost(update: StateUpdate, maintenance: Maintenance, approval: Approval) -> bool:
     """Return True if the approval was not answered, or the event did not start though others could approve it."""
     if not approval.outcome:
-        return approval.job != 0 and turn.now - approval.asked_at >= _ANSWER
+        return approval.job != 0 and update.now - approval.asked_at >= _APPROVAL_TIMEOUT
     waiting = [minion for minion in maintenance.listing() if maintenance.members[minion].status == SCHEDULED]
     others = [
         minion
         for minion in waiting
-        if minion != approval.minion and _may_approve(turn, maintenance, minion) and minion not in maintenance.refusals
+        if minion != approval.minion
+        and _may_approve(update, maintenance, minion)
+        and minion not in maintenance.refusals
     ]
-    return bool(others) and len(waiting) == len(maintenance.listing()) and turn.now - approval.asked_at >= _START
+    return (
+        bool(others) and len(waiting) == len(maintenance.listing()) and update.now - approval.asked_at >= _START_TIMEOUT
+    )
 
 
-def _may_approve(turn: Turn, maintenance: Maintenance, minion: str) -> bool:
+def _may_approve(update: StateUpdate, maintenance: Maintenance, minion: str) -> bool:
     member = maintenance.members[minion]
-    if turn.names.complaint(minion) or turn.names.vm_of(minion) is None:
+    if update.names.complaint(minion) or update.names.vm_of(minion) is None:
         return False
     return member.listed and not member.absent and member.record == PREPARED and member.status == SCHEDULED
 
 
-def _vms_to_release(turn: Turn, maintenance: Maintenance, minion: str, forced: bool) -> list[str] | None:
+def _vms_to_release(update: StateUpdate, maintenance: Maintenance, minion: str, forced: bool) -> list[str] | None:
     """The VMs that this minion may release, or None where one of them is not ready."""
-    vms = required(maintenance, minion, turn)
+    vms = required(maintenance, minion, update)
     if not forced:
         for vm, name in vms.items():
-            if not readiness(turn, maintenance, vm, name).ok:
+            if not readiness(update, maintenance, vm, name).ok:
                 return None
     return list(vms.values())
 
 
-def _record(turn: Turn, key: str, minion: str) -> None:
-    maintenance = turn.maintenances[key]
+def _record(update: StateUpdate, key: str, minion: str) -> None:
+    maintenance = update.maintenances[key]
     forced = maintenance.forced
     by, at = (forced.by, forced.at) if forced is not None else ("engine", "")
-    turn.set_maintenance(key, approval=Approval(minion, by, at, forced is not None, asked_at=turn.now))
-    turn.save(key, needed=True)
+    update.set_maintenance(key, approval=Approval(minion, by, at, forced is not None, asked_at=update.now))
+    update.save(key, needed=True)
 
 
-def is_lost_for_ever(turn: Turn, maintenance: Maintenance, silence: float) -> bool:
+def is_lost(update: StateUpdate, maintenance: Maintenance, silence: float) -> bool:
     """Return True if the event takes VMs away, and no minion of it has answered for so long."""
-    return is_ending(maintenance.event_type) and turn.now - maintenance.last_word >= silence
+    return is_ending(maintenance.event_type) and update.now - maintenance.last_answer_at >= silence

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 # the kernel takes at most 128 KiB for one variable
-_LONGEST = 8 * 1024
-_LONGEST_LIST = 32 * 1024
+_MAX_VALUE_BYTES = 8 * 1024
+_MAX_LIST_BYTES = 32 * 1024
 
 
 def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name: str | None) -> dict[str, str]:
@@ -30,23 +30,25 @@ def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name
         "EVENT_RESOURCE": resource_name,
         "EVENT_STAGE": stage,
     }
-    cleaned = {name: _cut(_harmless(str(value or "")), _LONGEST) for name, value in values.items()}
+    cleaned = {name: _truncate(_printable(str(value or "")), _MAX_VALUE_BYTES) for name, value in values.items()}
     return {
         **cleaned,
-        "EVENT_RESOURCES": _cut(" ".join(_one_word(str(name)) for name in event.get("resources", ())), _LONGEST_LIST),
+        "EVENT_RESOURCES": _truncate(
+            " ".join(_without_spaces(str(name)) for name in event.get("resources", ())), _MAX_LIST_BYTES
+        ),
     }
 
 
-def _harmless(text: str) -> str:
+def _printable(text: str) -> str:
     """The text with "?" for control characters and for half characters, which an environment cannot hold."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def _one_word(name: str) -> str:
+def _without_spaces(name: str) -> str:
     """The name of a resource, such that white space separates it from the next one; "?" for an empty one."""
-    return "".join("?" if character.isspace() else character for character in _harmless(name)) or "?"
+    return "".join("?" if character.isspace() else character for character in _printable(name)) or "?"
 
 
-def _cut(text: str, most: int) -> str:
+def _truncate(text: str, most: int) -> str:
     data = text.encode("utf-8")
     return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "..."

@@ -8,17 +8,17 @@ import math
 from typing import Any, Iterable, Mapping, TypeVar, cast
 
 from .mapping import Names
-from .messages import Action, Ask, Save
+from .messages import Action, PublishJob, Save
 from .state import Job, Maintenance, Member, Minion, State
 
 Value = TypeVar("Value")
 
 # of one minion: whatever it does, it costs no more questions
-_MOST_CREDIT = 60.0
-_CREDIT_A_SECOND = 0.5
+_MAX_CREDIT = 60.0
+_CREDIT_PER_SECOND = 0.5
 
 
-class Turn:
+class StateUpdate:
     """Copies a part of the state when it is first changed; the state that it was made of stays as it is."""
 
     def __init__(self, state: State, now: float) -> None:
@@ -55,43 +55,43 @@ class Turn:
         )
         return state, self._actions
 
-    def act(self, action: Action) -> None:
+    def add_action(self, action: Action) -> None:
         self._actions.append(action)
 
     def minion(self, name: str) -> Minion:
         return self.minions.get(name) or Minion()
 
     def set_minion(self, name: str, **changes: Any) -> None:
-        self.minions = self._own(self.minions, self._before.minions)
+        self.minions = self._copy_on_write(self.minions, self._before.minions)
         self.minions[name] = self.minion(name)._replace(**changes)
 
     def drop_minion(self, name: str) -> None:
-        self.minions = self._own(self.minions, self._before.minions)
+        self.minions = self._copy_on_write(self.minions, self._before.minions)
         self.minions.pop(name, None)
 
     def set_referred(self, name: str, next_at: float, pause: float) -> None:
-        self.referred = self._own(self.referred, self._before.referred)
+        self.referred = self._copy_on_write(self.referred, self._before.referred)
         self.referred[name] = (next_at, pause)
 
     def set_maintenance(self, key: str, **changes: Any) -> None:
         self.put_maintenance(key, self.maintenances[key]._replace(**{"changed": True, **changes}))
 
     def put_maintenance(self, key: str, maintenance: Maintenance) -> None:
-        self.maintenances = self._own(self.maintenances, self._before.maintenances)
+        self.maintenances = self._copy_on_write(self.maintenances, self._before.maintenances)
         self.maintenances[key] = maintenance
 
     def end_maintenance(self, key: str) -> None:
         """It is over, and stays in the status."""
-        self.maintenances = self._own(self.maintenances, self._before.maintenances)
-        self.over = self._own(self.over, self._before.over)
+        self.maintenances = self._copy_on_write(self.maintenances, self._before.maintenances)
+        self.over = self._copy_on_write(self.over, self._before.over)
         self.over[key] = self.maintenances.pop(key)._replace(over_at=self.now)
-        self.act(Save(key, self.over[key]))
+        self.add_action(Save(key, self.over[key]))
 
-    def forget_over(self, key: str, for_ever: bool) -> None:
-        self.over = self._own(self.over, self._before.over)
+    def forget_over(self, key: str, permanently: bool) -> None:
+        self.over = self._copy_on_write(self.over, self._before.over)
         del self.over[key]
-        if for_ever:
-            self.act(Save(key, None))
+        if permanently:
+            self.add_action(Save(key, None))
 
     def member(self, key: str, minion: str) -> Member:
         return self.maintenances[key].members.get(minion) or Member()
@@ -107,9 +107,9 @@ class Turn:
         self.put_maintenance(key, maintenance._replace(members=members, examine=True, changed=True, work_at=-math.inf))
 
     def save(self, key: str, needed: bool = False) -> None:
-        self.act(Save(key, self.maintenances[key], needed))
+        self.add_action(Save(key, self.maintenances[key], needed))
 
-    def ask(self, function: str, minions: Iterable[str], key: str = "", **kwargs: Any) -> int:
+    def publish(self, function: str, minions: Iterable[str], key: str = "", **kwargs: Any) -> int:
         """Ask minions; returns the token."""
         asked = tuple(sorted(minions))
         for minion in asked:
@@ -117,13 +117,13 @@ class Turn:
         token = self._next_job
         self._next_job += 1
         self._jobs = {**self._jobs, token: Job(function, key, frozenset(asked), self.now)}
-        self.act(Ask(token, function, asked, kwargs))
+        self.add_action(PublishJob(token, function, asked, kwargs))
         return token
 
     def credit(self, minion: str) -> float:
         """Questions that the minion may be asked now; each question of a status, a preparation or a recovery needs one."""
         known = self.minion(minion)
-        return min(_MOST_CREDIT, known.credit + (self.now - known.credit_at) * _CREDIT_A_SECOND)
+        return min(_MAX_CREDIT, known.credit + (self.now - known.credit_at) * _CREDIT_PER_SECOND)
 
     def job(self, token: int) -> Job | None:
         return self._jobs.get(token)
@@ -153,5 +153,5 @@ class Turn:
             self._jobs = {token: job for token, job in self._jobs.items() if token not in old}
 
     @staticmethod
-    def _own(mapping: dict[str, Value], before: Mapping[str, Value]) -> dict[str, Value]:
+    def _copy_on_write(mapping: dict[str, Value], before: Mapping[str, Value]) -> dict[str, Value]:
         return dict(mapping) if mapping is before else mapping

@@ -17,7 +17,7 @@ AFFECTS = "affects"
 TYPES, SOURCES, STATUSES, MINIMUM_NOTICE = "types", "sources", "statuses", "minimum_notice"
 
 
-class Verdict(NamedTuple):
+class SelectionResult(NamedTuple):
     """Whether an event is selected: ``code`` is "" if it is, else the key that leaves it out; ``reason`` is a sentence."""
 
     code: str = ""
@@ -28,16 +28,16 @@ class Verdict(NamedTuple):
         return self.code == ""
 
 
-def verdict(
+def evaluate(
     event: ScheduledEvent, own_name: str, configuration: Configuration, now: datetime, notice: bool = True
-) -> Verdict:
+) -> SelectionResult:
     """Whether the configuration selects the event for this VM.
 
     now: aware, best by the server's clock.
     notice: whether minimum_notice counts; it does when a preparation begins.
     """
     if not affects(event, own_name):
-        return Verdict(AFFECTS, f"the event does not affect this VM ({own_name})")
+        return SelectionResult(AFFECTS, f"the event does not affect this VM ({own_name})")
     for selection in configuration.selections:
         for code, words, value in (
             (TYPES, selection.types, event.event_type),
@@ -45,14 +45,14 @@ def verdict(
             (STATUSES, selection.statuses, event.status),
         ):
             if words is not None and value.casefold() not in {word.casefold() for word in words}:
-                return Verdict(code, f"{code} leaves {value!r} out; it has {', '.join(words)}")
+                return SelectionResult(code, f"{code} leaves {value!r} out; it has {', '.join(words)}")
     left = event.seconds_left(now)
     if notice and left < configuration.minimum_notice:
-        return Verdict(
+        return SelectionResult(
             MINIMUM_NOTICE,
             f"{left:.0f} seconds are left until NotBefore; minimum_notice is {configuration.minimum_notice:g}",
         )
-    return Verdict()
+    return SelectionResult()
 
 
 def not_released(event: ScheduledEvent, names: Iterable[str]) -> list[str]:

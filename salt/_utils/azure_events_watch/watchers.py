@@ -17,61 +17,63 @@ from typing import Any, Hashable, NamedTuple
 
 from azure_scheduled_events.timestamps import as_utc_text
 
+from .ledger_json import ledger_from_json
+from .notifications import NotificationQueue
 from .settings import Settings
-from .stored import ledger_of
-from .telling import Told
 from .watcher import Watcher
 
 # seconds; some ten times as long as an answer takes
-_PATIENCE = 0.05
+_POLL_TIMEOUT = 0.05
 
 
-class _Listener(NamedTuple):
+class _MasterQueue(NamedTuple):
     """A master: what it was sent, and the session in which it was."""
 
-    told: Told
+    queue: NotificationQueue
     session: Hashable
 
 
 _WATCHERS: dict[tuple[int, str], Watcher] = {}
-_LISTENERS: dict[tuple[int, str, str], _Listener] = {}
+_QUEUES: dict[tuple[int, str, str], _MasterQueue] = {}
 
 
-def news(settings: Settings, path: str, listener: str, session: Hashable = None) -> list[dict[str, Any]]:
+def pending_notifications(
+    settings: Settings, path: str, listener: str, session: Hashable = None
+) -> list[dict[str, Any]]:
     """What is to be sent to the listener (a master) now. Starts the watcher where none runs.
 
     session: another one than the last time means that the master may have lost what it was sent;
     None for none at present. Waits for IMDS no longer than a healthy one takes to answer.
     """
-    watcher = _running(settings, path)
-    watcher.nudge(_PATIENCE)
-    view, checked, now = watcher.view, watcher.checked, time.monotonic()
-    told = _told((os.getpid(), path, listener), session)
-    if not told.is_due(view, now):
+    watcher = _running_watcher(settings, path)
+    watcher.poll_now(_POLL_TIMEOUT)
+    snapshot, checked, now = watcher.snapshot, watcher.checked, time.monotonic()
+    queue = _queue_for((os.getpid(), path, listener), session)
+    if not queue.is_due(snapshot, now):
         return []
     more = {
-        "resource_name": view.resource_name,
+        "resource_name": snapshot.resource_name,
         "checked": None if checked is None else as_utc_text(datetime.fromtimestamp(checked, timezone.utc)),
     }
-    events, lasts = told.due(view, settings.selection, settings.repeat, now, more)
-    watcher.note_sent(lasts)
+    events, announced = queue.take_due(snapshot, settings.selection, settings.repeat, now, more)
+    watcher.note_sent(announced)
     return events
 
 
-def _told(key: tuple[int, str, str], session: Hashable) -> Told:
-    known: _Listener | None = _LISTENERS.get(key)
+def _queue_for(key: tuple[int, str, str], session: Hashable) -> NotificationQueue:
+    known: _MasterQueue | None = _QUEUES.get(key)
     if known is not None and session in (None, known.session):
-        return known.told
-    told = Told() if known is None else known.told
-    told.repeat_all()
-    _LISTENERS[key] = _Listener(told, session)
-    return told
+        return known.queue
+    queue = NotificationQueue() if known is None else known.queue
+    queue.repeat_all()
+    _QUEUES[key] = _MasterQueue(queue, session)
+    return queue
 
 
-def told_events(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """The events of a file's content, in the shape in which they are told."""
+def events_of_file(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events of a file's content, in the shape in which they are queue."""
     try:
-        ledger = ledger_of(data)
+        ledger = ledger_from_json(data)
     except ValueError:
         return []
     return [entry.notice.as_dict() for entry in (*ledger.ended, *ledger.entries.values())]
@@ -84,7 +86,7 @@ def close(path: str) -> None:
         watcher.stop()
 
 
-def _running(settings: Settings, path: str) -> Watcher:
+def _running_watcher(settings: Settings, path: str) -> Watcher:
     key = (os.getpid(), path)
     watcher = _WATCHERS.get(key)
     if watcher is not None:
