@@ -11,7 +11,8 @@ import pytest
 from salt.exceptions import SaltInvocationError
 
 from support.salt.azure import Azure
-from support.salt.loaded import Counted, Scripted, ill
+from support.salt.loaded import Counted, ill
+from support.salt.scripted import Scripted
 
 
 def test_prepared_event_is_approved_once(counted: Counted, azure: Azure) -> None:

@@ -15,7 +15,8 @@ import pytest
 from salt.exceptions import CommandExecutionError
 
 from azure_events_watch import watcher, watchers
-from support.salt.loaded import Beacons, Minion, Scripted, changes, watcher_threads
+from support.salt.loaded import Beacons, Minion, changes, watcher_threads
+from support.salt.scripted import Scripted
 
 Watch = Callable[..., Beacons]
 event = Scripted.event

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.loaded import Counted, Minion, Scripted, ill
+from support.salt.loaded import Counted, Minion, ill
+from support.salt.scripted import Scripted
 
 
 def test_prepare_and_recover_run_once(counted: Counted, azure: Azure) -> None:

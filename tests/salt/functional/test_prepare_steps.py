@@ -23,7 +23,8 @@ from azure_events_steps.minion import Minion as StepsMinion
 from azure_events_steps.preparation import prepare
 from azure_events_steps.recovery import recover
 from support.salt.azure import Azure
-from support.salt.loaded import ROOT, Counted, Scripted
+from support.salt.loaded import ROOT, Counted
+from support.salt.scripted import Scripted
 from support.salt.until import until
 
 FORK = multiprocessing.get_context("fork")

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,18 @@ salt_config = pytest.importorskip("salt.config")
 
 # until it is configured Salt keeps all log lines for the end, when pytest has closed the stream
 pytest.importorskip("salt._logging").shutdown_temp_handler()
+
+
+def _find_spec(finder: Any, name: str, path: Any = None, _target: Any = None) -> ModuleSpec | None:
+    """Find a module with an import hook that has only `find_module`, as Python 3.11 does."""
+    loader = finder.find_module(name, path)
+    return None if loader is None else importlib.util.spec_from_loader(name, loader)
+
+
+# pytest's import mode importlib calls find_spec of all hooks, and those of Salt have none
+for _finder in sys.meta_path:
+    if not hasattr(_finder, "find_spec"):
+        type(_finder).find_spec = _find_spec
 
 
 class Minion:
