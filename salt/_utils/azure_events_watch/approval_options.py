@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What a function call or state wants approved, and on which conditions."""
+"""Parses the arguments of ``azure_events.approve``: which events to approve, and on which conditions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,23 @@ def parse_criteria(
     release_others: Any,
     show_content: bool,
 ) -> ApprovalCriteria:
-    """What a caller's arguments describe; this VM's name is not among it. Raises ValueError, PolicyError among them.
+    """Return the criteria that a caller's arguments describe, without this VM's name.
 
-    show_content: whether errors may quote the policy file.
+    Args:
+        selection: the parsed selection arguments.
+        policy: name of a preset, or a mapping with rules.
+        policy_file: path of a YAML file with a policy.
+        prepared: state of the preparation, for the policy.
+        gates: results of the caller's own checks by name, for the policy.
+        release_others: whether to approve events that affect other VMs too.
+        show_content: whether errors may quote the policy file.
+
+    Raises:
+        ValueError: an argument is invalid, the arguments exclude each other, or none selects an
+            event. PolicyError is one.
     """
     chosen = (selection.event_ids, selection.types, selection.statuses, selection.sources, policy, policy_file)
-    if all(word is None for word in chosen):
+    if all(value is None for value in chosen):
         raise ValueError(
             "one of event_ids, types, statuses, sources, policy and policy_file is needed: nothing approves by default"
         )
@@ -65,9 +76,9 @@ def _load_policy(path: str, show_content: bool) -> Policy:
 
 
 def _read_text(path: str, kind: str) -> str:
-    """The text of a regular file of at most 1 MB. Raises ValueError, which holds nothing of its content."""
+    """Return the text of a regular file of at most 1 MB; the ValueError for others quotes none of it."""
     try:
-        # a named pipe is opened without waiting for its writer, and refused
+        # O_NONBLOCK: opening a named pipe must not wait for its writer; the pipe is refused below
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -1,6 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""How much a beacon sends at once. A minion that sends some 200 kB in one tick waits for itself, for ever. Pure."""
+"""Limits for what a beacon sends in one tick. Pure.
+
+A minion that sends about 200 kB in one tick hangs for ever.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ from typing import Any, Mapping
 MAX_BYTES = 64 * 1024
 # events in one tick
 MAX_EVENTS = 100
-# bytes of JSON of one text
+# bytes of JSON in one text
 _MAX_TEXT_BYTES = 4096
 
 
 def fit_to_tick(data: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """The data of one event such that they fit into a tick, and their bytes.
+    """Return the data of one event, reduced to fit into one tick, and their size in bytes.
 
-    Long texts are cut, and ``cut`` names them; resources that are too much are replaced by
+    Long texts are truncated, and ``cut`` names them. Too many resources are replaced by
     ``resources_omitted``, their number.
     """
     fitting = dict(data)
@@ -46,5 +49,5 @@ def _truncate(text: str) -> str:
 
 
 def _size(value: Any) -> int:
-    """Bytes of JSON; a character beyond ASCII counts with its escape."""
+    """Return the bytes of the JSON text, in which a character beyond ASCII is an escape."""
     return len(json.dumps(value))

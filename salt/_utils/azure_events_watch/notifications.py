@@ -1,10 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What is due to be sent to one master: every change once, in order, and what lasts again and again.
+"""The notifications due for one master: each change once, in order, plus repeats of listed events.
 
-An end is sent once, for an event that was announced; one for which this minion has prepared again
-and again, until it has recovered. What was sent is remembered in the process. On disk it would lose
-events: the minion fires while the master is away, and restarts before it is back.
+The end of an event is sent once, if the event was announced. For an event for which this minion has
+prepared it is repeated until the minion has recovered. What was sent is kept in memory only: after
+a restart everything is sent again, because a master that was away may have missed it.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from azure_scheduled_events.selection import Selection
 from .ledger import GONE, Entry, Notice
 from .message_size import MAX_BYTES, MAX_EVENTS, fit_to_tick
 
-# seconds between two sendings of an end that this minion has not recovered from, once it was sent
-# often
+# longest time, in seconds, between two repeats of the end of an event that needs recovery
 _MAX_PAUSE = 600.0
 
 
 class Snapshot(NamedTuple):
-    """What is known at one moment; it does not change any more.
+    """What a watcher knows at one moment; immutable.
 
     Attributes:
-        entries: what lasts, by key; empty until this process has had a good answer.
-        ended: what ended lately.
-        history: the changes that this process saw and that are meant, in order.
-        resource_name: of this VM, or None where it is not known.
-        doubtful: keys of events that may be over; they are not sent again.
-        prepared: keys of events from which this minion has to recover.
+        entries: listed events by key; empty until this process has had a good answer.
+        ended: events that ended lately.
+        history: the changes of selected events that this process has seen, in order.
+        resource_name: this VM's name, or None if it is unknown.
+        doubtful: keys of events that the latest document lacks; they are not repeated.
+        prepared: keys of events from which this minion must recover.
     """
 
     entries: Mapping[str, Entry] = {}
@@ -43,13 +42,15 @@ class Snapshot(NamedTuple):
 
 
 class _LastSent(NamedTuple):
+    """The change of an event that was sent last, the time (monotonic seconds), and how often."""
+
     sequence: int
     at: float
     times: int
 
 
 class NotificationQueue:
-    """What one master was sent by one beacon of this process."""
+    """What one beacon of this process has sent to one master, and what it must send."""
 
     def __init__(self) -> None:
         self._cursor: int | None = None
@@ -58,21 +59,28 @@ class NotificationQueue:
         self._next = -math.inf
 
     def is_due(self, snapshot: Snapshot, now: float) -> bool:
-        """Return True if `due` may have something to send; False for what it has seen, before the time of the next repetition."""
+        """Return True if the snapshot is new, or a repeat is due at ``now`` (monotonic seconds)."""
         return snapshot is not self._snapshot or now >= self._next
 
     def repeat_all(self) -> None:
-        """Have what lasts sent again at once: the master may have lost it."""
+        """Repeat all listed events at once, for a master that may have lost them."""
         self._last = {key: last._replace(at=-math.inf) for key, last in self._last.items()}
         self._snapshot = None
 
     def take_due(
         self, snapshot: Snapshot, selection: Selection, repeat: float, now: float, more: Mapping[str, Any]
     ) -> tuple[list[dict[str, Any]], dict[str, bool]]:
-        """What to send now, as the data of beacon events, and whether it says of each key that the event lasts; it then counts as sent.
+        """Return the data of the beacon events to send now, which then count as sent.
 
-        now: monotonic seconds.
-        more: data that each event gets.
+        Args:
+            snapshot: what the watcher knows.
+            selection: which statuses to send.
+            repeat: seconds between repeats of a listed event.
+            now: monotonic seconds.
+            more: fields to add to each event.
+
+        Returns:
+            The data of the events, and for each key in them whether the event is listed.
         """
         batch = _Batch(more)
         announced: dict[str, bool] = {}
@@ -89,8 +97,7 @@ class NotificationQueue:
                     return batch.events, announced
                 announced[key] = notice.change != GONE
             self._cursor = notice.sequence
-        # before anything is left for the next time: a change that comes until then must be found in
-        # the history
+        # set before the batch may be full: a later change must be found in the history
         sequences = [entry.notice.sequence for entry in (*snapshot.entries.values(), *snapshot.ended)]
         self._cursor = max([self._cursor or 0, *sequences])
         self._last = {key: last for key, last in self._last.items() if key in snapshot.entries or key in ended}
@@ -102,8 +109,7 @@ class NotificationQueue:
         waiting = [
             entry for entry in (*snapshot.entries.values(), *snapshot.ended) if times.get(entry.key, math.inf) <= now
         ]
-        # news first; of what was sent before that which waits longest, so that no number of
-        # repetitions keeps anything back
+        # changes come first, then what was sent longest ago: many repeats must not delay others
         waiting.sort(key=lambda entry: (self._last_sent_at(entry), entry.notice.sequence))
         complete = True
         for entry in waiting:
@@ -116,7 +122,7 @@ class NotificationQueue:
         return batch.events, announced
 
     def _unsent_changes(self, snapshot: Snapshot) -> list[Notice]:
-        """The changes of the history that came after the last one that was looked at."""
+        """Return the changes in the history after the last one that was examined."""
         if self._cursor is None:
             return []
         notices = []
@@ -128,25 +134,25 @@ class NotificationQueue:
         return notices
 
     def _next_time(self, entry: Entry, snapshot: Snapshot, selection: Selection, repeat: float) -> float:
-        """When the entry is to be sent, again or for the first time; infinity for never."""
+        """Return the time at which to send the entry, or infinity for never."""
         last = self._last.get(entry.key)
         owed = entry.key in snapshot.prepared
         if not _is_selected(entry.notice, selection, last is not None or owed or entry.announced):
             return math.inf
         if last is None or last.sequence != entry.notice.sequence:
-            # the end of an event that was announced before this process began is sent once
+            # an end is also sent if an earlier process announced the event
             return -math.inf if entry.is_listed or owed or entry.announced else math.inf
         if entry.is_listed:
             return last.at + repeat
         return last.at + min(repeat * 2.0 ** min(last.times - 1, 20), max(repeat, _MAX_PAUSE)) if owed else math.inf
 
     def _last_sent_at(self, entry: Entry) -> float:
-        """When this very change was sent last; a time before all times if never."""
+        """Return the time of the last sending of this change, or minus infinity."""
         last = self._last.get(entry.key)
         return last.at if last is not None and last.sequence == entry.notice.sequence else -math.inf
 
     def _append(self, batch: _Batch, notice: Notice, now: float) -> bool:
-        """Put the notice into the parcel; False where it does not fit any more."""
+        """Add the notice to the batch; return False if it does not fit."""
         last = self._last.get(notice.event.key)
         times = last.times if last is not None and last.sequence == notice.sequence else 0
         if not batch.add(dict(notice.as_dict(), repeated=times)):
@@ -156,7 +162,7 @@ class NotificationQueue:
 
 
 class _Batch:
-    """What is sent in one tick."""
+    """The events of one tick of the beacon."""
 
     def __init__(self, more: Mapping[str, Any]) -> None:
         self._more = more
@@ -173,9 +179,9 @@ class _Batch:
 
 
 def _is_selected(notice: Notice, selection: Selection, known: bool) -> bool:
-    """Whether to send it: the statuses that were asked for allow it, or it is the end of an event that is known."""
+    """Return True if the selected statuses include the notice, or it ends an event that is known."""
     if notice.change == GONE:
         return known
     return selection.statuses is None or notice.event.status.casefold() in {
-        word.casefold() for word in selection.statuses
+        status.casefold() for status in selection.statuses
     }

@@ -1,11 +1,11 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""The watchers of this process.
+"""The watchers of this process, and the notification queues of the masters.
 
-They are kept in this module, which is imported once: what Salt keeps for its own modules is gone
-after every refresh of pillar, modules or beacons, and the threads would multiply. Used from the
-minion's own loop only, so there is no lock; and keyed by process, since jobs are forks of the
-minion that inherit this module but not its threads.
+They are module globals, because this module is imported once. Salt reloads its own modules at every
+refresh of pillar, modules or beacons, and each reload would add a thread. Only the minion's main
+loop uses them; therefore there is no lock. The keys contain the process ID: jobs are forks of the
+minion, which inherit this module but not its threads.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .notifications import NotificationQueue
 from .settings import Settings
 from .watcher import Watcher
 
-# seconds; some ten times as long as an answer takes
+# seconds; about ten times the time that a healthy IMDS takes to answer
 _POLL_TIMEOUT = 0.05
 
 
 class _MasterQueue(NamedTuple):
-    """A master: what it was sent, and the session in which it was."""
+    """The queue of a master, and the session in which it was sent."""
 
     queue: NotificationQueue
     session: Hashable
@@ -40,10 +40,16 @@ _QUEUES: dict[tuple[int, str, str], _MasterQueue] = {}
 def pending_notifications(
     settings: Settings, path: str, listener: str, session: Hashable = None
 ) -> list[dict[str, Any]]:
-    """What is to be sent to the listener (a master) now. Starts the watcher where none runs.
+    """Return the data of the events to send to a master now; start the watcher if none runs.
 
-    session: another one than the last time means that the master may have lost what it was sent;
-    None for none at present. Waits for IMDS no longer than a healthy one takes to answer.
+    It waits for IMDS for at most _POLL_TIMEOUT seconds.
+
+    Args:
+        settings: of the beacon.
+        path: of the state file.
+        listener: identifies the master.
+        session: the session key of the master, or None if unknown. With a new key the master may
+            have lost what it was sent, and all is sent again.
     """
     watcher = _running_watcher(settings, path)
     watcher.poll_now(_POLL_TIMEOUT)
@@ -71,7 +77,7 @@ def _queue_for(key: tuple[int, str, str], session: Hashable) -> NotificationQueu
 
 
 def events_of_file(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """The events of a file's content, in the shape in which they are queue."""
+    """Return the events in a state file's content, in the shape in which they are sent."""
     try:
         ledger = ledger_from_json(data)
     except ValueError:
@@ -80,7 +86,7 @@ def events_of_file(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def close(path: str) -> None:
-    """Stop the watcher; what it knows and what was told stays known, for the case that it is started again."""
+    """Stop the watcher. Its state and the queues remain for a later start."""
     watcher = _WATCHERS.get((os.getpid(), path))
     if watcher is not None:
         watcher.stop()
@@ -93,7 +99,7 @@ def _running_watcher(settings: Settings, path: str) -> Watcher:
         if watcher.settings == settings and watcher.resume():
             return watcher
         watcher.stop()
-    started = Watcher(settings, path, watcher)
+    started = Watcher(settings, path, None if watcher is None else watcher.take_state())
     started.start()
     _WATCHERS[key] = started
     return started

@@ -334,7 +334,7 @@ def test_memory_that_cannot_be_written_is_survived_with_one_line(
     assert beacons.for_seconds(1) == []
     azure.cancel(event_id)
     assert changes(beacons.until(bool)) == ["gone"]
-    assert len([record for record in caplog.records if "cannot be kept" in record.getMessage()]) == 1
+    assert len([record for record in caplog.records if "cannot write the state" in record.getMessage()]) == 1
 
 
 @pytest.mark.parametrize("there_before", [False, True])
