@@ -299,7 +299,7 @@ def status(event_id=None):
         return minion_status.status(_minion(), _event_id(event_id))
     except ValueError as error:
         return minion_status.status(
-            Minion(__opts__["cachedir"], parse_configuration(None), _call_step), trouble=str(error)
+            Minion(__opts__["cachedir"], parse_configuration(None), _call_step), problem=str(error)
         )
 
 

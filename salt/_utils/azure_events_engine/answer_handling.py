@@ -1,11 +1,11 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What the answer of a minion changes in the state. It counts for that minion alone."""
+"""Applies the answers of minions to the state. An answer changes the state of its minion alone."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Mapping
 
 from . import polling
 from .answers import (
@@ -31,28 +31,28 @@ from .state_update import StateUpdate
 
 OLD_BOOT = "old_boot"
 ODD = "odd_answer"
-# further questions after a failure, and seconds before them: first, longest, and longest where the
-# minion's IMDS gives no answer, which may end at any moment
+# Attempts of a preparation that fails, and seconds before the next attempt: the first delay, the
+# longest one, and the longest one while the minion's IMDS does not answer.
 PREPARE_TRIES = 3
 _FIRST_RETRY_DELAY = 5.0
 _MAX_RETRY_DELAY = 60.0
 _UNAVAILABLE_RETRY_DELAY = 5.0
-# seconds after which a second document that does not list an event is asked for
+# seconds before the second poll of a minion that no longer lists an event
 _SECOND_POLL_DELAY = 2.0
-# seconds after which a return counts as lost when the minion says that it was interrupted
+# seconds after which a return counts as lost if the record says that the job was interrupted
 _INTERRUPTED_TIMEOUT = 3.0
-# answers in a row without an event, after which it is over for its minion; twice as many after each
-# of so many returns
+# Answers in a row without the event that end it for the minion. The number doubles with each return
+# of the event, up to _MAX_RETURNS times.
 _ABSENCES_NEEDED = 2
 _MAX_RETURNS = 3
-# seconds between two starts of a minion
+# seconds between two starts of one minion that are handled
 _MIN_START_INTERVAL = 30.0
-# maintenances that are remembered in all
+# maintenances in all
 MAX_MAINTENANCES = 20000
 
 
 def handle(update: StateUpdate, token: int, minion: str, answer: Any) -> None:
-    """Take an answer that belongs to a question of the engine; others are ignored."""
+    """Apply an answer to a job of the engine, and ignore other answers."""
     job = update.job(token)
     if job is None or minion not in job.minions:
         return
@@ -72,7 +72,11 @@ def handle(update: StateUpdate, token: int, minion: str, answer: Any) -> None:
 
 
 def handle_start(update: StateUpdate, minion: str) -> None:
-    """The minion has started anew, perhaps after a reboot: what was prepared counts when it says so again. Bounded, as anybody can claim a start."""
+    """Distrust the preparations of a minion that has started, until it reports them again.
+
+    It may have rebooted. Any minion can send this event; therefore it is handled at most once in
+    _MIN_START_INTERVAL.
+    """
     known = update.minion(minion)
     if minion not in update.names.accepted or update.now - known.started_at < _MIN_START_INTERVAL:
         return
@@ -85,7 +89,7 @@ def handle_start(update: StateUpdate, minion: str) -> None:
 
 
 def handle_unpublished(update: StateUpdate, token: int, reason: str) -> None:
-    """A question was not published."""
+    """Handle a job that could not be published."""
     job = update.job(token)
     if job is None:
         return
@@ -112,33 +116,21 @@ def _apply_status(update: StateUpdate, minion: str, token: int, status: Status) 
     if token <= known.answered_job:
         return
     changed = _apply_name(update, minion, status)
-    own = {update.names.vm_of(minion), update.names.claims.get(minion)} - {None}
-    complaint = update.names.complaint(minion)
-    if status.left_out and not complaint:
-        complaint = f"events with IDs that are too long or not printable are left out: {status.left_out}"
     asked_at = known.poll_sent_at if token == known.poll_job else update.now
-    # an approval may wait for a newer answer
+    # an approval may wait for a recent answer
     was_late = update.now - known.answered_at >= update.settings.answer
-    for key in [key for key, maintenance in update.maintenances.items() if minion in maintenance.members]:
+    for key in update.maintenances_of(minion):
         maintenance = update.maintenances[key]
         update.set_maintenance(
             key, last_answer_at=update.now, examine=maintenance.examine or was_late, changed=maintenance.changed
         )
+    own = {update.names.vm_of(minion), update.names.claims.get(minion)} - {None}
     listed = {event.key: event for event in status.events if not own.isdisjoint(map(vm_key, event.resources))}
-    records = {event_key(record.event_id): record for record in status.records if record.event_id}
     for event in listed.values():
         changed = _apply_listed(update, minion, event) or changed
-    for key, maintenance in update.maintenances.items():
-        if minion in maintenance.members:
-            if key not in listed and status.available and status.complete:
-                changed = _apply_absent(update, minion, key) or changed
-            changed = _apply_record(update, minion, key, records.pop(key, None), status.working, asked_at) or changed
-    for key, record in records.items():
-        _add(update, key, Maintenance(record.event_id, record.event_type))
-        if key in update.maintenances:
-            changed = _apply_record(update, minion, key, record, status.working, asked_at) or changed
+    changed = _apply_absences_and_records(update, minion, status, listed, asked_at) or changed
     state = {
-        "complaint": complaint,
+        "complaint": _complaint(update, minion, status),
         "unavailable": "" if status.available else status.reason or "no reason given",
         "working": status.working or "",
         "interrupted": any(
@@ -146,13 +138,36 @@ def _apply_status(update: StateUpdate, minion: str, token: int, status: Status) 
         ),
     }
     if state != {name: getattr(known, name) for name in state} or known.silent:
-        for key, maintenance in update.maintenances.items():
-            if minion in maintenance.members:
-                update.set_maintenance(key, examine=True)
+        for key in update.maintenances_of(minion):
+            update.set_maintenance(key, examine=True)
     update.set_minion(minion, **state, answered_at=update.now)
     polling.record_answer(update, minion, token, changed)
-    if not status.available and any(minion in maintenance.members for maintenance in update.maintenances.values()):
+    if not status.available and update.maintenances_of(minion):
         polling.request_poll(update, minion, update.now + _UNAVAILABLE_RETRY_DELAY)
+
+
+def _apply_absences_and_records(
+    update: StateUpdate, minion: str, status: Status, listed: Mapping[str, ListedEvent], asked_at: float
+) -> bool:
+    """Apply the events that the minion no longer lists, and its record; return True for a change."""
+    changed = False
+    records = {event_key(record.event_id): record for record in status.records if record.event_id}
+    for key in update.maintenances_of(minion):
+        if key not in listed and status.available and status.complete:
+            changed = _apply_absent(update, minion, key) or changed
+        changed = _apply_record(update, minion, key, records.pop(key, None), status.working, asked_at) or changed
+    for key, record in records.items():
+        _add(update, key, Maintenance(record.event_id, record.event_type))
+        if key in update.maintenances:
+            changed = _apply_record(update, minion, key, record, status.working, asked_at) or changed
+    return changed
+
+
+def _complaint(update: StateUpdate, minion: str, status: Status) -> str:
+    complaint = update.names.complaint(minion)
+    if status.left_out and not complaint:
+        return f"events with IDs that are too long or not printable are left out: {status.left_out}"
+    return complaint
 
 
 def _apply_name(update: StateUpdate, minion: str, status: Status) -> bool:
@@ -175,7 +190,7 @@ def _add(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
         return
     update.put_maintenance(key, maintenance._replace(last_answer_at=update.now))
     if key in update.over:
-        # Azure uses the ID again, or a minion that was silent still has its record
+        # Azure reuses the ID, or a minion that did not answer still has its record
         update.set_maintenance(key, hold=update.over[key].hold)
         update.forget_over(key, permanently=False)
 
@@ -206,7 +221,7 @@ def _apply_listed(update: StateUpdate, minion: str, event: ListedEvent) -> bool:
     if now == member:
         return False
     if member.listed and (member.resources != now.resources or member.not_selected != now.not_selected):
-        # what failed before may succeed for the event as it is now
+        # a step that failed may succeed for the changed event
         now = now._replace(tries=0, next_at=update.now, outcome="", reason="")
     update.set_member(event.key, minion, **now._asdict())
     return True
@@ -217,7 +232,7 @@ def _apply_absent(update: StateUpdate, minion: str, key: str) -> bool:
     if not member.listed:
         return False
     absent = member.absent + 1
-    # the more often it came back, the longer it has to stay away: backends of IMDS may disagree
+    # backends of IMDS may disagree: with each return, more answers without the event are needed
     if absent < _ABSENCES_NEEDED << member.returns:
         update.set_member(key, minion, absent=absent)
         polling.request_poll(update, minion, update.now + _SECOND_POLL_DELAY)
@@ -231,10 +246,10 @@ def _apply_record(
 ) -> bool:
     member = update.member(key, minion)
     interrupted = record is not None and record.state in (PREPARING, RECOVERING) and working is None
-    patience = min(update.settings.answer, _INTERRUPTED_TIMEOUT) if interrupted else update.settings.answer
-    lost = member.job != 0 and asked_at - member.asked_at >= patience and working != key
+    timeout = min(update.settings.answer, _INTERRUPTED_TIMEOUT) if interrupted else update.settings.answer
+    lost = member.job != 0 and asked_at - member.asked_at >= timeout and working != key
     if asked_at < member.done_at:
-        # the return that came meanwhile is newer
+        # the return of the job is newer than this answer
         return False
     state = "" if record is None else OLD_BOOT if record.state == PREPARED and not record.this_boot else record.state
     changes: dict[str, Any] = {}
@@ -244,7 +259,7 @@ def _apply_record(
         update.close_job(member.job, minion)
         changes.update({"job": 0, "doing": "", "next_at": update.now})
     elif interrupted and member.job:
-        polling.request_poll(update, minion, member.asked_at + patience)
+        polling.request_poll(update, minion, member.asked_at + timeout)
     if working == key:
         changes["next_at"] = update.now + _FIRST_RETRY_DELAY
         polling.request_poll(update, minion, update.now + _FIRST_RETRY_DELAY)
@@ -276,7 +291,7 @@ def _apply_result(update: StateUpdate, minion: str, token: int, job: Job, done: 
     elif done.outcome in ("recovered", "not_prepared"):
         changes.update(record="", tries=0)
         if member.absent:
-            # the minion has looked twice itself
+            # the minion has read two documents itself
             changes.update(listed=False)
     else:
         tries = member.tries + 1
@@ -303,12 +318,12 @@ def _apply_approval(update: StateUpdate, minion: str, token: int, key: str, done
 
 
 def refuse_approval(update: StateUpdate, key: str, minion: str, reason: str) -> None:
-    """The minion did not approve; others may, and this one again later."""
+    """Note that the minion did not approve: try others, and this one again later."""
     maintenance = update.maintenances[key]
     refusals = {**maintenance.refusals, minion: (update.now + _FIRST_RETRY_DELAY, reason)}
     update.set_maintenance(key, approval=None, refusals=refusals, examine=True)
 
 
 def may_retry(outcome: str, tries: int) -> bool:
-    """Return True if a preparation that ended so is tried again without anything new."""
+    """Return True if a preparation with that outcome is retried although nothing has changed."""
     return outcome != "started" and (outcome not in ("failed", ODD) or tries < PREPARE_TRIES)

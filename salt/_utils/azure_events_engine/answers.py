@@ -1,6 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of minions, checked field by field. An odd answer raises ``OddAnswer``, which counts against its minion alone."""
+"""Parses and checks the answers of minions, field by field.
+
+An invalid answer raises ``InvalidAnswer``, which concerns its minion alone.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
     ),
 }
 
-# of one minion that the engine remembers; a document of Azure has a few
+# events of one minion that the engine keeps; a document of Azure has a few
 MAX_EVENTS = 200
 _MAX_LISTED = 10000
 _MAX_RESOURCES = 5000
@@ -66,7 +69,7 @@ _MAX_TEXT = 500
 
 
 class InvalidAnswer(Exception):
-    """An answer that is not what this version of the modules returns; the text says what is odd."""
+    """An answer that this version of the modules does not return; the text names the difference."""
 
 
 class ListedEvent(NamedTuple):
@@ -82,11 +85,12 @@ class ListedEvent(NamedTuple):
 
     @property
     def key(self) -> str:
+        """Return the key of the event."""
         return event_key(self.event_id)
 
 
 class Record(NamedTuple):
-    """What a minion has on its disk of one preparation; an event_id of "" means prepared by hand."""
+    """An entry of a minion's own record of preparations; event_id "" is a preparation by hand."""
 
     event_id: str
     state: str
@@ -97,7 +101,10 @@ class Record(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Answer of ``azure_events.status``; ``left_out`` counts events and records whose IDs are too long or not printable."""
+    """Answer of ``azure_events.status``.
+
+    ``left_out`` counts the events and records whose IDs are too long or not printable.
+    """
 
     resource_name: str
     available: bool
@@ -117,7 +124,7 @@ class JobResult(NamedTuple):
 
 
 def event_key(event_id: str) -> str:
-    """What spellings of one event ID have in common."""
+    """Return the same key for all spellings of an event ID."""
     return event_id.casefold()
 
 
@@ -127,23 +134,29 @@ def is_event_id(value: Any) -> bool:
 
 
 def urgency(event_type: str, not_before: str, key: str) -> tuple[int, str, str]:
-    """Sort key: what takes the VM away comes first, then the nearest NotBefore (ISO 8601 UTC; unknown counts as now)."""
+    """Return a sort key: events that remove the VM first, then by NotBefore.
+
+    Args:
+        event_type: Azure's type.
+        not_before: ISO 8601 UTC; "" (unknown) comes first.
+        key: of the event.
+    """
     return (0 if is_ending(event_type) else 1, not_before, key)
 
 
 def is_ending(event_type: str) -> bool:
-    """Return True if the VM is gone after such an event."""
+    """Return True if events of that type remove the VM."""
     return event_type.casefold() in ("preempt", "terminate")
 
 
 def printable(text: str, longest: int = _MAX_TEXT) -> str:
-    """The text on one line, without control characters, cut to a length."""
+    """Return the text on one line, without control characters, truncated to ``longest`` characters."""
     line = "".join(letter if letter.isprintable() else " " for letter in text[: 2 * longest])
     return line if len(line) <= longest else line[: longest - 3] + "..."
 
 
 def parse_status(answer: Any) -> Status:
-    """Raises OddAnswer."""
+    """Return the checked answer of ``azure_events.status``; raise InvalidAnswer for others."""
     given = _of_this_version(answer)
     listed_items, records = _list(given, "events", _MAX_LISTED), _list(given, "records", _MAX_RECORDS)
     listed = {event.key: event for event in (_event(one) for one in listed_items if not _has_invalid_id(one))}
@@ -163,7 +176,7 @@ def parse_status(answer: Any) -> Status:
 
 
 def parse_result(function: str, answer: Any, event_id: str) -> JobResult:
-    """Raises OddAnswer."""
+    """Return the checked answer of a function about an event; raise InvalidAnswer for others."""
     given = _of_this_version(answer)
     outcome = given.get("outcome")
     if not isinstance(outcome, str) or outcome not in OUTCOMES[function]:
@@ -191,7 +204,10 @@ def _of_this_version(answer: Any) -> dict[str, Any]:
 
 
 def _has_invalid_id(given: Any) -> bool:
-    """Return True for an event or a record that the engine cannot handle, though its minion reports what IMDS says."""
+    """Return True for an event or a record that the engine cannot handle.
+
+    The minion is not at fault: it reports what IMDS lists.
+    """
     event_id = given.get("event_id") if isinstance(given, dict) else None
     return isinstance(event_id, str) and event_id != "" and not is_event_id(event_id)
 
@@ -240,7 +256,10 @@ def _list(given: dict[str, Any], key: str, most: int) -> list[Any]:
 
 
 def _names(given: dict[str, Any], key: str) -> tuple[str, ...]:
-    """A name that is too long is cut; it is the name of no minion's VM, and no minion approves for it."""
+    """Return the names, with those truncated that are too long.
+
+    A truncated name is not the name of a minion's VM, and no minion approves for it.
+    """
     found = _list(given, key, _MAX_RESOURCES)
     for name in found:
         if not isinstance(name, str) or not name:

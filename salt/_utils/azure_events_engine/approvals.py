@@ -1,10 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""When an event may be approved, through which minion, and why not.
+"""Decides when an event is approved, through which minion, and why it is not.
 
-An event is approved through a minion that it hits and that is prepared, once every VM is ready that
-this minion's own IMDS names, and every VM that those VMs' minions name. What a minion says about an
-event of which no such VM knows the minion's VM does not count.
+The engine approves an event through a prepared minion that the event affects. All VMs that this
+minion's own IMDS names must be ready, and all VMs that the minions of those VMs name. The answer of
+a minion whose VM none of them names does not count.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .answer_handling import refuse_approval
 from .answers import PREPARED, SCHEDULED, STARTED, is_ending
 from .mapping import vm_key
 from .settings import APPROVE
-from .state import Approval, Maintenance, State
+from .state import Approval, Maintenance, Member, Minion, State
 from .state_update import StateUpdate
 
-# seconds between two examinations without a change
+# seconds between two examinations of an unchanged maintenance
 _EXAMINE_INTERVAL = 5.0
-# seconds to wait for the answer to an approval, and for the start of the event after it, before
-# another minion is asked
+# seconds to wait for the answer to an approval, and then for the start of the event, before the
+# engine approves through another minion
 _APPROVAL_TIMEOUT = 30.0
 _START_TIMEOUT = 120.0
 
@@ -34,8 +34,8 @@ class Readiness(NamedTuple):
         vm: name as the event has it.
         minion: its minion, or "".
         ok: whether it is ready.
-        code: prepared, covered, or why it is not ready.
-        text: the same in words, with the minion's answer.
+        code: "prepared", "covered", or why it is not ready.
+        text: the same as a sentence, with the minion's answer.
     """
 
     vm: str
@@ -46,7 +46,7 @@ class Readiness(NamedTuple):
 
 
 def required(maintenance: Maintenance, minion: str, state: State | StateUpdate) -> dict[str, str]:
-    """All VMs that have to be ready before this minion approves: names as the event has them, by VM key."""
+    """Return the VMs that must be ready before this minion approves: names by VM key."""
     found: dict[str, str] = {}
     lists = {maintenance.members[minion].resources}
     waiting = list(lists)
@@ -65,60 +65,67 @@ def required(maintenance: Maintenance, minion: str, state: State | StateUpdate) 
 
 
 def readiness(state: State | StateUpdate, maintenance: Maintenance, vm: str, name: str) -> Readiness:
-    """Whether a VM is ready, and its minion's real answer where it is not."""
+    """Return whether a VM is ready, and if not, the latest answer of its minion.
+
+    Args:
+        state: the engine's state.
+        maintenance: the event.
+        vm: key of the VM.
+        name: of the VM as the event has it.
+    """
     owner = state.names.minion_of(vm)
     if owner is None:
         return _readiness_without_minion(state, name)
-    rivals = state.names.rivals(vm)
-    if rivals:
-        return Readiness(
-            name,
-            owner,
-            False,
-            "disputed",
-            f"minions {', '.join([owner, *rivals])} say that this is their VM; set azure_events: mapping",
-        )
     known = state.minions.get(owner)
     member = maintenance.members.get(owner)
-    if known is not None and known.interrupted and not (member is not None and member.status == STARTED):
-        return Readiness(name, owner, False, "interrupted", f"another event has started on minion {owner}")
-    if (
-        member is not None
-        and member.record == PREPARED
-        and member.listed
-        and member.status == SCHEDULED
-        and not member.absent
-    ):
+    problem = _conflict(state, vm, owner, known, member)
+    if problem is None and member is not None and _is_prepared(member):
         return Readiness(name, owner, True, "prepared", "prepared")
+    code, text = problem or _minion_problem(owner, known) or _member_problem(owner, known, member)
+    return Readiness(name, owner, False, code, text)
+
+
+def _conflict(
+    state: State | StateUpdate, vm: str, owner: str, known: Minion | None, member: Member | None
+) -> tuple[str, str] | None:
+    """Return why even a prepared VM is not ready, as a code and a text, or None."""
+    rivals = state.names.rivals(vm)
+    if rivals:
+        minions = ", ".join([owner, *rivals])
+        return "disputed", f"minions {minions} say that this is their VM; set azure_events: mapping"
+    if known is not None and known.interrupted and not (member is not None and member.status == STARTED):
+        return "interrupted", f"another event has started on minion {owner}"
+    return None
+
+
+def _is_prepared(member: Member) -> bool:
+    return member.record == PREPARED and member.listed and member.status == SCHEDULED and not member.absent
+
+
+def _minion_problem(owner: str, known: Minion | None) -> tuple[str, str] | None:
+    """Return what is wrong with the minion's answers, as a code and a text, or None."""
     if known is None or known.silent > 1 or known.answered_at == float("-inf"):
-        return Readiness(name, owner, False, "silent", f"minion {owner} does not answer")
+        return "silent", f"minion {owner} does not answer"
     if known.complaint:
-        return Readiness(name, owner, False, "odd_answer", f"minion {owner}: {known.complaint}")
+        return "odd_answer", f"minion {owner}: {known.complaint}"
     if known.unavailable:
-        return Readiness(name, owner, False, "unavailable", f"minion {owner}: IMDS: {known.unavailable}")
+        return "unavailable", f"minion {owner}: IMDS: {known.unavailable}"
+    return None
+
+
+def _member_problem(owner: str, known: Minion | None, member: Member | None) -> tuple[str, str]:
+    """Return why a minion that answers is not prepared, as a code and a text."""
     if member is None or not member.listed or member.absent:
-        return Readiness(name, owner, False, "not_listed", f"the IMDS of minion {owner} does not list the event")
+        return "not_listed", f"the IMDS of minion {owner} does not list the event"
     if member.status == STARTED:
-        return Readiness(name, owner, False, "started", "the event has started there")
+        return "started", "the event has started there"
     if member.not_selected:
-        return Readiness(
-            name,
-            owner,
-            False,
-            "not_selected",
-            f"minion {owner}: its selection excludes the event ({member.not_selected})",
-        )
-    if member.doing == "prepare" or known.working:
-        return Readiness(name, owner, False, "preparing", f"minion {owner} prepares")
+        return "not_selected", f"minion {owner}: its selection excludes the event ({member.not_selected})"
+    if member.doing == "prepare" or (known is not None and known.working):
+        return "preparing", f"minion {owner} prepares"
     if member.outcome:
-        return Readiness(
-            name,
-            owner,
-            False,
-            member.outcome,
-            f"minion {owner}: {': '.join(filter(None, (member.outcome, member.reason)))}",
-        )
-    return Readiness(name, owner, False, "queued", f"minion {owner} was not asked to prepare yet")
+        return member.outcome, f"minion {owner}: {': '.join(filter(None, (member.outcome, member.reason)))}"
+    return "queued", f"minion {owner} was not asked to prepare yet"
 
 
 def _readiness_without_minion(state: State | StateUpdate, name: str) -> Readiness:
@@ -132,7 +139,10 @@ def _readiness_without_minion(state: State | StateUpdate, name: str) -> Readines
 
 
 def withheld(state: State | StateUpdate, maintenance: Maintenance) -> tuple[str, list[Readiness]]:
-    """Why the event is not approved, and each VM of it: by the list of the minion that most others name."""
+    """Return why the event is not approved, or "", and the readiness of its VMs.
+
+    The VMs are those in the list of the minion that most other minions name.
+    """
     candidates = ranked(maintenance, state)
     vms = required(maintenance, candidates[0], state) if candidates else {}
     readies = [readiness(state, maintenance, vm, name) for vm, name in vms.items()]
@@ -147,7 +157,7 @@ def withheld(state: State | StateUpdate, maintenance: Maintenance) -> tuple[str,
 
 
 def ranked(maintenance: Maintenance, state: State | StateUpdate) -> list[str]:
-    """Minions that list the event, those first that most others name as hit."""
+    """Return the minions that list the event, those first that most others name as affected."""
     listing = maintenance.listing()
     named: dict[str, int] = {}
     lists: dict[tuple[str, ...], int] = {}
@@ -163,7 +173,7 @@ def ranked(maintenance: Maintenance, state: State | StateUpdate) -> list[str]:
 
 
 def start_due(update: StateUpdate) -> None:
-    """Record the approvals that are due; they are sent when they are on disk."""
+    """Record the approvals that are due. They are sent once they are on disk."""
     for key, maintenance in update.maintenances.items():
         if maintenance.examine or update.now - maintenance.examined_at >= _EXAMINE_INTERVAL:
             update.set_maintenance(key, examine=False, examined_at=update.now)
@@ -172,7 +182,7 @@ def start_due(update: StateUpdate) -> None:
 
 
 def send(update: StateUpdate, key: str) -> None:
-    """The approval is on disk: send it."""
+    """Send an approval that is on disk."""
     maintenance = update.maintenances.get(key)
     if maintenance is None or maintenance.approval is None or maintenance.approval.job or maintenance.approved:
         return
@@ -190,7 +200,7 @@ def send(update: StateUpdate, key: str) -> None:
 
 
 def _refer(update: StateUpdate, maintenance: Maintenance) -> None:
-    """Ask the minions of VMs that others name, and that do not list the event themselves."""
+    """Poll the minions that other minions name and that do not list the event."""
     lists = {member.resources for member in maintenance.members.values() if member.listed}
     for vm in {vm_key(name) for resources in lists for name in resources}:
         owner = update.names.minion_of(vm)
@@ -217,7 +227,7 @@ def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
         return
     not_ready: set[tuple[str, ...]] = set()
     for minion in ranked(maintenance, update):
-        # minions with the same list need the same VMs
+        # minions with the same list wait for the same VMs
         resources = maintenance.members[minion].resources
         if (
             resources in not_ready
@@ -233,7 +243,7 @@ def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
 
 
 def _has_recent_answers(update: StateUpdate, maintenance: Maintenance, minion: str) -> bool:
-    """Return True if every minion of the event has spoken lately; the others are asked again, and the approval waits for them."""
+    """Return True if every minion of the event has answered recently, and poll the others."""
     late = update.now - update.settings.answer
     owners = {update.names.minion_of(vm) for vm in required(maintenance, minion, update)} - {None}
     old = [
@@ -247,7 +257,7 @@ def _has_recent_answers(update: StateUpdate, maintenance: Maintenance, minion: s
 
 
 def _is_lost(update: StateUpdate, maintenance: Maintenance, approval: Approval) -> bool:
-    """Return True if the approval was not answered, or the event did not start though others could approve it."""
+    """Return True if the approval was not answered, or had no effect and others can approve."""
     if not approval.outcome:
         return approval.job != 0 and update.now - approval.asked_at >= _APPROVAL_TIMEOUT
     waiting = [minion for minion in maintenance.listing() if maintenance.members[minion].status == SCHEDULED]
@@ -271,7 +281,7 @@ def _may_approve(update: StateUpdate, maintenance: Maintenance, minion: str) -> 
 
 
 def _vms_to_release(update: StateUpdate, maintenance: Maintenance, minion: str, forced: bool) -> list[str] | None:
-    """The VMs that this minion may release, or None where one of them is not ready."""
+    """Return the VMs that this minion may release, or None if one of them is not ready."""
     vms = required(maintenance, minion, update)
     if not forced:
         for vm, name in vms.items():
@@ -289,5 +299,5 @@ def _record(update: StateUpdate, key: str, minion: str) -> None:
 
 
 def is_lost(update: StateUpdate, maintenance: Maintenance, silence: float) -> bool:
-    """Return True if the event takes VMs away, and no minion of it has answered for so long."""
+    """Return True if the event removes VMs, and none of its minions answered for ``silence`` seconds."""
     return is_ending(maintenance.event_type) and update.now - maintenance.last_answer_at >= silence

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Ask minions to prepare and to recover: one job per event and step, for all minions that are due."""
+"""Jobs that prepare and recover: one for each event and step, for all minions that are due."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .answers import PREPARED, SCHEDULED, is_ending, urgency
 from .state import Maintenance, Member
 from .state_update import StateUpdate
 
-# a preparation that was asked for longer ago is no reason to make others wait: jobs and their first
-# returns burden the master, not the steps
+# seconds for which a preparation counts towards at_once: publishing jobs and taking their first
+# returns loads the master, the steps themselves do not
 _STARTING = 10.0
-# seconds after which a maintenance is looked at though nothing has changed: one that waits for its
-# turn, and others
+# seconds after which an unchanged maintenance is examined again: one that waits because of
+# at_once, and others
 _QUEUE_INTERVAL = 0.5
 _MAX_IDLE = 5.0
 
 
 def request_due(update: StateUpdate) -> None:
-    """Ask for the preparations and recoveries that are due."""
+    """Publish the preparations and recoveries that are due."""
     keys = [key for key, maintenance in update.maintenances.items() if maintenance.work_at <= update.now]
     _poll_late(update, keys)
     _prepare(update, keys)
@@ -35,7 +35,7 @@ def request_due(update: StateUpdate) -> None:
 
 
 def _poll_late(update: StateUpdate, keys: list[str]) -> None:
-    """Ask the minions that have not returned in time."""
+    """Poll the minions whose return is late."""
     for key in keys:
         for minion, member in update.maintenances[key].members.items():
             if member.job and update.now - member.asked_at >= update.settings.answer:
@@ -43,7 +43,7 @@ def _poll_late(update: StateUpdate, keys: list[str]) -> None:
 
 
 def _prepare(update: StateUpdate, keys: list[str]) -> None:
-    """The most urgent event comes first."""
+    """Publish the preparations that are due, the most urgent event first."""
     due = [(key, minions) for key in keys if (minions := _due_to_prepare(update, update.maintenances[key]))]
     if not due:
         return
@@ -58,7 +58,7 @@ def _prepare(update: StateUpdate, keys: list[str]) -> None:
     for key, minions in due:
         maintenance = update.maintenances[key]
         urgent = is_ending(maintenance.event_type)
-        # a minion prepares for one event at a time; what takes its VM away does not wait for that
+        # a minion prepares for one event at a time, except for an event that removes its VM
         free = [minion for minion in minions if urgent or minion not in occupied]
         if not free or (count >= update.settings.at_once and not urgent):
             continue
@@ -70,7 +70,10 @@ def _prepare(update: StateUpdate, keys: list[str]) -> None:
 
 
 def _recover(update: StateUpdate, keys: list[str]) -> None:
-    """A minion that was prepared for several events recovers once, when all of them are over for it."""
+    """Publish the recoveries that are due.
+
+    A minion that was prepared for several events recovers once, when all of them are over for it.
+    """
     due = {key: minions for key in keys if (minions := _due_to_recover(update, update.maintenances[key]))}
     if not due:
         return
@@ -90,7 +93,7 @@ def _recover(update: StateUpdate, keys: list[str]) -> None:
 
 
 def _next_work(update: StateUpdate, maintenance: Maintenance) -> float:
-    """When to look at a maintenance again in which nothing changes."""
+    """Return the time of the next examination of a maintenance that does not change."""
     if _due_to_prepare(update, maintenance):
         return update.now + _QUEUE_INTERVAL
     times = [update.now + _MAX_IDLE]
@@ -104,7 +107,7 @@ def _next_work(update: StateUpdate, maintenance: Maintenance) -> float:
 
 
 def is_to_prepare(member: Member) -> bool:
-    """Return True if the minion is not prepared, and may still become so."""
+    """Return True if the minion is not prepared and can still prepare."""
     return (
         member.listed
         and member.status == SCHEDULED
@@ -134,7 +137,11 @@ def _is_reachable(update: StateUpdate, minion: str) -> bool:
 
 
 def may_be_over(member: Member) -> bool:
-    """Return True if the minion should see by itself whether the event is over: at once where it has started and is now absent for the first time."""
+    """Return True if the minion should check whether the event is over for it.
+
+    For a started event the first answer without it suffices, because the minion reads two documents
+    itself.
+    """
     return not member.listed or (member.absent > 0 and member.status != SCHEDULED and member.returns == 0)
 
 

@@ -10,21 +10,21 @@ from .state import Maintenance
 
 
 class Known(NamedTuple):
-    """The minions that take part, and the names of their VMs that the pillar has."""
+    """The minions that take part, and the names of their VMs in the pillar."""
 
     accepted: frozenset[str]
     pillar: Mapping[str, str] = {}
 
 
 class Hint(NamedTuple):
-    """A beacon's event, or the start of a minion. Its contents do not count: the minion is asked."""
+    """A beacon's event, or the start of a minion. Its data are not used: the minion is polled."""
 
     minion: str
     started: bool = False
 
 
 class Returned(NamedTuple):
-    """The answer of one minion to one question."""
+    """The answer of one minion to one job."""
 
     job: int
     minion: str
@@ -32,7 +32,7 @@ class Returned(NamedTuple):
 
 
 class PublishFailed(NamedTuple):
-    """A question that could not be published."""
+    """A job that could not be published."""
 
     job: int
     reason: str
@@ -45,14 +45,14 @@ class Saved(NamedTuple):
 
 
 class SaveFailed(NamedTuple):
-    """A record could not be written."""
+    """The record of an approval could not be written."""
 
     key: str
     reason: str
 
 
 class Request(NamedTuple):
-    """What an operator asks for with the runner. ``at`` is the time as text, for the records."""
+    """An operator's request through the runner. ``at`` is its time as text."""
 
     request_id: str
     do: str
@@ -63,7 +63,7 @@ class Request(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Time has passed; decide what to do."""
+    """Time has passed."""
 
 
 Input = Union[Known, Hint, Returned, PublishFailed, Saved, SaveFailed, Request, Tick]
@@ -95,7 +95,7 @@ class Save(NamedTuple):
 
 
 class SaveName(NamedTuple):
-    """Write what a minion said about its VM when it was first observed."""
+    """Write the name that a minion first reported for its VM."""
 
     minion: str
     vm: str

@@ -1,35 +1,35 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Which minions are asked for their status, and when.
+"""Decides which minions are polled for their status, and when.
 
-A hint only marks its minion. However many hints come, a minion is asked once at a time, and less
-and less often while its answers bring nothing new; minions whose turn comes together are asked by
-one job.
+A hint only marks its minion. A minion has at most one unanswered poll, and the pauses between polls
+grow while its answers bring no change, however many hints come. One job polls all minions that are
+due.
 """
 
 from __future__ import annotations
 
 from .state_update import StateUpdate
 
-# seconds between two questions to one minion that hints cause
+# seconds between two polls of a minion because of hints: the first and the longest pause
 _FIRST_PAUSE = 0.5
-_LONGEST_PAUSE = 2.0
-# seconds between two questions to a minion of which only another minion says that the event hits it
-_FIRST_REFERRED = 2.0
-_LONGEST_REFERRED = 60.0
-# seconds between two questions to a minion that works
-_WORKING = 5.0
-# seconds to wait for an answer before the question is repeated, which double each time: first,
-# longest; and repetitions before only hints, polls and sweeps cause further ones
-_FIRST_ANSWER = 3.0
-# seconds after which a question without an answer may be lost if its minion sends a hint
+_MAX_PAUSE = 2.0
+# seconds between two polls of a minion that only other minions name: the first and the longest pause
+_FIRST_REFERRED_PAUSE = 2.0
+_MAX_REFERRED_PAUSE = 60.0
+# seconds between two polls of a minion whose return is late
+_LATE_RETURN_PAUSE = 5.0
+# seconds to wait for an answer before the poll is repeated: first, and longest, doubled each time
+_FIRST_ANSWER_TIMEOUT = 3.0
+_MAX_ANSWER_TIMEOUT = 60.0
+# repetitions after which only hints, polls of members and sweeps cause another poll
+_MAX_REPETITIONS = 5
+# seconds after which an unanswered poll may be lost if its minion sends a hint
 _LOST = 1.0
-_LONGEST_ANSWER = 60.0
-_REPETITIONS = 5
 
 
 def request_poll(update: StateUpdate, minion: str, at: float | None = None) -> None:
-    """Ask a minion as soon as its pace allows, or not before a time."""
+    """Have a minion polled as soon as its pause allows, but not before ``at``."""
     if minion not in update.names.accepted:
         return
     known = update.minion(minion)
@@ -40,7 +40,10 @@ def request_poll(update: StateUpdate, minion: str, at: float | None = None) -> N
 
 
 def poll_after_hint(update: StateUpdate, minion: str) -> None:
-    """Ask a minion that has sent a hint: a question that it has not answered may have been lost before it was connected."""
+    """Have a minion polled that has sent a hint.
+
+    An unanswered poll may have been published before the minion was connected.
+    """
     known = update.minion(minion)
     if known.poll_job and update.now - known.poll_sent_at >= _LOST:
         update.set_minion(minion, poll_job=0)
@@ -48,7 +51,7 @@ def poll_after_hint(update: StateUpdate, minion: str) -> None:
 
 
 def poll_after_start(update: StateUpdate, minion: str) -> None:
-    """Ask a minion that has just started: a question that it has not answered is lost."""
+    """Have a minion polled that has just started; an unanswered poll is lost."""
     if minion in update.names.accepted:
         known = update.minion(minion)
         at = max(update.now, known.poll_sent_at + max(_FIRST_PAUSE, known.poll_pause))
@@ -56,24 +59,24 @@ def poll_after_start(update: StateUpdate, minion: str) -> None:
 
 
 def poll_now(update: StateUpdate, minion: str) -> None:
-    """Ask a minion at once, for an operator."""
+    """Have a minion polled at once, for an operator."""
     if minion in update.names.accepted:
         update.set_minion(minion, poll_wanted=True, poll_at=update.now, poll_pause=0.0, silent=0, poll_job=0)
 
 
 def poll_referred(update: StateUpdate, minion: str) -> None:
-    """Another minion says that an event hits the VM of this one, which does not list it."""
+    """Have a minion polled that does not list an event though another minion names its VM."""
     next_at, pause = update.referred.get(minion, (update.now, 0.0))
     if update.now >= next_at and update.minion(minion).poll_job == 0:
-        pause = min(_LONGEST_REFERRED, pause * 2) if pause else _FIRST_REFERRED
+        pause = min(_MAX_REFERRED_PAUSE, pause * 2) if pause else _FIRST_REFERRED_PAUSE
         update.set_referred(minion, update.now + pause, pause)
         request_poll(update, minion)
 
 
 def record_answer(update: StateUpdate, minion: str, token: int, news: bool) -> None:
-    """The minion gave an answer, good or not."""
+    """Note an answer of the minion, valid or not; ``news``: it changed something."""
     known = update.minion(minion)
-    pause = _FIRST_PAUSE if news else min(_LONGEST_PAUSE, max(_FIRST_PAUSE, known.poll_pause * 2))
+    pause = _FIRST_PAUSE if news else min(_MAX_PAUSE, max(_FIRST_PAUSE, known.poll_pause * 2))
     at = max(known.poll_at, known.poll_sent_at + pause) if known.poll_wanted else known.poll_sent_at + pause
     job = 0 if token >= known.poll_job else known.poll_job
     update.set_minion(
@@ -84,7 +87,7 @@ def record_answer(update: StateUpdate, minion: str, token: int, news: bool) -> N
 
 
 def poll_members(update: StateUpdate) -> None:
-    """The members of all maintenances are asked from time to time without a hint, together."""
+    """Have the members of all maintenances polled every ``poll`` seconds, without a hint."""
     if update.now - update.polled_at >= update.settings.poll:
         update.polled_at = update.now
         for minion in {minion for maintenance in update.maintenances.values() for minion in maintenance.members}:
@@ -92,13 +95,13 @@ def poll_members(update: StateUpdate) -> None:
 
 
 def poll_late(update: StateUpdate, minion: str) -> None:
-    """Ask a minion whose return is late: it may still work, or the return is lost."""
+    """Have a minion polled whose return is late: it still works, or the return is lost."""
     if not update.minion(minion).poll_wanted:
-        request_poll(update, minion, update.minion(minion).poll_sent_at + _WORKING)
+        request_poll(update, minion, update.minion(minion).poll_sent_at + _LATE_RETURN_PAUSE)
 
 
 def sweep(update: StateUpdate) -> None:
-    """All minions are asked from time to time, so that nothing depends on a hint."""
+    """Have all minions polled every ``sweep`` seconds; hints may be lost."""
     if update.now - update.swept_at >= update.settings.sweep and update.names.accepted:
         update.swept_at = update.now
         for minion in update.names.accepted:
@@ -108,18 +111,18 @@ def sweep(update: StateUpdate) -> None:
 
 
 def publish_due(update: StateUpdate) -> None:
-    """Publish one question to all minions whose turn it is."""
+    """Publish one job that polls all minions that are due."""
     due = []
     for minion, known in update.minions.items():
         if known.poll_job and update.now - known.poll_sent_at >= min(
-            _LONGEST_ANSWER, _FIRST_ANSWER * 2.0 ** min(known.silent, 10)
+            _MAX_ANSWER_TIMEOUT, _FIRST_ANSWER_TIMEOUT * 2.0 ** min(known.silent, 10)
         ):
             silent = known.silent + 1
             update.set_minion(
                 minion,
                 poll_job=0,
                 silent=silent,
-                poll_wanted=known.poll_wanted or silent <= _REPETITIONS,
+                poll_wanted=known.poll_wanted or silent <= _MAX_REPETITIONS,
                 poll_at=update.now,
             )
         elif known.poll_wanted and not known.poll_job and known.poll_at <= update.now and update.credit(minion) >= 1.0:

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a maintenance as bus events, and its end."""
+"""Announces the steps of a maintenance as bus events, and ends it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ RECOVERED = "recovered"
 FAILED = "failed"
 STEPS = (DRAINING, PREPARED_ALL, HELD, APPROVED, HAS_STARTED, OVER, RECOVERED, FAILED)
 
-# seconds without a word of any VM of an event that takes VMs away, after which they count as gone
+# seconds without an answer of any VM after which an event that removes VMs counts as over
 _SILENCE_LIMIT = 600.0
-# maintenances that are over and stay in the status
+# maintenances that are over and still shown in the status
 _MAX_OVER = 1000
 
 
 def announce(update: StateUpdate) -> None:
-    """Send what has changed; end what is over."""
+    """Send the bus events of changed maintenances, and end those that are over."""
     for key, maintenance in list(update.maintenances.items()):
         gone = (
             is_lost(update, maintenance, _SILENCE_LIMIT)
@@ -45,8 +45,8 @@ def announce(update: StateUpdate) -> None:
 
 
 def forget(update: StateUpdate) -> None:
-    """Drop what has been over for long, and what is too much."""
-    # they ended in the order in which they stand
+    """Drop maintenances that ended long ago, and those above _MAX_OVER."""
+    # ordered by their end
     while update.over:
         key, maintenance = next(iter(update.over.items()))
         if len(update.over) <= _MAX_OVER and update.now - maintenance.over_at <= update.settings.keep:
@@ -85,7 +85,7 @@ def _announce_steps(update: StateUpdate, key: str, maintenance: Maintenance) -> 
 
 def _end(update: StateUpdate, key: str, maintenance: Maintenance, gone: bool) -> None:
     if maintenance.hold is not None and not maintenance.members and not gone:
-        # an operator's order that came before the event
+        # an operator's hold for an event that no minion lists yet
         return
     listing = [] if gone else maintenance.listing()
     if listing:
@@ -107,7 +107,10 @@ def _end(update: StateUpdate, key: str, maintenance: Maintenance, gone: bool) ->
 
 
 def _is_in_doubt(member: Member) -> bool:
-    """Return True if the last return leaves open whether the minion has a record, and no answer after it has shown that."""
+    """Return True if it is unknown whether the minion has a record.
+
+    The last return did not decide it, and no poll has been answered since.
+    """
     return member.seen_at < member.done_at and member.outcome not in ("recovered", "not_prepared")
 
 

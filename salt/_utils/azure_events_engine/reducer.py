@@ -10,17 +10,16 @@ from .messages import Action, Hint, Input, Known, PublishFailed, Request, Return
 from .state import Maintenance, State
 from .state_update import StateUpdate
 
-# seconds after which the answer to a question is no longer taken: to one about the status, which is
-# repeated soon, and to others
+# seconds after which the answer to a job is ignored: to a poll, which is repeated soon, and to others
 _STATUS_TIMEOUT = 300.0
 _JOB_TIMEOUT = 7200.0
 
 
 def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]:
-    """The state after an input, and what is to be done.
+    """Return the state after an input, and the actions to execute.
 
     Args:
-        state: what is known; stays as it is.
+        state: the state before; stays as it is.
         given: what has happened.
         now: monotonic seconds.
     """
@@ -50,7 +49,10 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
 
 
 def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[str, str]) -> State:
-    """The state with what was written before. What is known already is newer; an operator's hold is kept in any case."""
+    """Return the state with what an earlier engine has written.
+
+    Present knowledge is newer and takes precedence, except that an operator's hold is kept.
+    """
     lasting = {key: written for key, written in maintenances.items() if not written.is_over}
     over = {key: written for key, written in maintenances.items() if written.is_over and key not in state.maintenances}
     merged = {**lasting, **state.maintenances}

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator asks the engine for with the runner."""
+"""Serves the requests of operators, which the runner sends."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .state_update import StateUpdate
 from .status_rows import event_rows, minion_rows
 
 OPERATIONS = ("status", "fleet", "prepare", "recover", "approve", "hold", "release")
-# of operators' holds for events that no minion lists
+# holds of operators
 _MAX_HOLDS = 1000
 
 
 def serve(update: StateUpdate, request: Request) -> None:
-    """Do what is asked for, and reply."""
+    """Serve a request and reply."""
     update.add_action(Reply(request.request_id, _answer(update, request)))
 
 
@@ -30,23 +30,31 @@ def _answer(update: StateUpdate, request: Request) -> dict[str, Any]:
     if request.do == "fleet":
         return {"rows": minion_rows(update), "problem": update.disk_error}
     if request.do == "status" and not request.event_id:
-        return {"rows": event_rows(update), "problem": update.disk_error}
+        return _rows(update)
     if not is_event_id(request.event_id):
         return {"error": f"event_id: expected the ID of an event, not {request.event_id!r}"}
+    return _answer_about_event(update, request)
+
+
+def _answer_about_event(update: StateUpdate, request: Request) -> dict[str, Any]:
     key = event_key(request.event_id)
-    if key in update.over and request.do != "hold":
-        return {"rows": event_rows(update, key), "problem": update.disk_error}
     if request.do == "hold":
         return _hold(update, key, request)
+    if key in update.over:
+        return _rows(update, key)
     if key not in update.maintenances:
-        return {"error": f"event {request.event_id} is not known to the engine; no minion that it hits lists it"}
+        return {"error": f"event {request.event_id} is not known to the engine; no minion that it affects lists it"}
+    if request.do == "approve":
+        return _approve(update, key, request)
     if request.do == "release":
         update.set_maintenance(key, hold=None, examine=True)
         update.save(key)
-    elif request.do == "approve":
-        return _approve(update, key, request)
     elif request.do in ("prepare", "recover"):
         _try_again(update, key)
+    return _rows(update, key)
+
+
+def _rows(update: StateUpdate, key: str = "") -> dict[str, Any]:
     return {"rows": event_rows(update, key), "problem": update.disk_error}
 
 
@@ -60,7 +68,7 @@ def _hold(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
         return {"error": f"event {request.event_id} is approved already; an approval cannot be taken back"}
     update.set_maintenance(key, hold=Hold(request.by, request.at), forced=None, examine=True)
     update.save(key)
-    return {"rows": event_rows(update, key), "problem": update.disk_error}
+    return _rows(update, key)
 
 
 def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
@@ -71,7 +79,8 @@ def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
     if request.force:
         if not any(member.record == "prepared" and member.listed for member in maintenance.members.values()):
             return {
-                "error": f"event {request.event_id}: no minion that it hits is prepared, and the engine approves through such a minion only; to approve nevertheless run "
+                "error": f"event {request.event_id}: no minion that it affects is prepared, and the engine approves "
+                "through such a minion only; to approve nevertheless run "
                 f"salt MINION azure_events.approve event_ids={request.event_id} release_others=True"
             }
         update.set_maintenance(key, forced=Approval("", request.by, request.at, True), refusals={}, examine=True)
@@ -80,14 +89,14 @@ def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
     update.set_maintenance(key, refusals={}, examine=True)
     if maintenance.hold is not None or not readies or not all(ready.ok for ready in readies):
         return {
-            "error": f"event {request.event_id} is withheld: {reason or 'no minion that it hits lists it'}",
+            "error": f"event {request.event_id} is withheld: {reason or 'no minion that it affects lists it'}",
             "rows": event_rows(update, key),
         }
     return {"rows": event_rows(update, key)}
 
 
 def _try_again(update: StateUpdate, key: str) -> None:
-    """What failed before is tried again at once; the minion decides whether there is anything to do."""
+    """Retry failed steps at once. The minion decides whether there is anything to do."""
     for minion, member in update.maintenances[key].members.items():
         if not member.job:
             update.set_member(key, minion, tries=0, next_at=update.now, outcome="", reason="")

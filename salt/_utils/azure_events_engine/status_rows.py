@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator sees: one row for each event and VM, and one for each minion."""
+"""The rows of the runner's ``status`` (one for each event and VM) and ``fleet`` (one for each minion)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 def event_rows(state: State | StateUpdate, event_key: str = "") -> list[Row]:
-    """One row for each event and VM, or those of one event."""
+    """Return one row for each event and VM, or those of one event."""
     return [
         row
         for key, maintenance in [*sorted(state.maintenances.items()), *state.over.items()]
@@ -27,7 +27,7 @@ def event_rows(state: State | StateUpdate, event_key: str = "") -> list[Row]:
 
 
 def minion_rows(state: State | StateUpdate) -> list[Row]:
-    """One row for each minion that takes part."""
+    """Return one row for each minion that takes part."""
     events: dict[str, list[str]] = {}
     for maintenance in state.maintenances.values():
         for minion, member in maintenance.members.items():

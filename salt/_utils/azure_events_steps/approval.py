@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Approve an event for which this minion has prepared, by its own record."""
+"""Approves an event for which this minion has prepared according to its own record."""
 
 from __future__ import annotations
 
@@ -24,9 +24,16 @@ log = logging.getLogger(__name__)
 
 
 def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
-    """Approve the event if this minion has prepared for it in this boot, and if it affects no other VMs than ``resources``.
+    """Approve the event if this minion has prepared for it in this boot.
 
-    receipts: folder for notes of approvals.
+    Args:
+        minion: this minion.
+        job: the event to approve.
+        resources: names of the VMs that are ready; the event must not affect others.
+        receipts: folder with the receipts of approvals.
+
+    Returns:
+        The answer of the job.
     """
     try:
         with minion.locked(lock.APPROVAL, job) as held:
@@ -60,9 +67,10 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
 
 
 def _blocked_by(minion: Minion, job: Job, seen: Observation, resources: Sequence[str]) -> tuple[str | None, str]:
-    """Why this minion must not approve the event, as an outcome and a sentence; (None, "") where it may.
+    """Return why this minion must not approve the event, as outcome and reason, or (None, "").
 
-    Raises ValueError and OSError where the record cannot be read.
+    Raises:
+        ValueError, OSError: the record cannot be read.
     """
     event = job.event
     if event is None:

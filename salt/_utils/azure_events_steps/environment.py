@@ -1,22 +1,25 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What a command knows of the event that it runs for: environment variables that are harmless whatever IMDS says. Pure."""
+"""The environment variables about the event that a command gets, sanitised. Pure."""
 
 from __future__ import annotations
 
 from typing import Any, Mapping
 
-# the kernel takes at most 128 KiB for one variable
+# the kernel allows 128 KiB for one variable
 _MAX_VALUE_BYTES = 8 * 1024
 _MAX_LIST_BYTES = 32 * 1024
 
 
 def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name: str | None) -> dict[str, str]:
-    """EVENT_ID and the like; what is not known is empty.
+    """Return EVENT_ID and the other variables; an unknown value is empty.
 
-    stage: prepare or recover.
-    event: in the shape of the function ``azure_events.list``, or a part of it; empty for a
-        preparation by hand.
+    Args:
+        stage: "prepare" or "recover".
+        event_id: of the event; "" for a preparation by hand.
+        event: in the shape of ``azure_events.list``, or a part of it; empty for a preparation by
+            hand.
+        resource_name: this VM's name, or None.
     """
     seconds = event.get("duration_seconds")
     values = {
@@ -40,12 +43,12 @@ def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name
 
 
 def _printable(text: str) -> str:
-    """The text with "?" for control characters and for half characters, which an environment cannot hold."""
+    """Return the text with "?" for control characters and lone surrogates."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _without_spaces(name: str) -> str:
-    """The name of a resource, such that white space separates it from the next one; "?" for an empty one."""
+    """Return a resource name without white space, which separates names; "?" for an empty one."""
     return "".join("?" if character.isspace() else character for character in _printable(name)) or "?"
 
 

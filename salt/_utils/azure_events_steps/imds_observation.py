@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What IMDS lists now, for one job."""
+"""Reads the events of this VM from IMDS for one job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 
 from .configuration import Configuration
 
-# seconds that a job waits for IMDS; its caller asks again
+# seconds that a job waits for IMDS; its caller retries
 IMDS_TIMEOUT = 15.0
 STATUS_IMDS_TIMEOUT = 8.0
 # seconds between two documents
@@ -30,10 +30,11 @@ class Observation(NamedTuple):
 
     @property
     def now(self) -> datetime:
+        """Return the server's time, or this system's if the answer had none."""
         return self.document.server_time or datetime.now(timezone.utc)
 
     def is_listed(self, event_id: str) -> bool:
-        """Return True unless the document shows that the event is over for this VM."""
+        """Return False if the document shows that the event is over for this VM."""
         event = self.document.find(event_id)
         if event is None:
             return not self.document.complete
@@ -43,13 +44,13 @@ class Observation(NamedTuple):
 def open_session(
     configuration: Configuration, timeout: float, sleep: Callable[[float], None] = time.sleep
 ) -> ImdsSession:
-    """A session with the IMDS of the configuration, of so many seconds."""
+    """Return a session with the configured IMDS that may last ``timeout`` seconds."""
     where = ConnectionOptions(configuration.endpoint, configuration.api_versions, configuration.resource_name, timeout)
     return ImdsSession(where, _POLL_INTERVAL, sleep=sleep)
 
 
 def observe(session: ImdsSession) -> Observation:
-    """Ask once. Raises ImdsError."""
+    """Read the events once; raise ImdsError on failure."""
     document = session.read_events(name_required=True)
     return Observation(document, str(session.resource_name))
 
@@ -57,9 +58,15 @@ def observe(session: ImdsSession) -> Observation:
 def ended_events(
     session: ImdsSession, event_ids: Iterable[str], record_observation: Callable[[Observation], object]
 ) -> frozenset[str]:
-    """Those of the events that are over for this VM by ABSENCES_NEEDED good documents in a row. Raises ImdsError.
+    """Return those of the events that ABSENCES_NEEDED good documents in a row no longer list.
 
-    saw: is called with each document.
+    Args:
+        session: with IMDS.
+        event_ids: the events to check.
+        record_observation: is called with each observation.
+
+    Raises:
+        ImdsError: IMDS gave no good document.
     """
     over = set(event_ids)
     for number in range(ABSENCES_NEEDED):

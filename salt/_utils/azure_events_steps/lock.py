@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""A lock between the processes of one minion. The kernel releases it when its holder ends, however it ends."""
+"""A lock between the processes of one minion. The kernel releases it when its holder exits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Lock:
     """A lock that this process holds.
 
     Attributes:
-        fd: its descriptor, to be closed in a process that is forked off and may outlive this one.
+        fd: its descriptor, which a forked process that may outlive this one must close.
         waited: seconds that it took to get the lock.
     """
 
@@ -35,7 +35,7 @@ class Lock:
         self.waited = waited
 
     def note(self, text: str) -> None:
-        """Write what the holder works on, for `holder_of`. A full disk is no reason to stop the work."""
+        """Write the event that the holder works on, for `holder_of`; ignore a full disk."""
         with contextlib.suppress(OSError):
             os.ftruncate(self.fd, 0)
             os.pwrite(self.fd, text.encode("utf-8", "backslashreplace")[:_MAX_NOTE_BYTES], 0)
@@ -49,7 +49,7 @@ def acquire(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Lock | None]:
-    """Hold the lock of that name, or get None when another process holds it longer than ``patience`` seconds. Raises OSError."""
+    """Hold the lock of that name, or yield None if another process holds it for ``timeout`` seconds."""
     if fcntl is None:
         raise OSError(errno.ENOSYS, "this system has no locks between processes (flock)")
     began = clock()
@@ -70,7 +70,7 @@ def acquire(
 
 
 def holder_of(folder: str, name: str) -> str | None:
-    """What the holder of the lock has noted; None when no process holds it."""
+    """Return the note of the lock's holder, or None if no process holds the lock."""
     try:
         fd = os.open(os.path.join(folder, name), os.O_RDWR)
     except OSError:

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Prepare this minion for an event: once in a boot, and only for what its own IMDS lists and its own selection admits."""
+"""Prepares this minion for an event that its own IMDS lists and its selection includes, once in a boot."""
 
 from __future__ import annotations
 
@@ -21,9 +21,17 @@ from .selection import AFFECTS, evaluate
 
 
 def prepare(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
-    """Run the steps of the preparation, unless they have run in this boot. By hand they run whatever IMDS says.
+    """Run the steps of the preparation, unless they have succeeded in this boot.
 
-    test: only say what would run.
+    A preparation by hand does not read IMDS.
+
+    Args:
+        minion: this minion.
+        job: the call.
+        test: only report what would run.
+
+    Returns:
+        The answer of the job.
     """
     try:
         answer = _checked(minion, job)
@@ -40,7 +48,7 @@ def prepare(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
 
 
 def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
-    """Ask IMDS; returns the answer where the minion does not have to prepare, or must not."""
+    """Read IMDS; return the answer if the minion need not or must not prepare, else None."""
     if job.by_hand:
         return None
     try:
@@ -79,7 +87,7 @@ def _planned(minion: Minion, job: Job) -> dict[str, Any]:
 
 
 def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
-    """Prepare, with the lock held. Raises OSError where the record cannot be written before the first step."""
+    """Prepare while the lock is held; raise OSError if the record cannot be written before."""
     found = minion.readable_record(quarantine=True)
     if found is not None and found.is_prepared(minion.boot):
         if found.find(job.key) is not None:
@@ -107,7 +115,10 @@ def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
 
 
 def _begun(minion: Minion, found: Record | None, steps: tuple[Step, ...], reason: Reason) -> Record:
-    """The record with which a preparation begins; one that was interrupted in this boot goes on with the step that did not succeed."""
+    """Return the record at the start of a preparation.
+
+    A preparation that was interrupted in this boot resumes with the step that did not succeed.
+    """
     identity = digest(steps)
     done = 0
     reasons: tuple[Reason, ...] = ()

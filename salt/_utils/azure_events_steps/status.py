@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What IMDS lists now, what this minion has prepared for, and what it works on."""
+"""The status of this minion: what IMDS lists, its record, and the event that a job works on."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from .record import BY_HAND, Reason, Record
 from .selection import evaluate
 
 
-def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> dict[str, Any]:
-    """The answer; an IMDS that gives none is part of it.
+def status(minion: Minion, event_id: str | None = None, problem: str = "") -> dict[str, Any]:
+    """Return the status; a failure of IMDS is part of it.
 
-    event_id: of the event to show, whichever VM it hits; None for all that hit this VM.
-    trouble: why IMDS is not asked; "" asks it.
+    Args:
+        minion: this minion.
+        event_id: of the only event to show, whichever VM it affects; None shows all events that
+            affect this VM.
+        problem: why IMDS is not read; "" reads it.
     """
     answer: dict[str, Any] = {
         "version": VERSION,
         "resource_name": minion.configuration.resource_name,
         "available": False,
-        "reason": trouble,
+        "reason": problem,
         "complete": False,
         "incarnation": None,
         "events": [],
@@ -36,7 +39,7 @@ def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> di
         "working": lock.holder_of(minion.folder, lock.PREPARATION),
     }
     seen: Observation | None = None
-    if not trouble:
+    if not problem:
         try:
             seen = observe(minion.session(STATUS_IMDS_TIMEOUT))
         except ImdsError as error:

@@ -1,10 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Run one step in a supervised process, within its time.
+"""Runs one step in a supervised process, with a time limit.
 
-The supervisor is forked off, adopts all that the step starts, and ends it when the time is up or
-when the process that asked for the step has ended. What a step that succeeds leaves running, such
-as a service, stays.
+The supervisor is a fork. It adopts all processes that the step starts, and ends them at the time
+limit, or when the process that requested the step exits. Processes that a successful step has left
+running, such as a service, stay.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ TIMEOUT = "timeout"
 SKIPPED = "skipped"
 WOULD_RUN = "would_run"
 
-# characters of the output that are kept, its end
+# characters kept of the end of the output
 OUTPUT = 2000
 _TAIL = 64 * 1024
-# seconds that a step's output is waited for when the step has ended and something that it left
-# running keeps the pipe open
+# seconds to wait for output after the end of a step whose service keeps the pipe open
 _LAST_OUTPUT_TIMEOUT = 0.2
-# seconds that the supervisor has for ending what a step has started
+# seconds that the supervisor has to end the processes of a step
 _END_TIMEOUT = 15.0
 _PAUSES = (0.005, 0.1)
 
-# takes a step that is no command, and the variables; returns whether it succeeded, and what came of
-# it as text
+# runs a step that is a function or an SLS file, with the environment variables; returns whether it
+# succeeded, and its output
 Call = Callable[[Step, Mapping[str, str]], "tuple[bool, str]"]
 
 
 class StepResult(NamedTuple):
-    """What came of one step: one of the words above, the seconds that it took, and the end of its output."""
+    """The result of one step: an outcome of those above, the seconds it took, the end of its output."""
 
     name: str
     kind: str
@@ -52,20 +51,26 @@ class StepResult(NamedTuple):
     output: str
 
     def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
         return dict(self._asdict(), seconds=round(self.seconds, 2))
 
 
 def not_run(step: Step, outcome: str, output: str = "") -> StepResult:
-    """The result of a step that does not run now."""
+    """Return the result of a step that does not run."""
     return StepResult(step.name, step.kind, outcome, 0.0, output)
 
 
 def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited: Sequence[int] = ()) -> StepResult:
-    """Run the step and wait for its end, its time-out included.
+    """Run the step, and wait for its end or its timeout.
 
-    variables: environment variables of a command, beside those of this process.
-    call: runs a step of another kind, in a process of its own.
-    not_inherited: descriptors that the step must not keep open.
+    Args:
+        step: the step.
+        variables: environment variables of a command, added to those of this process.
+        call: runs a step of another kind; it is called in a process of its own.
+        not_inherited: descriptors that the step must not keep open.
+
+    Returns:
+        The result.
     """
     began = time.monotonic()
     if not hasattr(os, "fork"):
@@ -80,10 +85,10 @@ def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited
     try:
         answer = _read_all(answer_read, step.timeout + _END_TIMEOUT)
         if not answer:
-            # it cannot be stuck in the step, which has a process of its own
+            # the supervisor cannot be stuck in the step, which has a process of its own
             os.kill(supervisor, signal.SIGKILL)
     finally:
-        # its end is the sign for the supervisor that this process waits no longer
+        # the closed pipe shows the supervisor that this process no longer waits
         os.close(caller_write)
         os.close(answer_read)
         with contextlib.suppress(ChildProcessError):
@@ -94,8 +99,8 @@ def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited
     return StepResult(step.name, step.kind, outcome, time.monotonic() - began, output)
 
 
-def end_of(text: str) -> str:
-    """The end of a text."""
+def output_end(text: str) -> str:
+    """Return the end of a text, without white space around it."""
     text = text.strip()
     return text if len(text) <= OUTPUT else "... " + text[-OUTPUT:]
 
@@ -103,7 +108,7 @@ def end_of(text: str) -> str:
 def _supervise(
     step: Step, variables: Mapping[str, str], call: Call, answer: int, caller: int, not_inherited: Sequence[int]
 ) -> NoReturn:
-    """Be the supervisor: run the step, write its result, and end this process."""
+    """Act as the supervisor: run the step, write its result, and exit."""
     try:
         for fd in not_inherited:
             os.close(fd)
@@ -115,7 +120,7 @@ def _supervise(
         with contextlib.suppress(OSError):
             os.write(answer, json.dumps(result).encode("ascii"))
     except BaseException as error:  # pylint: disable=broad-except
-        # nothing of the parent's code may run in this process
+        # no code of the parent may run in this process
         with contextlib.suppress(OSError):
             os.write(answer, json.dumps([FAILED, f"{type(error).__name__}: {error}"]).encode("ascii"))
     finally:
@@ -148,7 +153,7 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
         status = _reaped(worker)
         if status is None and (caller in ready or time.monotonic() >= deadline):
             processes.end_descendants(worker)
-            return TIMEOUT, end_of(f"ended after {step.timeout:g} seconds; {tail.decode('utf-8', 'replace')}")
+            return TIMEOUT, output_end(f"ended after {step.timeout:g} seconds; {tail.decode('utf-8', 'replace')}")
     if output_read in listening:
         tail = (tail + _rest_of(output_read))[-_TAIL:]
     text = tail.decode("utf-8", "replace")
@@ -157,9 +162,9 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
             succeeded, text = json.loads(text)
         except ValueError:
             return FAILED, f"the process that ran the step has ended with {os.waitstatus_to_exitcode(status)}"
-        return DONE if succeeded else FAILED, end_of(text)
+        return DONE if succeeded else FAILED, output_end(text)
     code = os.waitstatus_to_exitcode(status)
-    return (DONE, end_of(text)) if code == 0 else (FAILED, end_of(f"{text}\nexit code {code}"))
+    return (DONE, output_end(text)) if code == 0 else (FAILED, output_end(f"{text}\nexit code {code}"))
 
 
 def _start_command(step: Step, variables: Mapping[str, str], output: int) -> int:
@@ -173,14 +178,13 @@ def _start_command(step: Step, variables: Mapping[str, str], output: int) -> int
         env={**os.environ, **variables},
         start_new_session=True,
     )
-    # the supervisor waits for all its children itself: without this the object takes the status of
-    # one that ends at once
+    # the supervisor waits for all its children itself; otherwise the object could reap this one
     process.returncode = 0
     return process.pid
 
 
 def _start_call(step: Step, variables: Mapping[str, str], call: Call, output: int, not_inherited: Sequence[int]) -> int:
-    """Start a process that makes the call and writes its result, in JSON."""
+    """Start a process that makes the call and writes its result as JSON."""
     worker = os.fork()
     if worker != 0:
         return worker
@@ -192,13 +196,13 @@ def _start_call(step: Step, variables: Mapping[str, str], call: Call, output: in
             succeeded, text = call(step, variables)
         except BaseException as error:  # pylint: disable=broad-except
             succeeded, text = False, f"{type(error).__name__}: {error}"
-        os.write(output, json.dumps([bool(succeeded), end_of(text)]).encode("ascii"))
+        os.write(output, json.dumps([bool(succeeded), output_end(text)]).encode("ascii"))
     finally:
         os._exit(0)
 
 
 def _reaped(worker: int) -> int | None:
-    """The status of the worker once it has ended; also reaps what it has left."""
+    """Return the status of the worker if it has exited, and reap adopted processes."""
     status = None
     with contextlib.suppress(ChildProcessError):
         while True:

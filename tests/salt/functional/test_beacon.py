@@ -305,7 +305,7 @@ def test_broken_memory_is_survived_with_one_line(
     lines = [
         record
         for record in caplog.records
-        if "starts anew" in record.getMessage() or "another VM" in record.getMessage()
+        if "the state is lost" in record.getMessage() or "another VM" in record.getMessage()
     ]
     assert len(lines) == 1
     assert json.loads(minion.seen.read_text())["version"] == 1

@@ -288,7 +288,7 @@ def test_job_that_comes_late_gives_up_in_bounded_time_and_says_who_works(counted
         counted.opts["cachedir"],
         parse_configuration(counted.opts["azure_events"]),
         lambda step, variables: (True, ""),
-        turn=0.2,
+        lock_timeout=0.2,
     )
     with job(lambda: counted.prepare(event_id)) as (process, _answers):
         until(lambda: counted.call("status")["working"] == event_id, "a job at work")

@@ -110,7 +110,7 @@ def test_forced_approval_names_all_vms_and_is_recorded() -> None:
 def test_approval_cannot_be_forced_without_a_prepared_minion() -> None:
     fleet = Driver("vm1")
     fleet.look({"vm1": status("vm1", event("vm1"))})
-    assert "no minion that it hits is prepared" in fleet.request("approve", force=True)["error"]
+    assert "no minion that it affects is prepared" in fleet.request("approve", force=True)["error"]
 
 
 @pytest.mark.parametrize(("do", "listed", "asked"), [("prepare", True, "prepare"), ("recover", False, "recover")])
