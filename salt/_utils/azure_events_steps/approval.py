@@ -8,6 +8,7 @@ import logging
 from typing import Any, Sequence
 
 from azure_scheduled_events import approval_plan
+from azure_scheduled_events.approval_rules import BlockCode, blocked_by_state
 from azure_scheduled_events.approval_sending import send_approvals
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
@@ -78,10 +79,10 @@ def _blocked_by(minion: Minion, job: Job, seen: Observation, resources: Sequence
     chosen = evaluate(event, seen.name, minion.configuration, seen.now, notice=False)
     if chosen.code == AFFECTS:
         return answers.NOT_AFFECTED, chosen.reason
-    if event.status == "Started":
-        return answers.STARTED, "the event has started; there is nothing left to approve"
-    if event.status != "Scheduled":
-        return answers.NOT_SELECTED, f"the status {event.status!r} is not known"
+    blocked = blocked_by_state(event)
+    if blocked is not None:
+        outcome = answers.STARTED if blocked.code is BlockCode.STARTED else answers.NOT_SELECTED
+        return outcome, blocked.text
     if not chosen.selected:
         return answers.NOT_SELECTED, chosen.reason
     found = minion.file.read()

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.timestamps import as_utc_text, parse_time
+from azure_scheduled_events.timestamps import parse_time
 
 from .ledger import MAX_ENDED, Entry, Ledger, Notice
 
@@ -20,15 +19,10 @@ def entries_to_json(ledger: Ledger) -> list[dict[str, Any]]:
     """
     listed = []
     for entry in (*ledger.ended, *ledger.entries.values()):
-        event = entry.notice.event
         listed.append(
             dict(
                 entry.notice._asdict(),
-                event=dict(
-                    event._asdict(),
-                    not_before=None if event.not_before is None else as_utc_text(event.not_before),
-                    duration=None if event.duration is None else event.duration.total_seconds(),
-                ),
+                event=entry.notice.event.to_json(),
                 seen_started=entry.seen_started,
                 meant=entry.selected,
                 announced=entry.announced,
@@ -58,15 +52,8 @@ def _entry(item: dict[str, Any]) -> Entry:
     seen_started, meant = item.pop("seen_started") is True, item.pop("meant") is True
     # in files of earlier versions all listed events were announced
     announced, returns = item.pop("announced", True) is True, int(item.pop("returns", 0))
-    raw = dict(item.pop("event"))
-    duration = raw["duration"]
-    raw.update(
-        resources=tuple(map(str, raw["resources"])),
-        not_before=None if raw["not_before"] is None else parse_time(raw["not_before"]),
-        duration=None if duration is None else timedelta(seconds=duration),
-        event_id=str(raw["event_id"]),
-    )
-    notice = Notice(event=ScheduledEvent(**raw), fields=tuple(map(str, item.pop("fields"))), **item)
+    event = ScheduledEvent.from_json(item.pop("event"))
+    notice = Notice(event=event, fields=tuple(map(str, item.pop("fields"))), **item)
     if notice.change not in ("scheduled", "changed", "started", "gone") or parse_time(notice.changed_at) is None:
         raise ValueError(f"change {notice.change!r} at {notice.changed_at!r}")
     return Entry(notice._replace(sequence=int(notice.sequence)), seen_started, meant, announced, returns)

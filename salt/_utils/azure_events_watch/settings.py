@@ -9,12 +9,11 @@ import math
 import re
 from typing import Any, Mapping, NamedTuple
 
-from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES
 from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.imds import API_VERSION
-from azure_scheduled_events.selection import Selection
-from azure_scheduled_events.values import did_you_mean, parse_choice, parse_seconds, suggestion
+from azure_scheduled_events.selection import Selection, UnknownType
+from azure_scheduled_events.values import did_you_mean, parse_seconds
 
 BEACON = "azure_events"
 # options that Salt itself reads
@@ -132,37 +131,16 @@ def is_from_salt(config: Any) -> bool:
     return isinstance(config, list) and any(isinstance(item, dict) and "_beacon_name" in item for item in config)
 
 
-class UnknownType(NamedTuple):
-    """An unknown event type, the known type that may be meant, or None, and a message."""
-
-    given: object
-    suggestion: str | None
-    text: str
-
-
 def parse_selection(options: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
     """Return the selection that the options describe, and the unknown event types in it.
-
-    A misspelt value would match no event, which is indistinguishable from "no events". But Azure
-    may introduce types; therefore only unknown statuses and sources are errors.
 
     Raises:
         ValueError: an option is invalid; the text names it.
     """
-    given = {key: _as_texts(key, value) for key, value in options.items() if value is not None}
     # the result of a search without a hit must not select this VM
-    if given.get("affects") == []:
+    if options.get("affects") in ([], ()):
         raise ValueError("affects: an empty list names no VM; leave it out for this one")
-    unknown = []
-    for key, known in (("types", EVENT_TYPES), ("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES)):
-        for value in given.get(key, ()):
-            try:
-                parse_choice(value, known, "word")
-            except ValueError as error:
-                if key != "types":
-                    raise ValueError(f"{key}: {error}") from None
-                unknown.append(UnknownType(value, suggestion(value, known), f"types: {error}"))
-    return Selection.of(**given), unknown
+    return Selection.parse(options)
 
 
 def parse_strict_selection(options: Mapping[str, Any]) -> Selection:
@@ -238,15 +216,6 @@ def _check_salt_options(given: Mapping[Any, Any]) -> None:
     module = given.get("beacon_module", BEACON)
     if not isinstance(module, str) or not module:
         raise ValueError(f"beacon_module: expected the name of a beacon module, not {module!r}")
-
-
-def _as_texts(key: str, value: Any) -> list[str]:
-    """Return the list of texts of a list or of one text."""
-    texts = list(value) if isinstance(value, (list, tuple)) else [value]
-    for text in texts:
-        if not isinstance(text, str):
-            raise ValueError(f"{key}: expected texts, not {text!r}")
-    return texts
 
 
 def _merged(config: Any) -> dict[Any, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Union
 
 from azure_scheduled_events.document import ScheduledEvent
@@ -89,7 +89,7 @@ def save_record(connection: sqlite3.Connection, record: EventRecord) -> None:
             _text(record.approval_asked_by),
             int(record.approval_forced),
             _time(record.closed_at),
-            _event_text(record.event),
+            json.dumps(record.event.to_json()),
             _text(record.approval_error),
         ),
     )
@@ -197,7 +197,12 @@ def load(connection: sqlite3.Connection, record_id: int) -> EventRecord:
     ).fetchone()
     try:
         row = dict(zip(_RECORD_COLUMNS, columns))
-        record = EventRecord(row["id"], int(row["life"]), _event(row["event"]), _decode_time(row["first_seen"]))
+        record = EventRecord(
+            row["id"],
+            int(row["life"]),
+            ScheduledEvent.from_json(json.loads(row["event"])),
+            _decode_time(row["first_seen"]),
+        )
         for name in (
             "first_type",
             "first_status",
@@ -242,21 +247,6 @@ def _step(row: dict[str, Any]) -> HookRun:
     step.ended_at, step.exit_status = _decode_optional_time(row["ended_at"]), row["exit_status"]
     step.boot, step.void, step.cause = _decode_text(row["boot"]), _decode_text(row["void"]), Cause(row["cause"])
     return step
-
-
-def _event_text(event: ScheduledEvent) -> str:
-    fields = event._asdict()
-    fields["not_before"] = _time(event.not_before)
-    fields["duration"] = None if event.duration is None else event.duration.total_seconds()
-    return json.dumps(fields)
-
-
-def _event(text: str) -> ScheduledEvent:
-    fields = json.loads(text)
-    fields["resources"] = tuple(fields["resources"])
-    fields["not_before"] = _decode_optional_time(fields["not_before"])
-    fields["duration"] = None if fields["duration"] is None else timedelta(seconds=fields["duration"])
-    return ScheduledEvent(**fields)
 
 
 def _text(text: str) -> str | bytes:

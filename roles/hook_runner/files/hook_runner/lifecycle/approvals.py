@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from typing import Callable
 
+from azure_scheduled_events.approval_rules import (
+    ALREADY_APPROVED,
+    NOT_PREPARED,
+    PREPARATION_FAILED,
+    blocked_by_scope,
+    blocked_by_state,
+)
 from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
-from azure_scheduled_events.identity import affects_only
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
 from hook_runner.clock import ServerClock
@@ -191,26 +197,20 @@ class Approver:
         """A person wants the event approved."""
         event = record.event
         if record.approval == ACCEPTED:
-            return ManualApprovalAnswer(True, "this host has approved it already; it waits for Azure to start it")
-        if record.seen_started:
-            return ManualApprovalAnswer(False, "it has started, so there is nothing left to approve")
-        if event.status != "Scheduled":
-            return ManualApprovalAnswer(False, f"its status {event.status!r} is not one that can be approved")
+            return ManualApprovalAnswer(True, ALREADY_APPROVED.text)
+        blocked = blocked_by_state(event, record.seen_started)
+        if blocked is not None:
+            return ManualApprovalAnswer(False, blocked.text)
         if self.settings.dry_run:
             return ManualApprovalAnswer(False, "this is a dry run, in which nothing is approved")
         try:
-            if not release_others and not affects_only(event, own_name):
-                return ManualApprovalAnswer(
-                    False,
-                    "an approval would release other VMs too ({}), which needs --release-others".format(
-                        ", ".join(event.resources)
-                    ),
-                )
+            blocked = None if release_others else blocked_by_scope(event, own_name)
         except OwnNameUnknown as error:
-            if not release_others:
-                return ManualApprovalAnswer(False, str(error))
+            return ManualApprovalAnswer(False, str(error))
+        if blocked is not None:
+            return ManualApprovalAnswer(False, f"{blocked.text}, which needs --release-others")
         if prepared == "failed" and not force:
-            return ManualApprovalAnswer(False, "its preparation failed, which needs --force")
+            return ManualApprovalAnswer(False, f"{PREPARATION_FAILED.text}, which needs --force")
         if not self._durable() and not force:
             return ManualApprovalAnswer(
                 False, "the journal cannot be written, so that the approval would be forgotten, which needs --force"
@@ -250,12 +250,14 @@ class Approver:
         reason = f"asked for by {record.approval_asked_by}"
         if record.approval_forced or prepared == "ok":
             return True, reason
-        return False, f"{reason}; but not now: its preparation {'failed' if prepared == 'failed' else 'is not done'}"
+        blocked = PREPARATION_FAILED if prepared == "failed" else NOT_PREPARED
+        return False, f"{reason}; but not now: {blocked.text}"
 
     def _blocked_by(self, record: EventRecord, own_name: str | None) -> str | None:
         event = record.event
-        if event.status != "Scheduled" or record.seen_started:
-            return "it has started already"
+        blocked = blocked_by_state(event, record.seen_started)
+        if blocked is not None:
+            return blocked.text
         now = self._clock.now()
         if record.approval_attempts and event.not_before is not None and event.seconds_left(now) <= 0:
             return "its time has come, so that Azure starts it anyhow"

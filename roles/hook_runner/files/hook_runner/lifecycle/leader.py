@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from azure_scheduled_events.approval_rules import blocked_by_scope
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
-from azure_scheduled_events.identity import affects_only, leader_rank
+from azure_scheduled_events.identity import leader_rank
 
 SELF_ONLY = "self-only"
 FIRST = "first"
@@ -24,11 +25,12 @@ def blocked_by(
     age: seconds since the event was first seen.
     Raises OwnNameUnknown where the name is not known.
     """
-    if affects_only(event, own_name):
+    blocked = blocked_by_scope(event, own_name)
+    if blocked is None:
         return None
     others = escape_surrogates(", ".join(event.resources))
     if strategy == SELF_ONLY:
-        return f"it would release other VMs too ({others}), and leader is self-only"
+        return f"{blocked.text}, and leader is self-only"
     if strategy == EXTERNAL:
         return f"somebody else approves it for all its VMs ({others}), as leader is external"
     rank = leader_rank(event, own_name)
