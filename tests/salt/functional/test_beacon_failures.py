@@ -283,5 +283,5 @@ def test_get_of_an_event_that_names_no_vm(here: Minion, scripted: Scripted) -> N
     assert here.call("get", "A")["resources"] == []
     assert here.call("get", "B") is None
     scripted.events = [event("A"), {}]
-    with pytest.raises(CommandExecutionError, match="nobody knows"):
+    with pytest.raises(CommandExecutionError, match="it is unknown whether"):
         here.call("get", "B")
