@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import pytest
 
 from azure_events_engine.answers import OUTCOMES, RECORD_STATES
-from azure_events_engine.progress import STEPS as ENGINE_STEPS
 from azure_events_engine.mapping import ID, OBSERVED, PILLAR, TABLE
+from azure_events_engine.progress import STEPS as ENGINE_STEPS
 from azure_events_engine.settings import Settings, parse_settings
 from azure_events_steps import answers
 from azure_events_steps.configuration import DEFAULT_TIMEOUT, KINDS
-from azure_events_steps.record import PHASES
 from azure_events_steps.environment import variables
+from azure_events_steps.record import PHASES
 from azure_events_watch.ledger import Notice
 from azure_events_watch.settings import parse_settings as read_beacon
 from azure_scheduled_events.document import ScheduledEvent
