@@ -360,7 +360,8 @@ def _wait_until_absent(found, ends, interval, options):
         Whether an event was listed or unknown meanwhile, and the events first seen meanwhile.
 
     Raises:
-        CommandExecutionError, SaltInvocationError: the timeout has passed.
+        CommandExecutionError: the timeout has passed.
+        SaltInvocationError: the selection is invalid.
     """
     waited = not _is_confirmed_absent(found)
     absences = 0 if waited else 1

@@ -105,7 +105,7 @@ def parse_steps(key: str, value: Any) -> tuple[Step, ...]:
     """
     if not isinstance(value, list):
         raise ValueError(
-            f"{key}: expected a list of steps, not {type(value).__name__}; an empty list stands for nothing to do"
+            f"{key}: expected a list of steps, not {type(value).__name__}; an empty list has nothing to do"
         )
     if len(value) > _MAX_STEPS:
         raise ValueError(f"{key}: expected at most {_MAX_STEPS} steps, not {len(value)}")
