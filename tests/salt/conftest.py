@@ -14,7 +14,7 @@ import pytest
 from support.salt import fault_table
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import OPEN
-from support.salt.salt_installation import Installed
+from support.salt.salt_installation import SaltInstallation
 
 VMS = {
     "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
@@ -33,16 +33,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """A failure is shown with what the daemons had to say."""
     report = yield
     if report.failed:
-        report.sections += [(f"the site in {here.folder}", here.said()) for here in OPEN]
+        report.sections += [(f"the site in {here.folder}", here.log_text()) for here in OPEN]
     return report
 
 
 @pytest.fixture(scope="session")
-def installed() -> Installed:
+def installation() -> SaltInstallation:
     home = os.environ.get("SALT_HOME")
     if not home:
         pytest.skip("SALT_HOME names no environment with Salt; make test-salt-3008 does")
-    return Installed.at(Path(home).absolute())
+    return SaltInstallation.at(Path(home).absolute())
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +52,7 @@ def azure() -> Iterator[Azure]:
 
 
 @pytest.fixture(autouse=True)
-def peace_at_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
+def end_leftover_events(request: pytest.FixtureRequest) -> Iterator[None]:
     """No event of one test goes on in the next."""
     yield
     if "azure" in request.fixturenames:

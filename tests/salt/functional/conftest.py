@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.loaded import Beacons, Counted, Minion, watcher_threads
-from support.salt.scripted import Scripted
+from support.salt.loaded import Beacons, CountingMinion, Minion, watcher_threads
+from support.salt.scripted import ScriptedImds
 
 
 @pytest.fixture
-def scripted() -> Iterator[Scripted]:
-    with Scripted() as imds:
+def scripted() -> Iterator[ScriptedImds]:
+    with ScriptedImds() as imds:
         yield imds
 
 
@@ -45,5 +45,5 @@ def watch(minion: Minion) -> Iterator[Callable[..., Beacons]]:
 
 
 @pytest.fixture
-def counted(tmp_path: Path, azure: Azure) -> Counted:
-    return Counted(tmp_path, azure.endpoints["vm1"])
+def counting(tmp_path: Path, azure: Azure) -> CountingMinion:
+    return CountingMinion(tmp_path, azure.endpoints["vm1"])

@@ -15,7 +15,7 @@ from salt.exceptions import CommandExecutionError, SaltInvocationError
 from salt.loader import minion_mods
 
 from support.salt.azure import Azure
-from support.salt.loaded import Minion, ill, watcher_threads
+from support.salt.loaded import Minion, failing, watcher_threads
 
 SHAPE = {
     "event_id",
@@ -116,7 +116,7 @@ def test_unknown_is_an_error_and_pending_says_so_without_failing(tmp_path: Path)
 
 
 def test_empty_body_is_not_an_empty_list(minion: Minion, azure: Azure) -> None:
-    with ill(azure, "empty"):
+    with failing(azure, "empty"):
         with pytest.raises(CommandExecutionError, match="answered 200"):
             minion.call("list", timeout=2)
         assert minion.call("pending", timeout=1)["available"] is False

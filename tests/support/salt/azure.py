@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from support import simulator_process
-from support.salt.until import until
+from support.salt.wait import wait_until
 from support.simulator_process import Simulator
 
 # more than any event lasts, from its announcement to its end
@@ -54,33 +54,33 @@ class Azure:
         ]
 
     @contextmanager
-    def sick(self, kind: str, vm: str, **options: Any) -> Iterator[None]:
+    def fault(self, kind: str, vm: str, **options: Any) -> Iterator[None]:
         """IMDS is ill for one VM, which has met the illness when the block begins."""
         fault = self.simulator.post("/faults", {"kind": kind, "vm": vm, **options})["number"]
         try:
-            self.wait_for_victims(fault, vm)
+            self.wait_for_fault_hit(fault, vm)
             yield
         finally:
             self.simulator.delete(f"/faults/{fault}")
 
-    def wait_for_victims(self, fault: int, vm: str, requests: int = 1) -> None:
+    def wait_for_fault_hit(self, fault: int, vm: str, requests: int = 1) -> None:
         def seen() -> bool:
             return any(
                 entry["number"] == fault and entry["seen"].get(vm, 0) >= requests
                 for entry in self.simulator.get("/faults")["faults"]
             )
 
-        until(seen, f"a request of {vm} that meets the fault")
+        wait_until(seen, f"a request of {vm} that meets the fault")
 
     def requests(self, vm: str) -> int:
         """How many requests for events a VM has sent."""
         counts = self.simulator.get("/requests")["counts"]
         return sum(count["count"] for count in counts if (count["vm"], count["route"]) == (vm, "scheduledevents"))
 
-    def wait_for_looks(self, vm: str, more: int = 3) -> None:
+    def wait_for_polls(self, vm: str, more: int = 3) -> None:
         """Until a VM has looked so many times more."""
         wanted = self.requests(vm) + more
-        until(lambda: self.requests(vm) >= wanted, f"{more} looks of {vm} at IMDS")
+        wait_until(lambda: self.requests(vm) >= wanted, f"{more} looks of {vm} at IMDS")
 
 
 @contextmanager

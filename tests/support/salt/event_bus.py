@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.salt.until import PATIENCE, until
+from support.salt.wait import TIMEOUT, wait_until
 
 
 class Event(NamedTuple):
@@ -25,7 +25,7 @@ class Event(NamedTuple):
         return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
 
 
-class Bus:
+class EventBus:
     """All events since the master's first start, in order."""
 
     def __init__(self, file: Path) -> None:
@@ -44,17 +44,17 @@ class Bus:
             and all(event.data.get(name) == value for name, value in fields.items())
         ]
 
-    def wait(self, tag: str, seconds: float = PATIENCE, **fields: Any) -> Event:
+    def wait(self, tag: str, seconds: float = TIMEOUT, **fields: Any) -> Event:
         """The first such event, which may have been there before."""
-        return until(lambda: self.events(tag, **fields), f"an event {tag} with {fields}", seconds)[0]
+        return wait_until(lambda: self.events(tag, **fields), f"an event {tag} with {fields}", seconds)[0]
 
-    def wait_for_more(self, tag: str, than: int, seconds: float = PATIENCE, **fields: Any) -> Event:
+    def wait_for_more(self, tag: str, than: int, seconds: float = TIMEOUT, **fields: Any) -> Event:
         """The newest such event, as soon as there are more of them than that."""
 
         def found() -> list[Event]:
             return self.events(tag, **fields)[than:]
 
-        return until(found, f"more than {than} events {tag} with {fields}", seconds)[-1]
+        return wait_until(found, f"more than {than} events {tag} with {fields}", seconds)[-1]
 
     def _catch_up(self) -> None:
         if not self._file.exists():

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from support.salt.azure import Azure, simulated
-from support.salt.cluster import Site, site
+from support.salt.cluster import Cluster, cluster
 from support.salt.event_bus import Event
 from support.salt.minion import Minion
-from support.salt.salt_installation import Installed
+from support.salt.salt_installation import SaltInstallation
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, Journal, hostile, say
-from support.salt.until import until
+from support.salt.wait import wait_until
 
 HOSTILE = "a"
 VMS = ("vm1", "vm2", "vm3")
@@ -27,25 +27,25 @@ UNMANAGED = "unmanaged"
 class Fleet:
     """``notes`` takes what the table of faults shows of a test."""
 
-    def __init__(self, here: Site, azure: Azure, honest: Sequence[str]) -> None:
-        self.site = here
+    def __init__(self, here: Cluster, azure: Azure, honest: Sequence[str]) -> None:
+        self.cluster = here
         self.azure = azure
         self.journals = {name: Journal(here.minions[name]) for name in honest}
         self.notes: list[tuple[str, object]] = []
 
     @property
     def hostile(self) -> Minion:
-        return self.site.minions[HOSTILE]
+        return self.cluster.minions[HOSTILE]
 
     @property
     def engine_file(self) -> Path:
-        return Path(self.site.master.config["cachedir"], "azure_events", "engine.sqlite")
+        return Path(self.cluster.master.config["cachedir"], "azure_events", "engine.sqlite")
 
     def steps(self, event_id: str) -> list[Event]:
-        return self.site.master.bus.events(f"salt/azure_events/{event_id}/*")
+        return self.cluster.master.bus.events(f"salt/azure_events/{event_id}/*")
 
     def wait_for(self, event_id: str, step: str, **fields: Any) -> Event:
-        return self.site.master.bus.wait(f"salt/azure_events/{event_id}/{step}", **fields)
+        return self.cluster.master.bus.wait(f"salt/azure_events/{event_id}/{step}", **fields)
 
     def finish(self, event_id: str) -> None:
         """Let the event start and end, up to the recovery."""
@@ -57,7 +57,7 @@ class Fleet:
         return [self.journals[name].counts for name in names]
 
     def run(self, function: str, *words: str) -> Any:
-        return self.site.master.run("salt-run", f"azure_events.{function}", *words)
+        return self.cluster.master.run("salt-run", f"azure_events.{function}", *words)
 
     def row(self, event_id: str, vm: str) -> dict[str, Any]:
         """What the runner shows of one VM of an event; nothing while the engine does not know the event."""
@@ -66,12 +66,12 @@ class Fleet:
 
     def wait_for_reason(self, event_id: str, vm: str, text: str, column: str = "why_not") -> None:
         """Until the runner names the reason."""
-        until(
+        wait_until(
             lambda: text in (self.row(event_id, vm).get(column) or ""),
             lambda: f"{text!r} in {self.row(event_id, vm)}",
         )
 
-    def judge(self, event_id: str, approvals: int = 1, /, **counts: tuple[int, int]) -> None:
+    def check(self, event_id: str, approvals: int = 1, /, **counts: tuple[int, int]) -> None:
         """Preparations and recoveries of each minion, and approvals that the simulator has seen."""
         found = {name: self.journals[name].counts for name in counts}
         approved = len(self.azure.approvals(event_id))
@@ -90,8 +90,8 @@ class Fleet:
     def return_master(self) -> None:
         """Start the master that was away, up to the first answer of a minion."""
         with self.measured("minions answer"):
-            self.site.master.start()
-            self.site.master.wait_for(next(iter(self.journals)))
+            self.cluster.master.start()
+            self.cluster.master.wait_for(next(iter(self.journals)))
 
     def listed(self, event_id: str, *resources: str, **more: Any) -> dict[str, Any]:
         """The event as a hostile minion says that it lists it."""
@@ -112,11 +112,11 @@ class Fleet:
         """The hostile minion sends a beacon's event in the name of a minion."""
         self.forge(f"salt/beacon/{minion}/azure_events/scheduled", {"event_id": event_id, "id": minion})
 
-    def start_over(self) -> None:
+    def reset(self) -> None:
         """Everything runs, and the journals are empty."""
-        self.site.start()
+        self.cluster.start()
         for journal in self.journals.values():
-            journal.start_over()
+            journal.reset()
         say(self.hostile)
 
     def end_all(self) -> None:
@@ -127,18 +127,18 @@ class Fleet:
                 self.azure.end(event["id"])
         for journal in self.journals.values():
             journal.mend()
-        self.site.start()
+        self.cluster.start()
         for name in self.journals:
-            until(lambda name=name: not self._records(name), f"the recovery of {name} after the test")  # type: ignore[misc]
+            wait_until(lambda name=name: not self._records(name), f"the recovery of {name} after the test")  # type: ignore[misc]
 
     def _records(self, name: str) -> Any:
-        status = self.site.minions[name].ask("azure_events.status")
+        status = self.cluster.minions[name].ask("azure_events.status")
         return not isinstance(status, dict) or status["records"] or status["working"]
 
 
 @contextmanager
-def fleet_of(
-    installed: Installed,
+def running_fleet(
+    installation: SaltInstallation,
     honest: Sequence[str] = VMS,
     watch: Sequence[dict[str, Any]] = (),
     settings: dict[str, Any] | None = None,
@@ -148,7 +148,9 @@ def fleet_of(
     vms: dict[str, Any] = {name: {} for name in (*honest, UNMANAGED)}
     with (
         simulated({"web": {"kind": "availability_set", "vms": vms}}) as azure,
-        site(installed, engines=[{"azure_events": {}}], azure_events=settings or {}, **MASTER_DIRS, **master) as here,
+        cluster(
+            installation, engines=[{"azure_events": {}}], azure_events=settings or {}, **MASTER_DIRS, **master
+        ) as here,
     ):
         for name in honest:
             beacon = {"azure_events": [{"interval": 1}, *watch]}

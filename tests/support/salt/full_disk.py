@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.salt.salt_process import Daemon
+from support.salt.salt_process import SaltProcess
 
 MOUNT = 'mount -t tmpfs -o size="$0",mode=0700 tmpfs "$1" && shift && exec "$@"'
 OWN_MOUNTS = ("unshare", "--mount", "--")
 
 
-def reason_against() -> str:
+def skip_reason() -> str:
     """Why there can be no such disk here, or ""."""
     if os.geteuid() != 0:
         return "a disk of its own needs root"
@@ -28,14 +28,14 @@ def reason_against() -> str:
     return tried.stderr.strip() if tried.returncode else ""
 
 
-def put_on_small_disk(daemon: Daemon, folder: Path, size: str) -> None:
+def put_on_small_disk(daemon: SaltProcess, folder: Path, size: str) -> None:
     """From the daemon's next start on."""
     folder.mkdir(parents=True, exist_ok=True)
     daemon.prefix = [*OWN_MOUNTS, "sh", "-c", MOUNT, size, str(folder)]
 
 
 @contextmanager
-def full(daemon: Daemon, folder: Path) -> Iterator[None]:
+def full(daemon: SaltProcess, folder: Path) -> Iterator[None]:
     """The disk below the folder is full."""
     seen_from_there = Path(f"/proc/{daemon.pids()[0]}/root")
     filler = seen_from_there / folder.relative_to("/") / "filler"

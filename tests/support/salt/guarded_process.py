@@ -14,7 +14,7 @@ from pathlib import Path
 LEASH = Path(__file__).with_name("process_guard.py")
 
 
-class Leashed:
+class GuardedProcess:
     """A command and all that it starts, which ends with ``kill``, with ``stop`` or with this process."""
 
     def __init__(self, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None) -> None:
@@ -33,11 +33,11 @@ class Leashed:
         """The process that everything is a descendant of."""
         return self._process.pid
 
-    def stop(self, patience: float = 60.0) -> None:
+    def stop(self, timeout: float = 60.0) -> None:
         """Ask the command to end, as a service manager does, and wait."""
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(patience)
+            self._process.wait(timeout)
         self.kill()
 
     def kill(self) -> None:

@@ -32,8 +32,8 @@ def document(*events: tuple[str, str], broken: bool = False) -> EventDocument:
 
 def after(*documents: EventDocument) -> tuple[Ledger, list[Notice]]:
     ledger = Ledger(0)
-    told: list[Notice] = []
+    events: list[Notice] = []
     for number, one in enumerate(documents):
         ledger, notices = advance(ledger, one, NOON + timedelta(seconds=number), lambda event: True)
-        told += notices
-    return ledger, told
+        events += notices
+    return ledger, events

@@ -20,7 +20,7 @@ import pytest
 
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
-from support.salt.until import until
+from support.salt.wait import wait_until
 
 ROOT = REPOSITORY / "salt"
 # where a minion finds them once they are synced
@@ -43,7 +43,7 @@ def _find_spec(finder: Any, name: str, path: Any = None, _target: Any = None) ->
 # pytest's import mode importlib calls find_spec of all hooks, and those of Salt have none
 for _finder in sys.meta_path:
     if not hasattr(_finder, "find_spec"):
-        type(_finder).find_spec = _find_spec
+        setattr(type(_finder), "find_spec", _find_spec)
 
 
 class Minion:
@@ -88,7 +88,7 @@ class Minion:
         return Path(self.opts["cachedir"], "azure_events", "seen-azure_events.json")
 
 
-class Counted(Minion):
+class CountingMinion(Minion):
     """A minion whose steps leave a line each time."""
 
     def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
@@ -159,10 +159,10 @@ class Beacons:
             time.sleep(0.05)
         return fired
 
-    def until(self, holds: Callable[[list[dict[str, Any]]], bool], patience: float = 60) -> list[dict[str, Any]]:
+    def wait_until(self, holds: Callable[[list[dict[str, Any]]], bool], timeout: float = 60) -> list[dict[str, Any]]:
         """Tick until what was fired is as wished; returns all of it."""
         fired: list[dict[str, Any]] = []
-        ends = time.monotonic() + patience
+        ends = time.monotonic() + timeout
         while not holds(fired):
             assert time.monotonic() < ends, fired
             fired += self.tick()
@@ -180,7 +180,7 @@ class Beacons:
             entries = json.loads(self._minion.seen.read_text())["entries"]
             return all(entry["announced"] is (entry["change"] != "gone") for entry in entries if entry["meant"])
 
-        until(written, f"what was sent in {self._minion.seen}")
+        wait_until(written, f"what was sent in {self._minion.seen}")
 
     def close(self) -> None:
         # what 3006.28 and later do on a refresh
@@ -190,7 +190,7 @@ class Beacons:
 
 
 @contextmanager
-def ill(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
+def failing(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
     """IMDS is ill for vm1, whether anybody asks or not."""
     fault = azure.simulator.post("/faults", {"kind": kind, "vm": "vm1", **options})["number"]
     try:

@@ -12,10 +12,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from support.salt.event_bus import Bus
-from support.salt.salt_installation import QUIET, Installed
-from support.salt.salt_process import ADDRESS, PORTS, Daemon
-from support.salt.until import until
+from support.salt.event_bus import EventBus
+from support.salt.salt_installation import QUIET, SaltInstallation
+from support.salt.salt_process import ADDRESS, PORTS, SaltProcess
+from support.salt.wait import wait_until
 
 # a busy machine may need a minute to start a master and its minions
 WAIT_FOR_DAEMONS = 300.0
@@ -26,8 +26,8 @@ class Refused(Exception):
     """A command of Salt's failed: its exit code and what it printed."""
 
 
-class Master(Daemon):
-    def __init__(self, folder: Path, installed: Installed, file_roots: list[Path], **config: Any) -> None:
+class Master(SaltProcess):
+    def __init__(self, folder: Path, installation: SaltInstallation, file_roots: list[Path], **config: Any) -> None:
         self.pillar = folder / "pillar"
         ports = {"publish_port": next(PORTS), "ret_port": next(PORTS)}
         settings = {
@@ -44,9 +44,9 @@ class Master(Daemon):
             **ports,
             **config,
         }
-        super().__init__("master", folder, installed, settings)
+        super().__init__("master", folder, installation, settings)
         self.pillar.mkdir()
-        self.bus = Bus(folder / "events")
+        self.bus = EventBus(folder / "events")
         self._desk: subprocess.Popen[str] | None = None
 
     def set_pillar(self, **pillars: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ class Master(Daemon):
             "timeout": timeout,
             "tgt_type": tgt_type,
         }
-        desk = self._open_desk()
+        desk = self._start_client_loop()
         assert desk.stdin and desk.stdout
         desk.stdin.write(json.dumps(request) + "\n")
         desk.stdin.flush()
@@ -84,7 +84,7 @@ class Master(Daemon):
         """Until each of them answers, the master first."""
         for minion in minions:
             timeouts = itertools.chain((3, 6, 12, 24), itertools.repeat(48))
-            until(lambda: self._answers(minion, next(timeouts)), f"an answer of {minion}", WAIT_FOR_DAEMONS)
+            wait_until(lambda: self._answers(minion, next(timeouts)), f"an answer of {minion}", WAIT_FOR_DAEMONS)
 
     def _answers(self, minion: str, timeout: int) -> bool:
         try:
@@ -95,7 +95,7 @@ class Master(Daemon):
     def run(self, *command: str | Path, check: bool = True, timeout: float = 180) -> Any:
         """Run one of Salt's own commands, such as salt-run, and give its answer, which is asked for in JSON."""
         name, *words = map(str, command)
-        line = [*self.within(), *self.installed.command(name), "-c", str(self.folder), "--out", "json", *words]
+        line = [*self.nested(), *self.installation.command(name), "-c", str(self.folder), "--out", "json", *words]
         ran = subprocess.run(
             line, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=timeout, check=False
         )
@@ -108,16 +108,16 @@ class Master(Daemon):
         return len(self.pids())
 
     def stop(self) -> None:
-        self._close_desk()
+        self._stop_client_loop()
         super().stop()
 
     def kill(self) -> None:
-        self._close_desk()
+        self._stop_client_loop()
         super().kill()
 
-    def _open_desk(self) -> subprocess.Popen[str]:
+    def _start_client_loop(self) -> subprocess.Popen[str]:
         if not self._desk:
-            command = [self.installed.python, DESK, self.folder / "master"]
+            command = [self.installation.python, DESK, self.folder / "master"]
             environment = {**os.environ, **QUIET}
             with self.log.open("ab") as log:
                 self._desk = subprocess.Popen(
@@ -125,7 +125,7 @@ class Master(Daemon):
                 )
         return self._desk
 
-    def _close_desk(self) -> None:
+    def _stop_client_loop(self) -> None:
         """It ends by itself when its standard input does."""
         if self._desk:
             self._desk.communicate(timeout=60)

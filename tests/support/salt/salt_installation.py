@@ -18,14 +18,14 @@ QUIET = {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(frozen=True)
-class Installed:
+class SaltInstallation:
     """``python`` finds what the environment has; ``bin`` holds Salt's commands."""
 
     python: Path
     bin: Path
 
     @classmethod
-    def at(cls, folder: Path) -> Installed:
+    def at(cls, folder: Path) -> SaltInstallation:
         return cls(folder / "bin" / "python", folder / "bin")
 
     def command(self, name: str) -> list[str]:
@@ -37,7 +37,7 @@ class Installed:
         version, packages = json.loads(answer.stdout)
         return version, packages
 
-    def shared_by(self, folder: Path) -> Installed:
+    def shared_by(self, folder: Path) -> SaltInstallation:
         """A new environment that has this one's packages and takes further ones of its own: Salt is installed once."""
         subprocess.run([self.python, "-m", "venv", "--without-pip", folder], check=True)
         version, packages = self.shape()
@@ -45,7 +45,7 @@ class Installed:
             "purelib", "venv", {"base": str(folder), "platbase": str(folder), "py_version_short": version}
         )
         Path(own, "shared.pth").write_text(packages + "\n")
-        return Installed(folder / "bin" / "python", self.bin)
+        return SaltInstallation(folder / "bin" / "python", self.bin)
 
     def install(self, *words: str | Path) -> None:
         """Run this environment's pip."""

@@ -13,9 +13,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from support.salt.guarded_process import Leashed
+from support.salt.guarded_process import GuardedProcess
 from support.salt.process_guard import children
-from support.salt.salt_installation import QUIET, Installed
+from support.salt.salt_installation import QUIET, SaltInstallation
 
 # loopback has an address for each process, and only the masters of this one listen there: nobody
 # takes a port that is wanted later, or while its master is down
@@ -26,13 +26,13 @@ ADDRESS, SECOND_ADDRESS = (
 PORTS = itertools.count(20000)
 
 
-class Daemon:
+class SaltProcess:
     """``kind`` is master or minion. JSON is YAML, so the configuration is written as that."""
 
-    def __init__(self, kind: str, folder: Path, installed: Installed, config: dict[str, Any]) -> None:
+    def __init__(self, kind: str, folder: Path, installation: SaltInstallation, config: dict[str, Any]) -> None:
         self.kind = kind
         self.folder = folder
-        self.installed = installed
+        self.installation = installation
         folder.mkdir(parents=True)
         self.log = folder / "output"
         private = {name: str(folder / name) for name in ("pki_dir", "cachedir", "sock_dir")}
@@ -49,7 +49,7 @@ class Daemon:
             **config,
         }
         self.configure()
-        self.process: Leashed | None = None
+        self.process: GuardedProcess | None = None
         # a command that starts the daemon
         self.prefix: list[str] = []
 
@@ -61,8 +61,8 @@ class Daemon:
     def start(self) -> None:
         if self.process and self.process.running:
             return
-        command = [*self.prefix, *self.installed.command(f"salt-{self.kind}"), "-c", str(self.folder)]
-        self.process = Leashed(command, self.log, {**os.environ, **QUIET})
+        command = [*self.prefix, *self.installation.command(f"salt-{self.kind}"), "-c", str(self.folder)]
+        self.process = GuardedProcess(command, self.log, {**os.environ, **QUIET})
 
     def stop(self) -> None:
         """As `systemctl stop` does."""
@@ -74,12 +74,12 @@ class Daemon:
         if self.process:
             self.process.kill()
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         """What the daemon logged and printed."""
         files = (self.log, self.folder / "log")
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
 
-    def within(self) -> list[str]:
+    def nested(self) -> list[str]:
         """A command that starts others where the daemon has its mounts."""
         return ["nsenter", "--mount", "--target", str(self.pids()[0]), "--"] if self.prefix else []
 

@@ -11,7 +11,7 @@ from typing import Any
 from support.salt.http_server import HttpServer, QuietHandler
 
 
-class Scripted(HttpServer):
+class ScriptedImds(HttpServer):
     """An IMDS that answers what a test wants next: what Azure could say, but not the simulator."""
 
     def __init__(self) -> None:

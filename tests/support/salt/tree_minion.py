@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from support.salt.cluster import TREE, Site
+from support.salt.cluster import TREE, Cluster
 from support.salt.minion import Minion
-from support.salt.until import until
+from support.salt.wait import wait_until
 
 MASTER_DIRS: dict[str, Any] = {
     "engines_dirs": [str(TREE / "_engines")],
@@ -66,7 +66,7 @@ class Journal:
     def _step(self, name: str, first: str, wait: str) -> str:
         return f"cd {self._folder} && echo {first} >> done && {wait} && ! test -e fail-{name} && echo {name} >> done"
 
-    def start_over(self) -> None:
+    def reset(self) -> None:
         self.mend()
         (self._folder / "done").unlink(missing_ok=True)
 
@@ -90,7 +90,7 @@ class Journal:
         return done.read_text().split().count(step) if done.exists() else 0
 
     def wait(self, step: str, times: int = 1) -> None:
-        until(lambda: self.count(step) >= times, f"{step} in {self._folder}")
+        wait_until(lambda: self.count(step) >= times, f"{step} in {self._folder}")
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -98,12 +98,12 @@ class Journal:
         return self.count("prepare"), self.count("recover")
 
 
-def hostile(site: Site, name: str) -> Minion:
+def hostile(cluster: Cluster, name: str) -> Minion:
     """A minion with a module of its own, which says what `say` has set."""
-    modules = site.folder / ("modules-" + name)
+    modules = cluster.folder / ("modules-" + name)
     modules.mkdir()
     (modules / "azure_events.py").write_text(HOSTILE)
-    minion = site.minion(name, module_dirs=[str(modules)])
+    minion = cluster.minion(name, module_dirs=[str(modules)])
     say(minion)
     return minion
 

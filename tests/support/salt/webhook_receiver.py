@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from support.salt.http_server import HttpServer, QuietHandler
-from support.salt.until import until
+from support.salt.wait import wait_until
 
 
 class Hook(HttpServer):
@@ -32,4 +32,4 @@ class Hook(HttpServer):
         def found() -> list[dict[str, Any]]:
             return [body for where, body in self.posts if where == path and fields.items() <= body.items()]
 
-        return until(found, lambda: f"{fields} at {path}, which got {self.posts}")[0]
+        return wait_until(found, lambda: f"{fields} at {path}, which got {self.posts}")[0]

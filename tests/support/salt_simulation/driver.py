@@ -123,7 +123,7 @@ class Driver:
             self.give(Returned(ask.job, minion, answer))
         self.give(Tick())
 
-    def look(self, answers: dict[str, Any]) -> None:
+    def poll(self, answers: dict[str, Any]) -> None:
         """Each of these minions sends a hint, is asked, and answers so."""
         self.hint(*answers)
         self.answer("status", answers)
@@ -131,7 +131,7 @@ class Driver:
     def see_over(self, *minions: str) -> None:
         """These minions, which are prepared for the event, say twice that their IMDS does not list it any more."""
         for _answer in range(2):
-            self.look({minion: status(minion, records=[record()]) for minion in minions})
+            self.poll({minion: status(minion, records=[record()]) for minion in minions})
 
     def prepare(self, *minions: str, outcome: str = "prepared", reason: str = "", event_id: str = EVENT) -> None:
         self.answer("prepare", {minion: done(outcome, reason, event_id) for minion in minions})

@@ -92,8 +92,8 @@ def test_backends_that_disagree_about_an_event_do_not_flap() -> None:
     assert words(after(*[there, there, empty, empty] * 100)[1]) == ["scheduled", "gone", "scheduled"]
     at_random = random.Random(7)
     for _turn in range(20):
-        told = after(*[at_random.choice((there, empty)) for _look in range(1000)])[1]
-        assert len(told) <= 15
+        notices = after(*[at_random.choice((there, empty)) for _poll in range(1000)])[1]
+        assert len(notices) <= 15
 
 
 def test_event_that_flapped_still_ends() -> None:

@@ -32,9 +32,9 @@ def seen(*documents: EventDocument, before: Snapshot = Snapshot(), **more: Any) 
 
 
 def take_due(
-    told: NotificationQueue, snapshot: Snapshot, now: float, repeat: float = 60, selection: Selection = Selection()
+    queue: NotificationQueue, snapshot: Snapshot, now: float, repeat: float = 60, selection: Selection = Selection()
 ) -> Events:
-    return told.take_due(snapshot, selection, repeat, now, {"resource_name": "vm1"})[0]
+    return queue.take_due(snapshot, selection, repeat, now, {"resource_name": "vm1"})[0]
 
 
 def ids(events: Events) -> list[str]:
@@ -51,82 +51,82 @@ def many(count: int, status: str = "Scheduled") -> EventDocument:
 
 def test_each_master_is_sent_what_lasts() -> None:
     snapshot = seen(document(("A", "Scheduled")))
-    for told in (NotificationQueue(), NotificationQueue()):
-        assert [len(take_due(told, snapshot, now)) for now in (0, 59, 60)] == [1, 0, 1]
+    for queue in (NotificationQueue(), NotificationQueue()):
+        assert [len(take_due(queue, snapshot, now)) for now in (0, 59, 60)] == [1, 0, 1]
 
 
 def test_nothing_is_due_before_its_time_until_something_changes() -> None:
-    told, snapshot = NotificationQueue(), seen(document(("A", "Scheduled")))
-    assert told.is_due(snapshot, 0)
-    take_due(told, snapshot, 0)
-    assert [told.is_due(snapshot, now) for now in (1, 59, 60)] == [False, False, True]
-    assert told.is_due(snapshot._replace(), 1)
+    queue, snapshot = NotificationQueue(), seen(document(("A", "Scheduled")))
+    assert queue.is_due(snapshot, 0)
+    take_due(queue, snapshot, 0)
+    assert [queue.is_due(snapshot, now) for now in (1, 59, 60)] == [False, False, True]
+    assert queue.is_due(snapshot._replace(), 1)
 
 
 def test_what_is_over_costs_nothing() -> None:
-    told = NotificationQueue()
+    queue = NotificationQueue()
     there, empty = many(100), document()
     first = seen(there)
-    take_due(told, first, 0)
+    take_due(queue, first, 0)
     over = seen(there, empty, empty, before=first)
-    assert changes(take_due(told, over, 1)) == 100 * ["gone"]
-    assert take_due(told, over, 2) == [] and not told.is_due(over, 10**9)
+    assert changes(take_due(queue, over, 1)) == 100 * ["gone"]
+    assert take_due(queue, over, 2) == [] and not queue.is_due(over, 10**9)
 
 
 def test_no_change_is_skipped_between_two_calls() -> None:
-    told = NotificationQueue()
-    assert take_due(told, Snapshot(), 0) == []
+    queue = NotificationQueue()
+    assert take_due(queue, Snapshot(), 0) == []
     snapshot = seen(document(("A", "Scheduled")), document(("A", "Started")), document(), document())
-    assert changes(take_due(told, snapshot, 1)) == ["scheduled", "started", "gone"]
-    assert take_due(told, snapshot, 2) == []
+    assert changes(take_due(queue, snapshot, 1)) == ["scheduled", "started", "gone"]
+    assert take_due(queue, snapshot, 2) == []
 
 
 def test_end_is_sent_after_a_restart_only_if_it_was_announced() -> None:
     snapshot = seen(document(("A", "Scheduled")), document(), document())
     assert take_due(NotificationQueue(), snapshot, 0) == []
     ledger: Ledger = mark_announced(after(document(("A", "Scheduled")), document(), document())[0], {"a": True})
-    told = NotificationQueue()
-    assert changes(take_due(told, snapshot._replace(ended=ledger.ended), 0)) == ["gone"]
-    assert take_due(told, snapshot._replace(ended=ledger.ended), 10**6) == []
+    queue = NotificationQueue()
+    assert changes(take_due(queue, snapshot._replace(ended=ledger.ended), 0)) == ["gone"]
+    assert take_due(queue, snapshot._replace(ended=ledger.ended), 10**6) == []
 
 
 def test_end_of_what_was_prepared_is_sent_again_and_again_without_an_end() -> None:
-    told = NotificationQueue()
+    queue = NotificationQueue()
     snapshot = seen(document(("A", "Scheduled")), document(), document(), prepared=frozenset(("a",)))
-    times = [now for now in range(0, 7200, 10) if take_due(told, snapshot, now)]
+    times = [now for now in range(0, 7200, 10) if take_due(queue, snapshot, now)]
     assert times[:4] == [0, 60, 180, 420] and {two - one for one, two in itertools.pairwise(times[4:])} == {600}
 
 
 def test_what_was_sent_is_named_for_the_disk() -> None:
-    told, there = NotificationQueue(), document(("A", "Scheduled"))
+    queue, there = NotificationQueue(), document(("A", "Scheduled"))
     first = seen(there)
-    assert told.take_due(first, Selection(), 60, 0, {})[1] == {"a": True}
-    assert told.take_due(seen(there, document(), document(), before=first), Selection(), 60, 1, {})[1] == {"a": False}
+    assert queue.take_due(first, Selection(), 60, 0, {})[1] == {"a": True}
+    assert queue.take_due(seen(there, document(), document(), before=first), Selection(), 60, 1, {})[1] == {"a": False}
 
 
 def test_many_repetitions_keep_nothing_back() -> None:
-    told, first = NotificationQueue(), seen(many(250))
-    sent = [key for now in (1.0, 2.0, 3.0) for key in ids(take_due(told, first, now, repeat=1))]
+    queue, first = NotificationQueue(), seen(many(250))
+    sent = [key for now in (1.0, 2.0, 3.0) for key in ids(take_due(queue, first, now, repeat=1))]
     assert sorted(set(sent)) == sorted(f"{number:04d}" for number in range(250))
     started = document(*[(f"{number:04d}", "Started" if number == 240 else "Scheduled") for number in range(250)])
     snapshot = seen(many(250), started, before=first._replace(history=seen(many(250)).history))
-    assert take_due(told, snapshot, 4.0, repeat=1)[0]["status"] == "Started"
-    again = [key for now in (5.0, 6.0, 7.0) for key in ids(take_due(told, snapshot, now, repeat=1))]
+    assert take_due(queue, snapshot, 4.0, repeat=1)[0]["status"] == "Started"
+    again = [key for now in (5.0, 6.0, 7.0) for key in ids(take_due(queue, snapshot, now, repeat=1))]
     assert len(set(again)) == 250
 
 
 def test_a_flood_is_sent_in_portions_and_in_order() -> None:
-    told = NotificationQueue()
-    take_due(told, Snapshot(), 0)
+    queue = NotificationQueue()
+    take_due(queue, Snapshot(), 0)
     snapshot = seen(many(250))
-    portions = [ids(take_due(told, snapshot, now)) for now in (1.0, 2.0, 3.0, 4.0)]
+    portions = [ids(take_due(queue, snapshot, now)) for now in (1.0, 2.0, 3.0, 4.0)]
     assert all(len(portion) <= MAX_EVENTS for portion in portions) and portions[-1] == []
     assert [key for portion in portions for key in portion] == [f"{number:04d}" for number in range(250)]
 
 
 def test_status_that_was_not_asked_for_is_not_sent() -> None:
-    told, snapshot = NotificationQueue(), seen(document(("A", "Scheduled")))
-    assert take_due(told, snapshot, 0, selection=Selection(statuses=("started",))) == []
+    queue, snapshot = NotificationQueue(), seen(document(("A", "Scheduled")))
+    assert take_due(queue, snapshot, 0, selection=Selection(statuses=("started",))) == []
     assert take_due(NotificationQueue(), snapshot, 0, selection=Selection(statuses=("scheduled",))) != []
 
 
@@ -144,10 +144,10 @@ def test_no_tick_has_more_than_64_kb_and_nothing_is_lost(count: int, names: int,
             for event in events.events
         ),
     )
-    told, snapshot = NotificationQueue(), seen(large)
+    queue, snapshot = NotificationQueue(), seen(large)
     sent: list[str] = []
     for now in range(1000):
-        fired = take_due(told, snapshot, now, repeat=10**6)
+        fired = take_due(queue, snapshot, now, repeat=10**6)
         assert len(json.dumps(fired)) <= MAX_BYTES + 4 * len(fired)
         if not fired:
             break
