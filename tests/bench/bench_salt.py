@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The Salt beacon against a naive one that sends a blocking request each time: delays, the minion's loop, CPU.
+"""Compare the Salt beacon with a naive one that blocks: delays, the minion's loop, CPU.
 
     python tests/bench/bench_salt.py [EVENTS] [SECONDS]
 

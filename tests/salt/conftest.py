@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What Salt's tests share: a simulated Azure, and the Salt in SALT_HOME."""
+"""Fixtures of Salt's tests: a simulated Azure, and the Salt in SALT_HOME."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failure is shown with what the daemons had to say."""
+    """Show the logs of the daemons with a failure."""
     report = yield
     if report.failed:
         report.sections += [(f"the site in {here.folder}", here.log_text()) for here in OPEN]
@@ -53,7 +53,7 @@ def azure() -> Iterator[Azure]:
 
 @pytest.fixture(autouse=True)
 def end_leftover_events(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No event of one test goes on in the next."""
+    """End the events of a test."""
     yield
     if "azure" in request.fixturenames:
         azure: Azure = request.getfixturevalue("azure")

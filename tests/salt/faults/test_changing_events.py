@@ -28,27 +28,27 @@ def test_two_events_of_different_minions(fleet: Fleet, azure: Azure) -> None:
 
 @pytest.mark.short
 def test_cancelled_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm1"].wait("prepare")
-    fleet.journals["vm2"].wait("begin")
+    fleet.step_logs["vm1"].wait("prepare")
+    fleet.step_logs["vm2"].wait("begin")
     azure.cancel(event_id)
     fleet.wait_for(event_id, "over")
-    fleet.journals["vm2"].go_on()
+    fleet.step_logs["vm2"].go_on()
     fleet.wait_for(event_id, "recovered")
     fleet.check(event_id, 0, vm1=(1, 1), vm2=(1, 1))
 
 
 def test_not_before_that_moves_twice(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm2"].wait("begin")
+    fleet.step_logs["vm2"].wait("begin")
     before = fleet.row(event_id, "vm1")["not_before"]
     azure.change(event_id, notice="3h")
     azure.wait_for_polls("vm1")
     azure.change(event_id, notice="5h")
     azure.wait_for_polls("vm1")
-    fleet.journals["vm2"].go_on()
+    fleet.step_logs["vm2"].go_on()
     fleet.wait_for(event_id, "approved")
     assert fleet.row(event_id, "vm1")["not_before"] > before
     fleet.finish(event_id)
@@ -56,14 +56,14 @@ def test_not_before_that_moves_twice(fleet: Fleet, azure: Azure) -> None:
 
 
 def test_vm_added_during_the_preparation(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm2"].wait("begin")
+    fleet.step_logs["vm2"].wait("begin")
     with fleet.measured("the new one prepared"):
         azure.change(event_id, resources=["vm1", "vm2", "vm3"])
-        fleet.journals["vm3"].wait("prepare")
+        fleet.step_logs["vm3"].wait("prepare")
     fleet.check(event_id, 0, vm1=(1, 0), vm2=(0, 0), vm3=(1, 0))
-    fleet.journals["vm2"].go_on()
+    fleet.step_logs["vm2"].go_on()
     fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
@@ -74,7 +74,7 @@ def test_vm_added_after_the_approval(fleet: Fleet, azure: Azure) -> None:
     fleet.wait_for(event_id, "approved")
     with fleet.measured("the new one prepared"):
         azure.change(event_id, resources=["vm1", "vm2", "vm3"])
-        fleet.journals["vm3"].wait("prepare")
+        fleet.step_logs["vm3"].wait("prepare")
     fleet.finish(event_id)
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
 

@@ -66,7 +66,7 @@ def test_a3_flood_of_forged_hints(fleet: Fleet, azure: Azure) -> None:
     grown = master.memory() - memory
     seconds = time.monotonic() - began
     runs = len(quiet) + len(flooded)
-    fleet.notes.append(("counts", "vm1 %d/%d; %d" % (*fleet.journals["vm1"].counts, runs)))
+    fleet.notes.append(("counts", "vm1 %d/%d; %d" % (*fleet.step_logs["vm1"].counts, runs)))
     text = "approved %.1f s, flooded at most %.1f s; %d processes, flooded %d; %+.0f MB"
     fleet.notes.append(("measured", text % (statistics.median(quiet), max(flooded), processes, most, grown)))
     assert fleet.counts("vm1") == [(runs, runs)]
@@ -113,13 +113,13 @@ def test_a9_path_from_a_job(fleet: Fleet, azure: Azure, tmp_path: Path, argument
 
 
 def test_forged_starts_of_a_minion(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm1"].pause()
+    fleet.step_logs["vm1"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm2"].wait("prepare")
+    fleet.step_logs["vm2"].wait("prepare")
     for _number in range(20):
         fleet.forge("salt/minion/vm2/start", {"id": "vm2"})
         fleet.forge("salt/minion/vm1/start", {"id": "vm1"})
-    fleet.journals["vm1"].go_on()
+    fleet.step_logs["vm1"].go_on()
     with fleet.measured("approved"):
         fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)

@@ -88,7 +88,7 @@ def test_minion_that_claims_the_vm_of_another_releases_nothing(fleet: Fleet, azu
     }
     say(fleet.hostile, status_answer("vm3", fleet.listed(event_id, "vm2", "vm3"), records=[record]))
     fleet.hint("a", event_id)
-    fleet.journals["vm2"].wait("prepare")
+    fleet.step_logs["vm2"].wait("prepare")
     assert "vm3" in fleet.wait_for(event_id, "held").data["reason"] and azure.approvals(event_id) == []
     fleet.cluster.minions["vm3"].start()
     fleet.wait_for(event_id, "approved")
@@ -112,7 +112,7 @@ def test_bystander_does_not_prolong_an_event(fleet: Fleet, azure: Azure) -> None
     fleet.wait_for(event_id, "approved")
     azure.simulator.advance(2)
     azure.end(event_id)
-    fleet.journals["vm2"].wait("recover")
+    fleet.step_logs["vm2"].wait("recover")
     fleet.check(event_id, vm2=(1, 1))
 
 
@@ -146,10 +146,10 @@ def test_forged_request_on_the_bus_does_nothing(fleet: Fleet, azure: Azure) -> N
 
 def test_forged_return_does_not_count(fleet: Fleet, azure: Azure) -> None:
     """A10: what the hostile minion sends as the return of vm2 is on the bus, but not in the master's job cache."""
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h", hold=True)
-    fleet.journals["vm2"].wait("begin")
-    fleet.journals["vm1"].wait("prepare")
+    fleet.step_logs["vm2"].wait("begin")
+    fleet.step_logs["vm1"].wait("prepare")
     asked = [
         event
         for event in fleet.cluster.master.bus.events("salt/job/*/new", fun="azure_events.prepare")
@@ -170,5 +170,5 @@ def test_forged_return_does_not_count(fleet: Fleet, azure: Azure) -> None:
     )
     fleet.cluster.master.bus.wait(tag)
     assert fleet.run("status", event_id)["rows"][0]["approved"] is None and azure.approvals(event_id) == []
-    fleet.journals["vm2"].go_on()
+    fleet.step_logs["vm2"].go_on()
     fleet.wait_for(event_id, "approved")

@@ -52,7 +52,7 @@ def test_full_disk_of_the_engine(fleet: Fleet, azure: Azure) -> None:
 def test_full_disk_of_a_minion(fleet: Fleet, azure: Azure) -> None:
     with full(fleet.cluster.minions["vm2"], cache(fleet)):
         event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-        fleet.journals["vm1"].wait("prepare")
+        fleet.step_logs["vm1"].wait("prepare")
         fleet.wait_for_reason(event_id, "vm2", "minion vm2")
         fleet.notes.append(("measured", fleet.row(event_id, "vm2")["why_not"]))
         fleet.check(event_id, 0, vm1=(1, 0), vm2=(0, 0))

@@ -30,13 +30,13 @@ def test_master_down_at_the_event(fleet: Fleet, azure: Azure, polls: int) -> Non
 
 @pytest.mark.short
 def test_master_killed_between_preparation_and_approval(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm1"].wait("prepare")
-    fleet.journals["vm2"].wait("begin")
+    fleet.step_logs["vm1"].wait("prepare")
+    fleet.step_logs["vm2"].wait("begin")
     fleet.cluster.master.kill()
-    fleet.journals["vm2"].go_on()
-    fleet.journals["vm2"].wait("prepare")
+    fleet.step_logs["vm2"].go_on()
+    fleet.step_logs["vm2"].wait("prepare")
     fleet.return_master()
     with fleet.measured("then approved"):
         fleet.wait_for(event_id, "approved")
@@ -70,5 +70,5 @@ def test_master_that_returns_without_its_file_after_the_end(fleet: Fleet, azure:
     with fleet.measured("recovered after its return"):
         fleet.cluster.start()
         for name in ("vm1", "vm2"):
-            fleet.journals[name].wait("recover")
+            fleet.step_logs[name].wait("recover")
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))

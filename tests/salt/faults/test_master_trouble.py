@@ -46,7 +46,7 @@ def test_damaged_file_of_the_engine(fleet: Fleet, azure: Azure, killed: bool) ->
     azure.simulator.advance(2)
     azure.end(event_id)
     fleet.finish(second)
-    fleet.journals["vm1"].wait("recover")
+    fleet.step_logs["vm1"].wait("recover")
     assert len(azure.approvals(event_id)) == 1
     fleet.check(second, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
 

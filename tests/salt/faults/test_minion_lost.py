@@ -29,17 +29,17 @@ def test_minion_killed_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure
     for event_id in ended:
         fleet.wait_for(event_id, "recovered")
     fleet.check(ended[0], vm2=(1, 1))
-    fleet.journals["vm2"].reset()
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].reset()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm2"].wait("begin")
+    fleet.step_logs["vm2"].wait("begin")
     fleet.cluster.minions["vm2"].kill()
-    fleet.journals["vm2"].go_on()
-    fleet.journals["vm1"].wait("prepare")
+    fleet.step_logs["vm2"].go_on()
+    fleet.step_logs["vm1"].wait("prepare")
     with fleet.measured("approved after its return"):
         fleet.cluster.minions["vm2"].start()
         fleet.wait_for(event_id, "approved")
-    assert fleet.journals["vm2"].count("begin") == 2
+    assert fleet.step_logs["vm2"].count("begin") == 2
     fleet.finish(event_id)
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
@@ -48,7 +48,7 @@ def test_minion_killed_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure
 def test_stopped_minion(fleet: Fleet, azure: Azure) -> None:
     fleet.cluster.minions["vm2"].kill()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm1"].wait("prepare")
+    fleet.step_logs["vm1"].wait("prepare")
     fleet.wait_for(event_id, "held", reason="vm2: minion vm2 does not answer")
     assert fleet.row(event_id, "vm2")["why_not"] == "minion vm2 does not answer"
     fleet.check(event_id, 0, vm1=(1, 0), vm2=(0, 0))
@@ -61,13 +61,13 @@ def test_stopped_minion(fleet: Fleet, azure: Azure) -> None:
 
 @pytest.mark.short
 def test_preparation_that_fails(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].fail("prepare")
+    fleet.step_logs["vm2"].fail("prepare")
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     assert list(fleet.wait_for(event_id, "failed").data["reasons"]) == ["vm2"]
     fleet.wait_for_reason(event_id, "vm2", "minion vm2: failed")
-    assert fleet.journals["vm2"].count("begin") == 3
+    assert fleet.step_logs["vm2"].count("begin") == 3
     fleet.check(event_id, 0, vm1=(1, 0), vm2=(0, 0))
-    fleet.journals["vm2"].mend()
+    fleet.step_logs["vm2"].mend()
     fleet.run("prepare", event_id)
     fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
@@ -75,28 +75,28 @@ def test_preparation_that_fails(fleet: Fleet, azure: Azure) -> None:
 
 
 def test_recovery_that_fails(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].fail("recover")
+    fleet.step_logs["vm2"].fail("recover")
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     fleet.wait_for(event_id, "approved")
     azure.simulator.advance(2)
     azure.end(event_id)
-    fleet.journals["vm2"].wait("try")
+    fleet.step_logs["vm2"].wait("try")
     fleet.wait_for_reason(event_id, "vm2", "recover: failed")
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 0))
-    fleet.journals["vm2"].mend()
+    fleet.step_logs["vm2"].mend()
     with fleet.measured("recovered when it can be"):
         fleet.wait_for(event_id, "recovered")
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
 def test_recovery_by_hand_after_failures(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm1"].fail("recover")
+    fleet.step_logs["vm1"].fail("recover")
     event_id = azure.announce("vm1", kind="Freeze", notice="4h")
     fleet.wait_for(event_id, "approved")
     azure.simulator.advance(2)
     azure.end(event_id)
-    fleet.journals["vm1"].wait("try", times=3)
-    fleet.journals["vm1"].mend()
+    fleet.step_logs["vm1"].wait("try", times=3)
+    fleet.step_logs["vm1"].mend()
     with fleet.measured("recovered after the command"):
         fleet.run("recover", event_id)
         fleet.wait_for(event_id, "recovered")

@@ -62,7 +62,7 @@ def test_two_masters(fleet: Fleet, second: Master, azure: Azure, killed: bool) -
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     tag = f"salt/azure_events/{event_id}/"
     if killed:
-        fleet.journals["vm2"].wait("begin")
+        fleet.step_logs["vm2"].wait("begin")
         fleet.cluster.master.kill()
     else:
         fleet.wait_for(event_id, "approved")

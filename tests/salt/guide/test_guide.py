@@ -23,7 +23,7 @@ from support.salt.guide_reader import GuideRunner, blocks
 from support.salt.master import Master
 from support.salt.salt_installation import SaltInstallation
 from support.salt.salt_process import ADDRESS, PORTS
-from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, Journal
+from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog
 from support.salt.wait import wait_until
 from support.salt.webhook_receiver import Hook
 from tools.collection_tree import copy_tree
@@ -232,12 +232,12 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
     here = machines.cluster(engines=[{"azure_events": {}}], **MASTER_DIRS)
     settings = {"endpoint": web1.endpoints["web1"]}
     minion = here.minion("web1", azure_events=settings, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
-    journal = Journal(minion)
+    step_log = StepLog(minion)
     here.master.configure(pillar_roots={"base": [str(here.master.pillar)]})
     here.start()
     other = machines.second_master(here, engines=[{"azure_events": {}}], **MASTER_DIRS)
     for master in (here.master, other):
-        master.set_pillar(web1=journal.pillar())
+        master.set_pillar(web1=step_log.pillar())
     api = next(PORTS)
     places = {
         "[salt1, salt2]": json.dumps([master.config["interface"] for master in (here.master, other)]),
@@ -258,7 +258,7 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
     web1.end(event_id)
     for master in (here.master, other):
         master.bus.wait(f"salt/azure_events/{event_id}/recovered")
-    assert journal.counts == (1, 1) and len(web1.approvals(event_id)) == 1
+    assert step_log.counts == (1, 1) and len(web1.approvals(event_id)) == 1
 
     other.configure(engines=[])
     reader.go_on()

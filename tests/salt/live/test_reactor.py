@@ -14,7 +14,7 @@ import pytest
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.salt_installation import SaltInstallation
-from support.salt.tree_minion import MINION_DIRS, Journal
+from support.salt.tree_minion import MINION_DIRS, StepLog
 from support.salt.wait import wait_until
 from support.salt.webhook_receiver import Hook
 
@@ -62,20 +62,20 @@ def here(
             beacons={"azure_events": [{"interval": 1}]},
             **MINION_DIRS,
         )
-        made.master.set_pillar(vm1=Journal(minion).pillar())
+        made.master.set_pillar(vm1=StepLog(minion).pillar())
         made.start()
         yield made
 
 
 def test_one_vm_prepares_approves_and_recovers_without_the_engine(here: Cluster, azure: Azure) -> None:
-    journal = Journal(here.minions["vm1"])
+    step_log = StepLog(here.minions["vm1"])
     event_id = azure.announce("vm1", kind="Freeze", notice="4h")
     wait_until(lambda: azure.approvals(event_id), "the approval")
-    assert journal.counts == (1, 0)
+    assert step_log.counts == (1, 0)
     azure.simulator.advance(2)
     azure.end(event_id)
-    journal.wait("recover")
-    assert journal.counts == (1, 1) and azure.approvals(event_id) == ["vm1"]
+    step_log.wait("recover")
+    assert step_log.counts == (1, 1) and azure.approvals(event_id) == ["vm1"]
 
 
 def test_event_of_two_vms_is_left_alone_without_the_engine(here: Cluster, azure: Azure, hook: Hook) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A simulated Azure whose clock stands still until a test moves it, with words for what tests let happen."""
+"""A simulated Azure whose clock only a test moves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support import simulator_process
 from support.salt.wait import wait_until
 from support.simulator_process import Simulator
 
-# more than any event lasts, from its announcement to its end
+# more than the time from the announcement of an event to its end
 A_LONG_TIME = "2h"
 
 
@@ -32,7 +32,7 @@ class Azure:
         return event
 
     def start(self, event_id: str) -> None:
-        """Let an event start because its time has come, and not go on to its end."""
+        """Start an event as at its NotBefore, without going on to its end."""
         self.simulator.post(f"/events/{event_id}/approve", {"as": "control-plane"})
         self.simulator.advance(2)
         assert self.event(event_id)["status"] == "Started"
@@ -48,14 +48,14 @@ class Azure:
         self.simulator.post(f"/events/{event_id}/change", changes)
 
     def approvals(self, event_id: str) -> list[str]:
-        """The VMs that approved this event, once for each time."""
+        """Return the VM of each approval of this event."""
         return [
             line["vm"] for line in self.simulator.get("/log?what=approval")["lines"] if event_id in line.get("ids", ())
         ]
 
     @contextmanager
     def fault(self, kind: str, vm: str, **options: Any) -> Iterator[None]:
-        """IMDS is ill for one VM, which has met the illness when the block begins."""
+        """Have IMDS fail for one VM; the block begins after the first failed request."""
         fault = self.simulator.post("/faults", {"kind": kind, "vm": vm, **options})["number"]
         try:
             self.wait_for_fault_hit(fault, vm)
@@ -78,7 +78,7 @@ class Azure:
         return sum(count["count"] for count in counts if (count["vm"], count["route"]) == (vm, "scheduledevents"))
 
     def wait_for_polls(self, vm: str, more: int = 3) -> None:
-        """Until a VM has looked so many times more."""
+        """Wait for this number of further requests of a VM."""
         wanted = self.requests(vm) + more
         wait_until(lambda: self.requests(vm) >= wanted, f"{more} looks of {vm} at IMDS")
 

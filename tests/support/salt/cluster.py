@@ -28,12 +28,12 @@ class Cluster:
         self.minions: dict[str, Minion] = {}
 
     def minion(self, name: str, **config: Any) -> Minion:
-        """A further minion, not yet started."""
+        """Return a new minion, which is not started."""
         self.minions[name] = Minion(name, self.folder / name, self.installation, self.master, **config)
         return self.minions[name]
 
     def start(self, *names: str) -> None:
-        """The master and these minions, or all of them, up to their answers."""
+        """Start the master and these minions, by default all, and wait for their answers."""
         wanted = names or tuple(self.minions)
         self.master.start()
         for name in wanted:
@@ -41,7 +41,7 @@ class Cluster:
         self.master.wait_for(*wanted)
 
     def log_text(self) -> str:
-        """The last of what its daemons logged, and of what went over the bus, for somebody who looks for a mistake."""
+        """Return the last log lines of the daemons, and the last events on the bus."""
         events = "\n".join(f"{event.tag} {event.data:.300}" for event in self.master.bus.events()[-40:])
         logs = {
             daemon.folder.name: daemon.log_text().splitlines()[-40:] for daemon in (self.master, *self.minions.values())
@@ -59,7 +59,7 @@ OPEN: list[Cluster] = []
 
 @contextmanager
 def cluster(installation: SaltInstallation, file_roots: list[Path] | None = None, **config: Any) -> Iterator[Cluster]:
-    """Nothing of it is left behind."""
+    """Run a cluster, and remove it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="salt-"))
     here = Cluster(folder, installation, file_roots if file_roots is not None else [TREE], **config)
     OPEN.append(here)

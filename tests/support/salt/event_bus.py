@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What went over a master's event bus, from the file into which the master itself writes it."""
+"""The events on a master's bus, from the file into which the master writes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Event(NamedTuple):
 
     @property
     def time(self) -> float:
-        """When the bus got it, in seconds of the clock on the wall."""
+        """Return the time of the event in seconds since 1970."""
         stamp = datetime.fromisoformat(self.data["_stamp"])
         return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
 
@@ -35,7 +35,7 @@ class EventBus:
         self._events: list[Event] = []
 
     def events(self, tag: str = "*", **fields: Any) -> list[Event]:
-        """Those whose tag fits the pattern and whose data hold these values."""
+        """Return the events with a tag of that pattern and these fields."""
         self._catch_up()
         return [
             event
@@ -45,11 +45,11 @@ class EventBus:
         ]
 
     def wait(self, tag: str, seconds: float = TIMEOUT, **fields: Any) -> Event:
-        """The first such event, which may have been there before."""
+        """Wait for the first such event, which may be older than the call."""
         return wait_until(lambda: self.events(tag, **fields), f"an event {tag} with {fields}", seconds)[0]
 
     def wait_for_more(self, tag: str, than: int, seconds: float = TIMEOUT, **fields: Any) -> Event:
-        """The newest such event, as soon as there are more of them than that."""
+        """Wait for more than ``than`` such events, and return the newest."""
 
         def found() -> list[Event]:
             return self.events(tag, **fields)[than:]

@@ -16,7 +16,7 @@ from support.salt.cluster import Cluster, cluster
 from support.salt.event_bus import Event
 from support.salt.minion import Minion
 from support.salt.salt_installation import SaltInstallation
-from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, Journal, hostile, say
+from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog, hostile, say
 from support.salt.wait import wait_until
 
 HOSTILE = "a"
@@ -25,12 +25,12 @@ UNMANAGED = "unmanaged"
 
 
 class Fleet:
-    """``notes`` takes what the table of faults shows of a test."""
+    """``notes`` becomes the row of a test in the table of faults."""
 
     def __init__(self, here: Cluster, azure: Azure, honest: Sequence[str]) -> None:
         self.cluster = here
         self.azure = azure
-        self.journals = {name: Journal(here.minions[name]) for name in honest}
+        self.step_logs = {name: StepLog(here.minions[name]) for name in honest}
         self.notes: list[tuple[str, object]] = []
 
     @property
@@ -48,32 +48,32 @@ class Fleet:
         return self.cluster.master.bus.wait(f"salt/azure_events/{event_id}/{step}", **fields)
 
     def finish(self, event_id: str) -> None:
-        """Let the event start and end, up to the recovery."""
+        """Start and end the event, and wait for the recovery."""
         self.azure.simulator.advance(2)
         self.azure.end(event_id)
         self.wait_for(event_id, "recovered")
 
     def counts(self, *names: str) -> list[tuple[int, int]]:
-        return [self.journals[name].counts for name in names]
+        return [self.step_logs[name].counts for name in names]
 
     def run(self, function: str, *words: str) -> Any:
         return self.cluster.master.run("salt-run", f"azure_events.{function}", *words)
 
     def row(self, event_id: str, vm: str) -> dict[str, Any]:
-        """What the runner shows of one VM of an event; nothing while the engine does not know the event."""
+        """Return the runner's row of one VM of an event; empty while the engine does not know the event."""
         rows = [row for row in self.run("status")["rows"] if (row["event_id"], row["vm"]) == (event_id, vm)]
         return dict(rows[0]) if rows else {}
 
     def wait_for_reason(self, event_id: str, vm: str, text: str, column: str = "why_not") -> None:
-        """Until the runner names the reason."""
+        """Wait until the runner shows the reason."""
         wait_until(
             lambda: text in (self.row(event_id, vm).get(column) or ""),
             lambda: f"{text!r} in {self.row(event_id, vm)}",
         )
 
     def check(self, event_id: str, approvals: int = 1, /, **counts: tuple[int, int]) -> None:
-        """Preparations and recoveries of each minion, and approvals that the simulator has seen."""
-        found = {name: self.journals[name].counts for name in counts}
+        """Assert the numbers of preparations and recoveries of each minion, and of approvals."""
+        found = {name: self.step_logs[name].counts for name in counts}
         approved = len(self.azure.approvals(event_id))
         shown = ["%s %d/%d" % (name, *pair) for name, pair in found.items()]
         if len(shown) > len(VMS) and len(set(found.values())) == 1:
@@ -88,13 +88,13 @@ class Fleet:
         self.notes.append(("measured", f"{what} {time.monotonic() - began:.1f} s"))
 
     def return_master(self) -> None:
-        """Start the master that was away, up to the first answer of a minion."""
+        """Start the stopped master, and wait for the first answer of a minion."""
         with self.measured("minions answer"):
             self.cluster.master.start()
-            self.cluster.master.wait_for(next(iter(self.journals)))
+            self.cluster.master.wait_for(next(iter(self.step_logs)))
 
     def listed(self, event_id: str, *resources: str, **more: Any) -> dict[str, Any]:
-        """The event as a hostile minion says that it lists it."""
+        """Return the event as a hostile minion reports it."""
         event = {
             "event_id": event_id,
             "event_type": "Reboot",
@@ -105,30 +105,30 @@ class Fleet:
         return {**event, "selected": True, "not_selected_because": "", **more}
 
     def forge(self, tag: str, data: dict[str, Any]) -> None:
-        """The hostile minion sends an event to the master's bus."""
+        """Have the hostile minion send an event to the master's bus."""
         self.hostile.ask("event.send", tag, data)
 
     def hint(self, minion: str, event_id: str = "forged") -> None:
-        """The hostile minion sends a beacon's event in the name of a minion."""
+        """Have the hostile minion send a beacon's event in the name of a minion."""
         self.forge(f"salt/beacon/{minion}/azure_events/scheduled", {"event_id": event_id, "id": minion})
 
     def reset(self) -> None:
-        """Everything runs, and the journals are empty."""
+        """Start all processes, and empty the minions' logs of steps."""
         self.cluster.start()
-        for journal in self.journals.values():
-            journal.reset()
+        for step_log in self.step_logs.values():
+            step_log.reset()
         say(self.hostile)
 
     def end_all(self) -> None:
-        """No event lasts, and no minion is prepared."""
+        """End all events, and wait until no minion is prepared."""
         self.azure.simulator.delete("/faults")
         for event in self.azure.simulator.get("/events")["events"]:
             if event["status"] in ("Scheduled", "Started"):
                 self.azure.end(event["id"])
-        for journal in self.journals.values():
-            journal.mend()
+        for step_log in self.step_logs.values():
+            step_log.mend()
         self.cluster.start()
-        for name in self.journals:
+        for name in self.step_logs:
             wait_until(lambda name=name: not self._records(name), f"the recovery of {name} after the test")  # type: ignore[misc]
 
     def _records(self, name: str) -> Any:
@@ -144,7 +144,10 @@ def running_fleet(
     settings: dict[str, Any] | None = None,
     **master: Any,
 ) -> Iterator[Fleet]:
-    """A fleet in an availability set of its own, which has one VM without a minion. ``watch``: options of the beacon; ``settings``: of the engine."""
+    """Run a fleet in an availability set that also has a VM without a minion.
+
+    ``watch`` are options of the beacon, ``settings`` those of the engine.
+    """
     vms: dict[str, Any] = {name: {} for name in (*honest, UNMANAGED)}
     with (
         simulated({"web": {"kind": "availability_set", "vms": vms}}) as azure,
@@ -157,6 +160,6 @@ def running_fleet(
             here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons=beacon, **MINION_DIRS)
         hostile(here, HOSTILE)
         made = Fleet(here, azure, honest)
-        here.master.set_pillar(**{name: journal.pillar() for name, journal in made.journals.items()})
+        here.master.set_pillar(**{name: step_log.pillar() for name, step_log in made.step_logs.items()})
         here.start()
         yield made

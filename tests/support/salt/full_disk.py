@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A folder of a daemon on a small disk of its own, which a test fills. The disk belongs to the daemon's mount namespace and ends with it."""
+"""A folder of a daemon on a small disk, which a test fills.
+
+The disk is mounted in the daemon's own mount namespace, and ends with it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ OWN_MOUNTS = ("unshare", "--mount", "--")
 
 
 def skip_reason() -> str:
-    """Why there can be no such disk here, or ""."""
+    """Return why such a disk is not possible here, or ""."""
     if os.geteuid() != 0:
         return "a disk of its own needs root"
     tried = subprocess.run(
@@ -29,14 +32,14 @@ def skip_reason() -> str:
 
 
 def put_on_small_disk(daemon: SaltProcess, folder: Path, size: str) -> None:
-    """From the daemon's next start on."""
+    """Put the folder on a small disk from the daemon's next start."""
     folder.mkdir(parents=True, exist_ok=True)
     daemon.prefix = [*OWN_MOUNTS, "sh", "-c", MOUNT, size, str(folder)]
 
 
 @contextmanager
 def full(daemon: SaltProcess, folder: Path) -> Iterator[None]:
-    """The disk below the folder is full."""
+    """Fill the disk below the folder during the block."""
     seen_from_there = Path(f"/proc/{daemon.pids()[0]}/root")
     filler = seen_from_there / folder.relative_to("/") / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The files and commands that docs/salt.md shows, and a reader that writes and runs them in the folders of a site.
+"""Writes the files and runs the commands of docs/salt.md in the folders of a cluster.
 
 The first line of a block is a comment that names a file (`# /srv/salt/top.sls`) or the place where
 the commands run (`# on the master`). A block of the language console has commands behind `$ `, and
@@ -56,7 +56,7 @@ class CodeBlock(NamedTuple):
 
 
 def blocks(guide: Path = GUIDE) -> list[CodeBlock]:
-    """All blocks of a page, in order. Raises ValueError for one without a place."""
+    """Return all blocks of a page in order; raise ValueError for one without a place."""
     found = []
     for part in re.split(r"^##+ ", guide.read_text(encoding="utf-8"), flags=re.MULTILINE):
         found += [_block(part.partition("\n")[0], language, text) for language, text in _BLOCK.findall(part)]
@@ -78,7 +78,7 @@ def _block(section: str, language: str, text: str) -> CodeBlock:
 
 
 def commands_of(block: CodeBlock) -> list[tuple[str, str]]:
-    """The command lines of a block, continued lines joined, each with what it prints as far as the guide says."""
+    """Return the command lines of a block, continued lines joined, with their printed output."""
     text = re.sub(r"\\\n\s*", "", block.text)
     if block.kind == COMMANDS:
         return [(line, "") for line in text.splitlines() if line.strip()]
@@ -87,7 +87,7 @@ def commands_of(block: CodeBlock) -> list[tuple[str, str]]:
 
 
 def is_as_printed(printed: str, actual: str) -> bool:
-    """Return True if a command has printed what the guide shows: times apart, and with any lines where the guide has "..."."""
+    """Return True if the output is that of the guide, apart from times, and lines at "..."."""
     lines = [_ANY_LINES if line.strip() == "..." else re.escape(line) + "\n" for line in _comparable(printed)]
     return re.fullmatch("".join(lines), "".join(line + "\n" for line in _comparable(actual))) is not None
 
@@ -100,7 +100,7 @@ def _comparable(text: str) -> list[str]:
 
 
 class GuideRunner:
-    """Follows sections of the guide, block by block, in folders of the site in the place of the system's.
+    """Executes sections of the guide, block by block, in folders of the cluster instead of the system's.
 
     Args:
         places: further texts of the guide, with what stands for them here.
@@ -137,7 +137,7 @@ class GuideRunner:
             folder.mkdir(parents=True, exist_ok=True)
 
     def go_on(self, last: str = "") -> str:
-        """Do all blocks up to the one that holds this text, or to the end; returns what the last block printed."""
+        """Execute the blocks up to the one with this text, by default all; return the last output."""
         printed = ""
         while self._next < len(self._blocks):
             block = self._blocks[self._next]
@@ -151,11 +151,11 @@ class GuideRunner:
         return printed
 
     def run(self, place: str, command: str) -> str:
-        """Run a command of a test in that place."""
+        """Run a command of a test in a place."""
         return self._run_line(place, command)
 
     def close(self) -> None:
-        """End what runs in terminals of its own."""
+        """End the processes in terminals of their own."""
         for server in self._servers:
             server.stop()
 
@@ -185,7 +185,7 @@ class GuideRunner:
         return output
 
     def _run_until_as_printed(self, place: str, command: str, printed: str) -> str:
-        """Run a command that shows something, again until it shows what the guide has."""
+        """Repeat a command until its output is that of the guide."""
         ran = ""
 
         def is_shown() -> bool:
@@ -219,7 +219,7 @@ class GuideRunner:
         return ran.stdout
 
     def _restart(self, host: str, verb: str, service: str) -> None:
-        """The next command waits until the service answers."""
+        """Restart a service; the next command waits until it answers."""
         assert verb == "restart", verb
         if service == "salt-api":
             folder = self._master(host).folder
@@ -244,7 +244,7 @@ class GuideRunner:
         return self._masters.get(host, self._site.master)
 
     def _serve(self, place: str, command: str) -> None:
-        """Start the simulator on free ports, and learn them."""
+        """Start the simulator on free ports, and note them."""
         assert command.startswith(_SIMULATOR), command
         log = self._site.folder / "simulator"
         line = self._here(command) + " --listen 127.0.0.1:0 --control 127.0.0.1:0"
@@ -260,7 +260,7 @@ class GuideRunner:
         self.environment["IMDS_SIMULATOR_CONTROL"] = control
 
     def approvals(self, event_id: str) -> list[str]:
-        """The VMs that approved this event at the simulator, once for each time."""
+        """Return the VM of each approval of this event at the simulator."""
         line = [sys.executable, "-m", "imds_simulator", "log", "--what", "approval"]
         folder = REPOSITORY / "roles" / "imds_simulator" / "files"
         ran = subprocess.run(
@@ -274,7 +274,7 @@ class GuideRunner:
         return text
 
     def _shims(self) -> Path:
-        """Salt's commands for this master and its first minion, and the Python that has what the simulator needs."""
+        """Return a folder with Salt's commands for this cluster, and a Python that can run the simulator."""
         folder = self._site.folder / "bin"
         folder.mkdir(exist_ok=True)
         first = next(iter(self._site.minions.values()))

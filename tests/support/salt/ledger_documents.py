@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Documents of IMDS, and what a ledger makes of a row of them."""
+"""Documents of IMDS, and the ledger after a sequence of them."""
 
 from __future__ import annotations
 

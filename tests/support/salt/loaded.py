@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Salt's own loader with the modules of this checkout, against a simulated Azure. No master, no minion process."""
+"""Salt's loader with the modules of this checkout, against a simulated Azure, without processes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from support.salt.azure import Azure
 from support.salt.wait import wait_until
 
 ROOT = REPOSITORY / "salt"
-# where a minion finds them once they are synced
+# as on a minion after a sync
 sys.path.insert(0, str(ROOT / "_utils"))
 
 salt_loader = pytest.importorskip("salt.loader", reason="runs in the Python of a Salt: make test-salt-3008 does")
 salt_beacons = pytest.importorskip("salt.beacons")
 salt_config = pytest.importorskip("salt.config")
 
-# until it is configured Salt keeps all log lines for the end, when pytest has closed the stream
+# before its configuration Salt keeps log lines until the end, when pytest has closed the stream
 pytest.importorskip("salt._logging").shutdown_temp_handler()
 
 
@@ -47,7 +47,7 @@ for _finder in sys.meta_path:
 
 
 class Minion:
-    """A minion's configuration, and Salt's loaders with it."""
+    """The configuration of a minion, and Salt's loaders for it."""
 
     def __init__(self, folder: Path, endpoint: str) -> None:
         self.opts = salt_config.DEFAULT_MINION_OPTS.copy()
@@ -69,7 +69,7 @@ class Minion:
         self.context: dict[str, Any] = {}
 
     def reload(self) -> None:
-        """Load the functions with the configuration as it is now."""
+        """Load the functions with the present configuration."""
         self.functions = salt_loader.minion_mods(self.opts, context={})
 
     def call(self, function: str, *args: Any, **kwargs: Any) -> Any:
@@ -89,7 +89,7 @@ class Minion:
 
 
 class CountingMinion(Minion):
-    """A minion whose steps leave a line each time."""
+    """A minion whose steps write a line into a file."""
 
     def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
         super().__init__(folder, endpoint)
@@ -131,7 +131,7 @@ class CountingMinion(Minion):
 
 
 class Beacons:
-    """What a minion's loop does with its beacons; ``refresh`` is what refresh_beacons and refresh_pillar do."""
+    """Ticks the beacons as a minion's loop does; ``refresh`` is a refresh of beacons or pillar."""
 
     def __init__(self, minion: Minion, options: list[dict[str, Any]]) -> None:
         self._minion = minion
@@ -142,7 +142,7 @@ class Beacons:
     def _fresh(self) -> None:
         functions = salt_loader.minion_mods(self._opts, context={})
         self._salt = salt_beacons.Beacon(self._opts, functions)
-        # Salt loads modules when they are first wanted, which is not the beacon's time
+        # Salt loads modules at their first use; that time must not count as the beacon's
         self._salt.beacons["azure_events.validate"]([])
 
     def tick(self) -> list[dict[str, Any]]:
@@ -159,8 +159,8 @@ class Beacons:
             time.sleep(0.05)
         return fired
 
-    def wait_until(self, holds: Callable[[list[dict[str, Any]]], bool], timeout: float = 60) -> list[dict[str, Any]]:
-        """Tick until what was fired is as wished; returns all of it."""
+    def tick_until(self, holds: Callable[[list[dict[str, Any]]], bool], timeout: float = 60) -> list[dict[str, Any]]:
+        """Tick until the condition holds for the fired events, and return them all."""
         fired: list[dict[str, Any]] = []
         ends = time.monotonic() + timeout
         while not holds(fired):
@@ -174,7 +174,7 @@ class Beacons:
         self._fresh()
 
     def wait_until_written(self) -> None:
-        """Until the file says that what lasts was announced, and what is over was sent."""
+        """Wait until the state file has the listed events as announced, and the ends as sent."""
 
         def written() -> bool:
             entries = json.loads(self._minion.seen.read_text())["entries"]
@@ -183,7 +183,7 @@ class Beacons:
         wait_until(written, f"what was sent in {self._minion.seen}")
 
     def close(self) -> None:
-        # what 3006.28 and later do on a refresh
+        # as Salt 3006.28 and later on a refresh
         self._salt.beacons["azure_events.close"](
             self._opts["beacons"]["azure_events"] + [{"_beacon_name": "azure_events"}]
         )
@@ -191,7 +191,7 @@ class Beacons:
 
 @contextmanager
 def failing(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
-    """IMDS is ill for vm1, whether anybody asks or not."""
+    """Have IMDS fail for vm1 during the block."""
     fault = azure.simulator.post("/faults", {"kind": kind, "vm": "vm1", **options})["number"]
     try:
         yield

@@ -17,13 +17,13 @@ from support.salt.salt_installation import QUIET, SaltInstallation
 from support.salt.salt_process import ADDRESS, PORTS, SaltProcess
 from support.salt.wait import wait_until
 
-# a busy machine may need a minute to start a master and its minions
+# seconds; a busy machine may need a minute to start a master and its minions
 WAIT_FOR_DAEMONS = 300.0
 DESK = Path(__file__).with_name("salt_client_loop.py")
 
 
 class Refused(Exception):
-    """A command of Salt's failed: its exit code and what it printed."""
+    """A command of Salt failed: its exit code and its output."""
 
 
 class Master(SaltProcess):
@@ -50,13 +50,13 @@ class Master(SaltProcess):
         self._desk: subprocess.Popen[str] | None = None
 
     def set_pillar(self, **pillars: dict[str, Any]) -> None:
-        """The pillar of each minion, by its id."""
+        """Set the pillar of each minion, by its id."""
         for name, pillar in pillars.items():
             (self.pillar / (f"{name}.sls")).write_text(json.dumps(pillar))
         (self.pillar / "top.sls").write_text(json.dumps({"base": {name: [name] for name in pillars}}))
 
     def ask(self, minion: str, function: str, *words: Any, timeout: int = 60, **named: Any) -> Any:
-        """What one minion returns, or None when it is silent."""
+        """Return the return of one minion, or None without an answer."""
         return self.ask_all(minion, function, *words, timeout=timeout, **named).get(minion)
 
     def ask_all(
@@ -81,7 +81,7 @@ class Master(SaltProcess):
         return returned
 
     def wait_for(self, *minions: str) -> None:
-        """Until each of them answers, the master first."""
+        """Wait until the master, and then each minion, answers."""
         for minion in minions:
             timeouts = itertools.chain((3, 6, 12, 24), itertools.repeat(48))
             wait_until(lambda: self._answers(minion, next(timeouts)), f"an answer of {minion}", WAIT_FOR_DAEMONS)
@@ -93,7 +93,7 @@ class Master(SaltProcess):
             return False
 
     def run(self, *command: str | Path, check: bool = True, timeout: float = 180) -> Any:
-        """Run one of Salt's own commands, such as salt-run, and give its answer, which is asked for in JSON."""
+        """Run one of Salt's commands, such as salt-run, and return its parsed JSON output."""
         name, *words = map(str, command)
         line = [*self.nested(), *self.installation.command(name), "-c", str(self.folder), "--out", "json", *words]
         ran = subprocess.run(
@@ -104,7 +104,7 @@ class Master(SaltProcess):
         return json.loads(ran.stdout) if ran.stdout.strip() else None
 
     def processes(self) -> int:
-        """How many processes it has, without those of this test."""
+        """Return the number of its processes, without those of this test."""
         return len(self.pids())
 
     def stop(self) -> None:
@@ -126,7 +126,7 @@ class Master(SaltProcess):
         return self._desk
 
     def _stop_client_loop(self) -> None:
-        """It ends by itself when its standard input does."""
+        """Start the client loop, which ends with its standard input."""
         if self._desk:
             self._desk.communicate(timeout=60)
             self._desk = None

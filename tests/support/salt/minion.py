@@ -41,17 +41,17 @@ class Minion(SaltProcess):
         subprocess.run(command, env={**os.environ, **QUIET}, check=True, capture_output=True)
 
     def events(self, change: str = "*", **fields: Any) -> list[dict[str, Any]]:
-        """What the beacon has put on the master's bus."""
+        """Return the data of the beacon's events on the master's bus."""
         return [event.data for event in self.master.bus.events(self.tag(change), **fields)]
 
     def wait_for_event(self, change: str, **fields: Any) -> dict[str, Any]:
-        """The first such message of the beacon, waited for."""
+        """Wait for the first such event of the beacon, and return its data."""
         return self.master.bus.wait(self.tag(change), **fields).data
 
     def tag(self, change: str) -> str:
         return f"salt/beacon/{self.name}/azure_events/{change}"
 
     def threads(self) -> int:
-        """How many threads the minion's main process has, in which its beacons run."""
+        """Return the number of threads of the minion's main process, in which its beacons run."""
         pid = Path(self.config["pidfile"]).read_text().strip()
         return len(list(Path(f"/proc/{pid}/task").iterdir()))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a master and a minion have in common: a folder of their own, a configuration in it, and a process."""
+"""Base of a master and a minion: a folder, a configuration in it, and a process."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from support.salt.guarded_process import GuardedProcess
 from support.salt.process_guard import children
 from support.salt.salt_installation import QUIET, SaltInstallation
 
-# loopback has an address for each process, and only the masters of this one listen there: nobody
-# takes a port that is wanted later, or while its master is down
+# each test process has an address of its own on loopback: no other one can take its ports
 ADDRESS, SECOND_ADDRESS = (
     f"127.{first + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}" for first in (128, 1)
 )
-# below those that the kernel gives to whoever does not care
+# below the ports that the kernel assigns
 PORTS = itertools.count(20000)
 
 
 class SaltProcess:
-    """``kind`` is master or minion. JSON is YAML, so the configuration is written as that."""
+    """``kind`` is master or minion. The configuration is written as JSON, which is YAML."""
 
     def __init__(self, kind: str, folder: Path, installation: SaltInstallation, config: dict[str, Any]) -> None:
         self.kind = kind
@@ -50,11 +49,11 @@ class SaltProcess:
         }
         self.configure()
         self.process: GuardedProcess | None = None
-        # a command that starts the daemon
+        # a command prefix that starts the daemon
         self.prefix: list[str] = []
 
     def configure(self, **config: Any) -> None:
-        """Write the configuration, with these changes; the daemon reads it at its next start."""
+        """Change and write the configuration; the daemon reads it at its next start."""
         self.config.update(config)
         (self.folder / self.kind).write_text(json.dumps(self.config))
 
@@ -65,26 +64,26 @@ class SaltProcess:
         self.process = GuardedProcess(command, self.log, {**os.environ, **QUIET})
 
     def stop(self) -> None:
-        """As `systemctl stop` does."""
+        """End the daemon as `systemctl stop` does."""
         if self.process:
             self.process.stop()
 
     def kill(self) -> None:
-        """As a crash or the power switch does."""
+        """Kill the daemon, as a crash does."""
         if self.process:
             self.process.kill()
 
     def log_text(self) -> str:
-        """What the daemon logged and printed."""
+        """Return the daemon's log and output."""
         files = (self.log, self.folder / "log")
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
 
     def nested(self) -> list[str]:
-        """A command that starts others where the daemon has its mounts."""
+        """Return a command prefix that enters the daemon's mount namespace."""
         return ["nsenter", "--mount", "--target", str(self.pids()[0]), "--"] if self.prefix else []
 
     def pids(self) -> list[int]:
-        """Its processes, the main one first."""
+        """Return its processes, the main one first."""
         found, waiting = [], [int(Path(self.config["pidfile"]).read_text())]
         while waiting:
             pid = waiting.pop()
@@ -93,7 +92,7 @@ class SaltProcess:
         return found
 
     def memory(self) -> float:
-        """What its processes take together, in MB; what they share counts once."""
+        """Return the memory of its processes in MB; shared memory counts once."""
         total = 0
         for pid in self.pids():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A web hook that tests read."""
+"""A web hook whose requests a test reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.salt.wait import wait_until
 
 
 class Hook(HttpServer):
-    """A web hook that keeps what it gets."""
+    """A web hook that keeps its requests."""
 
     def __init__(self) -> None:
         self.posts: list[tuple[str, dict[str, Any]]] = []

@@ -49,7 +49,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """What came of it."""
+    """The result of one run."""
 
     events: int
     approved: int
@@ -68,14 +68,14 @@ class Result:
 
 
 class Master:
-    """One engine with its disk."""
+    """An engine with its disk."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._disk: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._tick_at = -1.0
-        # a new number for each start; what was on its way to an earlier one is lost
+        # a new number for each start; messages to an earlier one are lost
         self.generation = 0
         self.is_up = False
         self.jobs = 0
@@ -93,7 +93,7 @@ class Master:
         self._tick(self.generation)
 
     def kill(self) -> None:
-        """It comes back later with what is on its disk, which is lost now and then."""
+        """Kill it; it starts later with its disk, which is lost in some runs."""
         if self.is_up:
             self.is_up = False
             if self._simulation.chance.random() < 0.3:
@@ -101,7 +101,7 @@ class Master:
             self._simulation.later(self._simulation.chance.uniform(0.5, 120.0), self.start)
 
     def give(self, given: Input, generation: int | None = None) -> None:
-        """An input, if the engine still lives to which it was on its way."""
+        """Apply an input, unless it was sent to an earlier start of the engine."""
         if not self.is_up or generation not in (None, self.generation):
             return
         inputs = [given]
@@ -150,7 +150,7 @@ class Simulation:
         names = [f"vm{number:04d}" for number in range(self.plan.minions)]
         for name in names:
             kind = HostileMinion if self.chance.random() < self.plan.hostile else ModelMinion
-            # a third have minion ids that are not the names of their VMs
+            # a third of the minions have ids that are not the names of their VMs
             self.azure.minions[name] = kind(
                 name if self.chance.random() < 0.67 else "id-" + name, name, self.azure, self.chance
             )
