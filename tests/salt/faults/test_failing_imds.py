@@ -18,12 +18,12 @@ def test_approval_that_is_refused(fleet: Fleet, azure: Azure, status: int) -> No
     azure.simulator.post("/faults", {"kind": "status", "status": status, "method": "POST"})
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     fleet.wait_for_reason(event_id, "vm1", str(status), column="withheld")
-    fleet.judge(event_id, 0, vm1=(1, 0), vm2=(1, 0))
+    fleet.check(event_id, 0, vm1=(1, 0), vm2=(1, 0))
     with fleet.measured("approved when it is not refused"):
         azure.simulator.delete("/faults")
         fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
 @pytest.mark.parametrize(("kind", "requests"), [("unavailable", 5), ("hang", 2)])
@@ -31,11 +31,11 @@ def test_imds_that_gives_no_answer(fleet: Fleet, azure: Azure, kind: str, reques
     """At the event, and for so many requests of each VM."""
     fault = azure.simulator.post("/faults", {"kind": kind, "vm": list(VMS)})["number"]
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    azure.wait_for_victims(fault, "vm1", requests)
-    azure.wait_for_victims(fault, "vm2", requests)
-    fleet.judge(event_id, 0, vm1=(0, 0), vm2=(0, 0))
+    azure.wait_for_fault_hit(fault, "vm1", requests)
+    azure.wait_for_fault_hit(fault, "vm2", requests)
+    fleet.check(event_id, 0, vm1=(0, 0), vm2=(0, 0))
     with fleet.measured("approved when it answers"):
         azure.simulator.delete("/faults")
         fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""A ledger as plain JSON values, and back."""
+"""Converts a ledger to plain JSON values, and back."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.timestamps import parse_time
 
-from .ledger import ENDS, Entry, Ledger, Notice
+from .ledger import MAX_ENDED, Entry, Ledger, Notice
 
 
-def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
-    """The entries of the ledger, what ended before what lasts; unlike the shape that is sent, ids stay as IMDS wrote them."""
+def entries_to_json(ledger: Ledger) -> list[dict[str, Any]]:
+    """Return the entries of the ledger as JSON values, ended events before listed ones.
+
+    Unlike the shape that is sent, event IDs stay as IMDS wrote them.
+    """
     listed = []
     for entry in (*ledger.ended, *ledger.entries.values()):
         listed.append(
@@ -21,7 +24,7 @@ def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
                 entry.notice._asdict(),
                 event=entry.notice.event.to_json(),
                 seen_started=entry.seen_started,
-                meant=entry.meant,
+                meant=entry.selected,
                 announced=entry.announced,
                 returns=entry.returns,
             )
@@ -29,19 +32,25 @@ def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
     return listed
 
 
-def ledger_of(data: dict[str, Any]) -> Ledger:
-    """The ledger of a file's content. Raises ValueError for what is none."""
+def ledger_from_json(data: dict[str, Any]) -> Ledger:
+    """Return the ledger of a state file's content.
+
+    Raises:
+        ValueError: the content is not a ledger.
+    """
     try:
         entries = [_entry(dict(item)) for item in data["entries"]]
-        lasting = {entry.key: entry for entry in entries if entry.lasts}
-        return Ledger(int(data["sequence"]), lasting, tuple(entry for entry in entries if not entry.lasts)[-ENDS:])
+        lasting = {entry.key: entry for entry in entries if entry.is_listed}
+        return Ledger(
+            int(data["sequence"]), lasting, tuple(entry for entry in entries if not entry.is_listed)[-MAX_ENDED:]
+        )
     except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
-        raise ValueError(f"an entry cannot be used: {type(error).__name__} {error}") from None
+        raise ValueError(f"invalid entry: {type(error).__name__} {error}") from None
 
 
 def _entry(item: dict[str, Any]) -> Entry:
     seen_started, meant = item.pop("seen_started") is True, item.pop("meant") is True
-    # a file of an earlier version has announced all that it lists
+    # in files of earlier versions all listed events were announced
     announced, returns = item.pop("announced", True) is True, int(item.pop("returns", 0))
     event = ScheduledEvent.from_json(item.pop("event"))
     notice = Notice(event=event, fields=tuple(map(str, item.pop("fields"))), **item)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from azure_events_engine import signature
+from azure_events_engine.engine import HOOK, REPLY, REQUEST, JobCacheError, MaintenanceEngine, PublishError
 from azure_events_engine.messages import Known
 from azure_events_engine.settings import Settings
-from azure_events_engine.shell import HOOK, REPLY, REQUEST, JobCacheError, PublishError, Shell
 from azure_events_engine.store import Store
 from support.salt_simulation.driver import EVENT, done, event, record, status
 
@@ -64,16 +64,16 @@ class Site:
 
     def start(self) -> None:
         self.store = Store(str(self.path))
-        self.shell = Shell(
+        self.engine = MaintenanceEngine(
             Settings(), self.ports, self.store, SECRET, clock=lambda: self.now, wall=lambda: 5000.0 + self.now
         )
-        self.shell.open()
+        self.engine.open()
         self.wait(0.1)
 
     def wait(self, seconds: float) -> None:
         for _number in range(max(1, int(seconds / 0.5))):
             self.now += 0.5
-            self.shell.tick()
+            self.engine.tick()
 
     def give_return(self, minion: str, answer: Any, stored: bool = True) -> None:
         """The minion returns the last job to it."""
@@ -82,8 +82,8 @@ class Site:
         )
         if stored:
             self.ports.job_cache[f"jid{number}", minion] = answer
-        self.shell.take(f"salt/job/jid{number}/ret/{minion}", {"id": minion, "return": answer})
-        self.shell.tick()
+        self.engine.take(f"salt/job/jid{number}/ret/{minion}", {"id": minion, "return": answer})
+        self.engine.tick()
 
     def prepare(self) -> None:
         """vm1 has an event of its own, and is prepared for it."""
@@ -100,7 +100,7 @@ class Site:
             "by": "alice",
             "time": 5000.0 + self.now,
         }
-        self.shell.take(
+        self.engine.take(
             REQUEST + str(number), {**request, "signature": signature.sign(request, SECRET), "_stamp": "", **changes}
         )
         return [data for tag, data in self.ports.sent if tag == REPLY + str(number)]
@@ -129,13 +129,13 @@ def test_return_counts_once_the_job_cache_can_be_read(site: Site, caplog: pytest
 
 
 def test_engine_waits_longer_for_the_bus_while_nothing_is_under_way(site: Site) -> None:
-    assert not site.shell.is_busy
+    assert not site.engine.is_busy
     site.give_return("vm2", status("vm2"), stored=False)
-    assert site.shell.is_busy
+    assert site.engine.is_busy
     site.wait(15)
-    assert not site.shell.is_busy
+    assert not site.engine.is_busy
     site.give_return("vm1", status("vm1", event("vm1")))
-    assert site.shell.is_busy
+    assert site.engine.is_busy
 
 
 @pytest.mark.parametrize("tag", ["salt/beacon/vm1/azure_events/scheduled", "salt/minion/vm1/start", HOOK])
@@ -143,7 +143,7 @@ def test_hint_makes_the_engine_ask(site: Site, tag: str) -> None:
     site.give_return("vm1", status("vm1"))
     site.wait(5)
     before = len(site.ports.functions("vm1"))
-    site.shell.take(tag, {"event_id": "x", "post": {"minion": "vm1"}})
+    site.engine.take(tag, {"event_id": "x", "post": {"minion": "vm1"}})
     site.wait(1)
     assert site.ports.functions("vm1")[before:] == ["status"]
 
@@ -157,14 +157,14 @@ def test_other_events_of_the_bus_do_nothing(site: Site, tag: str, data: Any) -> 
     site.give_return("vm1", status("vm1"))
     site.wait(5)
     before = len(site.ports.published)
-    site.shell.take(tag, data)
+    site.engine.take(tag, data)
     site.wait(1)
     assert [minions for _function, minions, _kwargs in site.ports.published[before:] if "vm1" in minions] == []
 
 
 def test_minion_that_is_new_is_asked(site: Site) -> None:
     site.ports.accepted.add("vm3")
-    site.shell.take("salt/minion/vm3/start", {})
+    site.engine.take("salt/minion/vm3/start", {})
     site.wait(6)
     assert site.ports.functions("vm3") == ["status"]
 
@@ -231,7 +231,7 @@ def test_hold_survives_the_engine(site: Site) -> None:
 
 def test_job_that_is_not_published_is_repeated(site: Site) -> None:
     site.ports.is_broken = True
-    site.shell.take("salt/beacon/vm1/azure_events/scheduled", {})
+    site.engine.take("salt/beacon/vm1/azure_events/scheduled", {})
     site.wait(4)
     site.ports.is_broken = False
     site.wait(20)

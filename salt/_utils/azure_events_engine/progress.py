@@ -1,19 +1,19 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a maintenance as bus events, and its end."""
+"""Announces the steps of a maintenance as bus events, and ends it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import looking
+from . import polling
+from .answer_handling import PREPARE_TRIES
 from .answers import PREPARED, SCHEDULED, STARTED
-from .approving import is_lost_for_ever, withheld
+from .approvals import is_lost, withheld
+from .maintenance_jobs import is_to_prepare
 from .messages import Announce
-from .preparing import is_to_prepare
 from .state import Maintenance, Member
-from .taking import PREPARE_TRIES
-from .turn import Turn
+from .state_update import StateUpdate
 
 DRAINING = "draining"
 PREPARED_ALL = "prepared"
@@ -25,35 +25,36 @@ RECOVERED = "recovered"
 FAILED = "failed"
 STEPS = (DRAINING, PREPARED_ALL, HELD, APPROVED, HAS_STARTED, OVER, RECOVERED, FAILED)
 
-# seconds without a word of any VM of an event that takes VMs away, after which they count as gone
-_GONE = 600.0
-# maintenances that are over and stay in the status
-_MOST_OVER = 1000
+# seconds without an answer of any VM after which an event that removes VMs counts as over
+_SILENCE_LIMIT = 600.0
+# maintenances that are over and still shown in the status
+_MAX_OVER = 1000
 
 
-def announce(turn: Turn) -> None:
-    """Send what has changed; end what is over."""
-    for key, maintenance in list(turn.maintenances.items()):
+def announce(update: StateUpdate) -> None:
+    """Send the bus events of changed maintenances, and end those that are over."""
+    for key, maintenance in list(update.maintenances.items()):
         gone = (
-            is_lost_for_ever(turn, maintenance, _GONE) or turn.now - maintenance.last_word > turn.settings.keep + _GONE
+            is_lost(update, maintenance, _SILENCE_LIMIT)
+            or update.now - maintenance.last_answer_at > update.settings.keep + _SILENCE_LIMIT
         )
         if maintenance.changed or gone:
-            _announce_steps(turn, key, maintenance)
-            turn.set_maintenance(key, changed=False)
-            _end(turn, key, turn.maintenances[key], gone)
+            _announce_steps(update, key, maintenance)
+            update.set_maintenance(key, changed=False)
+            _end(update, key, update.maintenances[key], gone)
 
 
-def forget(turn: Turn) -> None:
-    """Drop what has been over for long, and what is too much."""
-    # they ended in the order in which they stand
-    while turn.over:
-        key, maintenance = next(iter(turn.over.items()))
-        if len(turn.over) <= _MOST_OVER and turn.now - maintenance.over_at <= turn.settings.keep:
+def forget(update: StateUpdate) -> None:
+    """Drop maintenances that ended long ago, and those above _MAX_OVER."""
+    # ordered by their end
+    while update.over:
+        key, maintenance = next(iter(update.over.items()))
+        if len(update.over) <= _MAX_OVER and update.now - maintenance.over_at <= update.settings.keep:
             break
-        turn.forget_over(key, for_ever=True)
+        update.forget_over(key, permanently=True)
 
 
-def _announce_steps(turn: Turn, key: str, maintenance: Maintenance) -> None:
+def _announce_steps(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
     members = maintenance.members
     reached = set()
     if any(member.doing == "prepare" or member.record for member in members.values()):
@@ -71,47 +72,50 @@ def _announce_steps(turn: Turn, key: str, maintenance: Maintenance) -> None:
         reached.add(FAILED)
     new = [step for step in STEPS if step in reached - maintenance.announced]
     if new:
-        turn.set_maintenance(key, announced=maintenance.announced | reached)
-        turn.save(key)
+        update.set_maintenance(key, announced=maintenance.announced | reached)
+        update.save(key)
         for step in new:
-            _send(turn, key, step)
+            _send(update, key, step)
     if waiting and not maintenance.approval and not any(map(is_to_prepare, waiting)):
-        reason, _readies = withheld(turn, turn.maintenances[key])
+        reason, _readies = withheld(update, update.maintenances[key])
         if reason and reason != maintenance.withheld:
-            turn.set_maintenance(key, withheld=reason)
-            _send(turn, key, HELD, reason=reason)
+            update.set_maintenance(key, withheld=reason)
+            _send(update, key, HELD, reason=reason)
 
 
-def _end(turn: Turn, key: str, maintenance: Maintenance, gone: bool) -> None:
+def _end(update: StateUpdate, key: str, maintenance: Maintenance, gone: bool) -> None:
     if maintenance.hold is not None and not maintenance.members and not gone:
-        # an operator's order that came before the event
+        # an operator's hold for an event that no minion lists yet
         return
     listing = [] if gone else maintenance.listing()
     if listing:
         return
     if OVER not in maintenance.announced:
-        turn.set_maintenance(key, announced=turn.maintenances[key].announced | {OVER})
-        _send(turn, key, OVER)
+        update.set_maintenance(key, announced=update.maintenances[key].announced | {OVER})
+        _send(update, key, OVER)
     left = [
         minion for minion, member in maintenance.members.items() if member.record or member.job or _is_in_doubt(member)
     ]
     if left and not gone:
         return
     for minion in left:
-        looking.want(turn, minion)
-    turn.set_maintenance(key, announced=turn.maintenances[key].announced | {RECOVERED})
+        polling.request_poll(update, minion)
+    update.set_maintenance(key, announced=update.maintenances[key].announced | {RECOVERED})
     if DRAINING in maintenance.announced and not left:
-        _send(turn, key, RECOVERED)
-    turn.end_maintenance(key)
+        _send(update, key, RECOVERED)
+    update.end_maintenance(key)
 
 
 def _is_in_doubt(member: Member) -> bool:
-    """Return True if the last return leaves open whether the minion has a record, and no answer after it has shown that."""
+    """Return True if it is unknown whether the minion has a record.
+
+    The last return did not decide it, and no poll has been answered since.
+    """
     return member.seen_at < member.done_at and member.outcome not in ("recovered", "not_prepared")
 
 
-def _send(turn: Turn, key: str, step: str, **more: Any) -> None:
-    maintenance = turn.maintenances[key]
+def _send(update: StateUpdate, key: str, step: str, **more: Any) -> None:
+    maintenance = update.maintenances[key]
     approval = maintenance.approval
     data = {
         "event_id": maintenance.event_id,
@@ -127,4 +131,4 @@ def _send(turn: Turn, key: str, step: str, **more: Any) -> None:
             for minion, member in sorted(maintenance.members.items())
             if member.outcome == "failed"
         }
-    turn.act(Announce(maintenance.event_id, step, data))
+    update.add_action(Announce(maintenance.event_id, step, data))

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""The events that this minion has prepared for, as its record says; read when the file has changed."""
+"""The events in this minion's record of preparations, read again when the file has changed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from azure_events_steps.record import BY_HAND, RecordFile
 from azure_scheduled_events.document import ScheduledEvent
 
 
-class Recorded:
-    """The events of the record beside the file of a beacon.
+class PreparedEvents:
+    """Reads the record in the folder of a beacon's state file.
 
     Args:
-        path: the file of the beacon.
+        path: of the state file.
     """
 
     def __init__(self, path: str) -> None:
@@ -23,7 +23,10 @@ class Recorded:
         self._events: tuple[ScheduledEvent, ...] = ()
 
     def events(self) -> tuple[ScheduledEvent, ...]:
-        """Those events, as far as the record knows them; the same object as long as the file is the same; none for a damaged one."""
+        """Return the events in the record; the same object while the file is unchanged.
+
+        A damaged record counts as empty.
+        """
         try:
             found = os.stat(self._file.path)
             version = (found.st_mtime_ns, found.st_ino, found.st_size)

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What a function call or state wants approved, and on which conditions."""
+"""Parses the arguments of ``azure_events.approve``: which events to approve, and on which conditions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from azure_scheduled_events.policy import Policy, PolicyError
 from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.selection import Selection
 
-_LONGEST_FILE = 1024 * 1024
+_MAX_FILE_BYTES = 1024 * 1024
 
 
-def read_grounds(
+def parse_criteria(
     selection: Selection,
     policy: Any,
     policy_file: Any,
@@ -25,23 +25,34 @@ def read_grounds(
     release_others: Any,
     show_content: bool,
 ) -> ApprovalCriteria:
-    """What a caller's arguments describe; this VM's name is not among it. Raises ValueError, PolicyError among them.
+    """Return the criteria that a caller's arguments describe, without this VM's name.
 
-    show_content: whether errors may quote the policy file.
+    Args:
+        selection: the parsed selection arguments.
+        policy: name of a preset, or a mapping with rules.
+        policy_file: path of a YAML file with a policy.
+        prepared: state of the preparation, for the policy.
+        gates: results of the caller's own checks by name, for the policy.
+        release_others: whether to approve events that affect other VMs too.
+        show_content: whether errors may quote the policy file.
+
+    Raises:
+        ValueError: an argument is invalid, the arguments exclude each other, or none selects an
+            event. PolicyError is one.
     """
     chosen = (selection.event_ids, selection.types, selection.statuses, selection.sources, policy, policy_file)
-    if all(word is None for word in chosen):
+    if all(value is None for value in chosen):
         raise ValueError(
             "one of event_ids, types, statuses, sources, policy and policy_file is needed: nothing approves by default"
         )
     if policy is not None and policy_file is not None:
         raise ValueError("policy and policy_file exclude each other")
     if policy_file is not None:
-        policy = _policy_of(str(policy_file), show_content)
+        policy = _load_policy(str(policy_file), show_content)
     return ApprovalCriteria.parse(selection, policy, prepared, gates, release_others)
 
 
-def _policy_of(path: str, show_content: bool) -> Policy:
+def _load_policy(path: str, show_content: bool) -> Policy:
     text = _read_text(path, "policy_file")
     try:
         return parse_policy(text, path)
@@ -52,17 +63,17 @@ def _policy_of(path: str, show_content: bool) -> Policy:
 
 
 def _read_text(path: str, kind: str) -> str:
-    """The text of a regular file of at most 1 MB. Raises ValueError, which holds nothing of its content."""
+    """Return the text of a regular file of at most 1 MB; the ValueError for others quotes none of it."""
     try:
-        # a named pipe is opened without waiting for its writer, and refused
+        # O_NONBLOCK: opening a named pipe must not wait for its writer; the pipe is refused below
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise ValueError(f"{kind}: {path} is not a regular file")
-            content = file.read(_LONGEST_FILE + 1)
+            content = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ValueError(f"{kind}: {path} cannot be read: {error.strerror}") from None
-    if len(content) > _LONGEST_FILE:
+    if len(content) > _MAX_FILE_BYTES:
         raise ValueError(f"{kind}: {path} is longer than 1 MB")
     try:
         return content.decode("utf-8")

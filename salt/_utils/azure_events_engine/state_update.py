@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""One call of the reducer: a working copy of the state, and the actions so far."""
+"""The working copy of the state, and the actions, of one call of the reducer."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ import math
 from typing import Any, Iterable, Mapping, TypeVar, cast
 
 from .mapping import Names
-from .messages import Action, Ask, Save
+from .messages import Action, PublishJob, Save
 from .state import Job, Maintenance, Member, Minion, State
 
 Value = TypeVar("Value")
 
-# of one minion: whatever it does, it costs no more questions
-_MOST_CREDIT = 60.0
-_CREDIT_A_SECOND = 0.5
+# limits for the jobs that one minion can cause: at once, and per second
+_MAX_CREDIT = 60.0
+_CREDIT_PER_SECOND = 0.5
 
 
-class Turn:
-    """Copies a part of the state when it is first changed; the state that it was made of stays as it is."""
+class StateUpdate:
+    """Collects the changes and actions of one input.
+
+    A part of the state is copied when it is first changed; the state before stays as it is.
+    """
 
     def __init__(self, state: State, now: float) -> None:
         self._before = state
@@ -39,7 +42,7 @@ class Turn:
         self._actions: list[Action] = []
 
     def finish(self) -> tuple[State, list[Action]]:
-        """The new state and what is to be done."""
+        """Return the new state, and the actions to execute."""
         state = self._before._replace(
             now=self.now,
             names=self.names,
@@ -55,86 +58,103 @@ class Turn:
         )
         return state, self._actions
 
-    def act(self, action: Action) -> None:
+    def add_action(self, action: Action) -> None:
+        """Add an action to execute."""
         self._actions.append(action)
 
     def minion(self, name: str) -> Minion:
+        """Return the state of a minion."""
         return self.minions.get(name) or Minion()
 
     def set_minion(self, name: str, **changes: Any) -> None:
-        self.minions = self._own(self.minions, self._before.minions)
+        """Change fields of a minion."""
+        self.minions = self._copy_on_write(self.minions, self._before.minions)
         self.minions[name] = self.minion(name)._replace(**changes)
 
     def drop_minion(self, name: str) -> None:
-        self.minions = self._own(self.minions, self._before.minions)
+        """Remove a minion that is no longer accepted."""
+        self.minions = self._copy_on_write(self.minions, self._before.minions)
         self.minions.pop(name, None)
 
     def set_referred(self, name: str, next_at: float, pause: float) -> None:
-        self.referred = self._own(self.referred, self._before.referred)
+        """Set when a minion may next be polled because another one names it, and the pause."""
+        self.referred = self._copy_on_write(self.referred, self._before.referred)
         self.referred[name] = (next_at, pause)
 
+    def maintenances_of(self, minion: str) -> list[str]:
+        """Return the keys of the maintenances of which the minion is a member."""
+        return [key for key, maintenance in self.maintenances.items() if minion in maintenance.members]
+
     def set_maintenance(self, key: str, **changes: Any) -> None:
+        """Change fields of a maintenance, which then counts as changed unless ``changed`` is given."""
         self.put_maintenance(key, self.maintenances[key]._replace(**{"changed": True, **changes}))
 
     def put_maintenance(self, key: str, maintenance: Maintenance) -> None:
-        self.maintenances = self._own(self.maintenances, self._before.maintenances)
+        """Add or replace a maintenance."""
+        self.maintenances = self._copy_on_write(self.maintenances, self._before.maintenances)
         self.maintenances[key] = maintenance
 
     def end_maintenance(self, key: str) -> None:
-        """It is over, and stays in the status."""
-        self.maintenances = self._own(self.maintenances, self._before.maintenances)
-        self.over = self._own(self.over, self._before.over)
+        """Move a maintenance to those that are over and still shown in the status."""
+        self.maintenances = self._copy_on_write(self.maintenances, self._before.maintenances)
+        self.over = self._copy_on_write(self.over, self._before.over)
         self.over[key] = self.maintenances.pop(key)._replace(over_at=self.now)
-        self.act(Save(key, self.over[key]))
+        self.add_action(Save(key, self.over[key]))
 
-    def forget_over(self, key: str, for_ever: bool) -> None:
-        self.over = self._own(self.over, self._before.over)
+    def forget_over(self, key: str, permanently: bool) -> None:
+        """Remove a maintenance that is over; ``permanently``: from the disk too."""
+        self.over = self._copy_on_write(self.over, self._before.over)
         del self.over[key]
-        if for_ever:
-            self.act(Save(key, None))
+        if permanently:
+            self.add_action(Save(key, None))
 
     def member(self, key: str, minion: str) -> Member:
+        """Return the state of a minion in a maintenance."""
         return self.maintenances[key].members.get(minion) or Member()
 
     def set_member(self, key: str, minion: str, **changes: Any) -> None:
+        """Change fields of a minion in a maintenance."""
         maintenance = self.maintenances[key]
         members = {**maintenance.members, minion: self.member(key, minion)._replace(**changes)}
         self.put_maintenance(key, maintenance._replace(members=members, examine=True, changed=True, work_at=-math.inf))
 
     def drop_member(self, key: str, minion: str) -> None:
+        """Remove a minion from a maintenance."""
         maintenance = self.maintenances[key]
         members = {name: member for name, member in maintenance.members.items() if name != minion}
         self.put_maintenance(key, maintenance._replace(members=members, examine=True, changed=True, work_at=-math.inf))
 
     def save(self, key: str, needed: bool = False) -> None:
-        self.act(Save(key, self.maintenances[key], needed))
+        """Write a maintenance; ``needed``: answer with Saved or SaveFailed."""
+        self.add_action(Save(key, self.maintenances[key], needed))
 
-    def ask(self, function: str, minions: Iterable[str], key: str = "", **kwargs: Any) -> int:
-        """Ask minions; returns the token."""
+    def publish(self, function: str, minions: Iterable[str], key: str = "", **kwargs: Any) -> int:
+        """Publish a job for the minions, and return its token."""
         asked = tuple(sorted(minions))
         for minion in asked:
             self.set_minion(minion, credit=self.credit(minion) - 1.0, credit_at=self.now)
         token = self._next_job
         self._next_job += 1
         self._jobs = {**self._jobs, token: Job(function, key, frozenset(asked), self.now)}
-        self.act(Ask(token, function, asked, kwargs))
+        self.add_action(PublishJob(token, function, asked, kwargs))
         return token
 
     def credit(self, minion: str) -> float:
-        """Questions that the minion may be asked now; each question of a status, a preparation or a recovery needs one."""
+        """Return the number of jobs that the minion may be sent now."""
         known = self.minion(minion)
-        return min(_MOST_CREDIT, known.credit + (self.now - known.credit_at) * _CREDIT_A_SECOND)
+        return min(_MAX_CREDIT, known.credit + (self.now - known.credit_at) * _CREDIT_PER_SECOND)
 
     def job(self, token: int) -> Job | None:
+        """Return the job of that token, or None if no return is expected."""
         return self._jobs.get(token)
 
     @property
     def last_job(self) -> int:
-        """Token of the newest question."""
+        """Return the token of the newest job."""
         return self._next_job - 1
 
     def close_job(self, token: int, minion: str | None = None) -> None:
-        """The minion has answered, or (None) no further answer is expected."""
+        """Expect no further return of this minion, or (None) of any minion."""
         jobs = dict(self._jobs)
         job = jobs.pop(token, None)
         left = job.minions - {minion} if job is not None and minion is not None else frozenset()
@@ -143,7 +163,7 @@ class Turn:
         self._jobs = jobs
 
     def close_old_jobs(self, status_before: float, before: float) -> None:
-        """No answer is expected any more to questions of before these times: those about a status, and the others."""
+        """Expect no further return of jobs from before these times: polls, and other jobs."""
         old = {
             token
             for token, job in self._jobs.items()
@@ -153,5 +173,5 @@ class Turn:
             self._jobs = {token: job for token, job in self._jobs.items() if token not in old}
 
     @staticmethod
-    def _own(mapping: dict[str, Value], before: Mapping[str, Value]) -> dict[str, Value]:
+    def _copy_on_write(mapping: dict[str, Value], before: Mapping[str, Value]) -> dict[str, Value]:
         return dict(mapping) if mapping is before else mapping

@@ -1,23 +1,23 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator sees: one row for each event and VM, and one for each minion."""
+"""The rows of the runner's ``status`` (one for each event and VM) and ``fleet`` (one for each minion)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .answers import PREPARED, STARTED
-from .approving import ranked, readiness, required, withheld
-from .ending import DRAINING, HAS_STARTED
+from .approvals import ranked, readiness, required, withheld
 from .mapping import vm_key
+from .progress import DRAINING, HAS_STARTED
 from .state import Maintenance, State
-from .turn import Turn
+from .state_update import StateUpdate
 
 Row = dict[str, Any]
 
 
-def event_rows(state: State | Turn, event_key: str = "") -> list[Row]:
-    """One row for each event and VM, or those of one event."""
+def event_rows(state: State | StateUpdate, event_key: str = "") -> list[Row]:
+    """Return one row for each event and VM, or those of one event."""
     return [
         row
         for key, maintenance in [*sorted(state.maintenances.items()), *state.over.items()]
@@ -26,8 +26,8 @@ def event_rows(state: State | Turn, event_key: str = "") -> list[Row]:
     ]
 
 
-def minion_rows(state: State | Turn) -> list[Row]:
-    """One row for each minion that takes part."""
+def minion_rows(state: State | StateUpdate) -> list[Row]:
+    """Return one row for each minion that takes part."""
     events: dict[str, list[str]] = {}
     for maintenance in state.maintenances.values():
         for minion, member in maintenance.members.items():
@@ -36,14 +36,14 @@ def minion_rows(state: State | Turn) -> list[Row]:
     rows = []
     for minion in sorted(state.names.accepted):
         known = state.minions.get(minion)
-        answered = known is not None and known.answered_at != float("-inf")
+        record_answer = known is not None and known.answered_at != float("-inf")
         rows.append(
             {
                 "minion": minion,
                 "vm": state.names.vm_of(minion),
                 "name_from": state.names.how(minion) or None,
                 "answered_seconds_ago": round(state.now - known.answered_at)
-                if known is not None and answered
+                if known is not None and record_answer
                 else None,
                 "problem": _problem(state, minion),
                 "events": sorted(events.get(minion, [])),
@@ -52,7 +52,7 @@ def minion_rows(state: State | Turn) -> list[Row]:
     return rows
 
 
-def _problem(state: State | Turn, minion: str) -> str:
+def _problem(state: State | StateUpdate, minion: str) -> str:
     known = state.minions.get(minion)
     refused = state.names.complaint(minion)
     rivals = state.names.rivals(state.names.vm_of(minion) or "")
@@ -67,7 +67,7 @@ def _problem(state: State | Turn, minion: str) -> str:
     return f"IMDS: {known.unavailable}" if known.unavailable else ""
 
 
-def _rows(state: State | Turn, maintenance: Maintenance) -> list[Row]:
+def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:
     candidates = ranked(maintenance, state)
     vms = required(maintenance, candidates[0], state) if candidates else {}
     owners = {state.names.minion_of(vm) for vm in vms}

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Tells Salt's loader where an installed package has its modules."""
+"""Entry point for Salt's loader: the folders of the modules in the installed package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def directories() -> dict[str, list[str]]:
-    """The folders for each kind of module; called through the entry point group ``salt.loader``."""
+    """Return the folder for each kind of module. Salt calls it through the entry point group ``salt.loader``."""
     here = Path(__file__).resolve().parent
     folders = {
         "beacons": "_beacons",

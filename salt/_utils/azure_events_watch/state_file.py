@@ -1,9 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What a watcher has seen, on disk, so that after a restart it can tell what is over. Standard library only.
+"""The state file of a watcher, by which it notices events that end during a restart.
 
-One file for each beacon. It is replaced as a whole or not at all, and belongs to one endpoint and
-one VM: a disk that was copied to another VM brings nothing along.
+Each beacon has one. It is replaced as a whole, and is valid for one endpoint and one VM only: the
+state on a disk that was copied to another VM is not used. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,26 +20,34 @@ _PREFIX = "seen-"
 
 
 def folder(cachedir: str) -> str:
-    """Where the files are, below the minion's own cache."""
+    """Return the folder of the files below the minion's cachedir."""
     return os.path.join(cachedir, "azure_events")
 
 
 @functools.lru_cache(maxsize=16)
-def path_for(cachedir: str, beacon: str) -> str:
-    """The file of the beacon of that name."""
+def state_path(cachedir: str, beacon: str) -> str:
+    """Return the path of the state file of the beacon of that name."""
     return os.path.join(folder(cachedir), "{}{}.json".format(_PREFIX, re.sub(r"[^\w-]", "_", beacon)))
 
 
 def read(path: str) -> dict[str, Any] | None:
-    """What was written, or None where there is no file. Raises ValueError for what cannot be read or is something else."""
+    """Return the content of a state file, or None if there is none.
+
+    Raises:
+        ValueError: the file cannot be read, or is not a state file.
+    """
     data = load(path)
     if data is not None and not isinstance(data.get("entries"), list):
-        raise ValueError(f"{path} is not what this version writes")
+        raise ValueError(f"{path}: not a file of this version")
     return data
 
 
 def load(path: str) -> dict[str, Any] | None:
-    """The mapping in a file of this version, or None where there is no file. Raises ValueError."""
+    """Return the mapping in a JSON file of this version, or None if there is no file.
+
+    Raises:
+        ValueError: the file cannot be read, is not JSON, or is of another version.
+    """
     try:
         with open(path, encoding="ascii") as file:
             data = json.load(file)
@@ -48,12 +56,12 @@ def load(path: str) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
     if not isinstance(data, dict) or data.get("version") != _VERSION:
-        raise ValueError(f"{path} is not what this version writes")
+        raise ValueError(f"{path}: not a file of this version")
     return data
 
 
 def read_all(cachedir: str) -> dict[str, dict[str, Any]]:
-    """What every beacon has seen, by its name. Files that cannot be read are left out."""
+    """Return the state of each beacon by its name, without files that cannot be read."""
     found: dict[str, dict[str, Any]] = {}
     try:
         names = sorted(os.listdir(folder(cachedir)))
@@ -71,8 +79,8 @@ def read_all(cachedir: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def made_folder(cachedir: str) -> str:
-    """The folder, which is there now and private, whoever made it first. Raises OSError."""
+def ensure_directory(cachedir: str) -> str:
+    """Create the folder if necessary, make it private (0700) and return it."""
     where = folder(cachedir)
     os.makedirs(where, mode=0o700, exist_ok=True)
     if os.stat(where).st_mode & 0o077:
@@ -81,15 +89,15 @@ def made_folder(cachedir: str) -> str:
 
 
 def write(path: str, data: dict[str, Any]) -> None:
-    """Replace the file; it survives a crash of the machine. Raises OSError."""
-    made_folder(os.path.dirname(os.path.dirname(path)))
+    """Write the state file of a beacon, which then survives a crash of the machine."""
+    ensure_directory(os.path.dirname(os.path.dirname(path)))
     replace(path, data)
 
 
 def replace(path: str, data: dict[str, Any]) -> None:
-    """Replace the file by one that only its owner can read; it survives a crash of the machine. Raises OSError."""
+    """Replace a file by one with mode 0600 that survives a crash of the machine."""
     draft = path + ".draft"
-    # a draft that a killed process has left may have another mode
+    # a draft of a process that was killed may have another mode
     with contextlib.suppress(FileNotFoundError):
         os.unlink(draft)
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
