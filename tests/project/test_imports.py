@@ -26,7 +26,8 @@ SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "yaml", "imds_simu
 LAYERS: dict[Path, tuple[set[str], ...]] = {
     HOOK_RUNNER: (
         {""},
-        {"records", "clock", "permissions", "log", "event_ids"},
+        {"records", "atomic_file", "permissions", "log", "event_ids"},
+        {"clock"},
         {"gates"},
         {"journal"},
         {"config"},

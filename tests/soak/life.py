@@ -144,7 +144,7 @@ class _Life:
         for how, status in self.site.exits:
             if how == "died" or (how == "term" and status != 0):
                 self._found("7 daemon alive", f"the daemon ended with exit status {status} ({how})")
-        traces = self.site.daemon.said("Traceback")
+        traces = self.site.daemon.times_logged("Traceback")
         if traces:
             self._found("7 daemon alive", f"{traces} tracebacks in its log")
 

@@ -19,8 +19,8 @@ from soak.hooks import Mark, read_marks, write_hook
 from soak.journal_faults import JournalFaults
 from soak.other_host import OtherHost
 from soak.plan import VM, Setup
-from support.daemon.daemon_process import Daemon
-from support.daemon.engine_harness import Rig
+from support.daemon.daemon_process import DaemonProcess
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import is_alive, processes_with
 from support.daemon.simulated_azure import Azure
 
@@ -52,11 +52,11 @@ class Site:
         self.folder, self.azure, self.setup = folder, azure, setup
         folder.mkdir(parents=True)
         self.host = OtherHost(folder / "marks.boot", folder / "skew", setup.skew)
-        self.rig = Rig(folder, azure, VM, **_configuration(setup))
+        self.rig = EngineHarness(folder, azure, VM, **_configuration(setup))
         for hook in setup.hooks:
             write_hook(self.rig.hooks_directory, hook.path, hook.does)
         self.journal = JournalFaults(Path(self.rig.settings.journal))
-        self.daemon = Daemon(self.rig)
+        self.daemon = DaemonProcess(self.rig)
         self.restarts: list[Restart] = []
         self.exits: list[tuple[str, int]] = []
         self._ended_at: tuple[float, str] | None = None
@@ -68,7 +68,7 @@ class Site:
             ended, how = self._ended_at
             self.restarts.append(Restart(ended, time.time(), how, frozenset(self.journal.known())))
         self._ended_at = None
-        self._ready_before = self.daemon.times("READY=1")
+        self._ready_before = self.daemon.times_notified("READY=1")
         self.daemon.start(first=self.host.program(), until="")
 
     def end(self, how: str) -> None:
@@ -97,7 +97,7 @@ class Site:
     @property
     def is_ready(self) -> bool:
         """Whether this process has said that it is."""
-        return self.daemon.times("READY=1") > self._ready_before
+        return self.daemon.times_notified("READY=1") > self._ready_before
 
     def is_running(self) -> bool:
         process = self.daemon.process

@@ -20,7 +20,7 @@ from hook_runner.lifecycle.engine import Engine
 from hook_runner.reporting.metrics import Metrics
 from hook_runner.reporting.status import summary, to_dict, to_text
 from support.daemon.effort import Effort, effort
-from support.daemon.engine_harness import Rig
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.record_factory import (
     add_step,
     close_record,
@@ -52,9 +52,9 @@ def of_others(count: int) -> EventDocument:
     )
 
 
-def engine_of(rig: Rig) -> Engine:
-    rig.configure(log_level="error", resource_name="vm1")
-    return rig.start()
+def engine_of(harness: EngineHarness) -> Engine:
+    harness.configure(log_level="error", resource_name="vm1")
+    return harness.start()
 
 
 def connection_of(journal: Journal) -> sqlite3.Connection:
@@ -76,25 +76,28 @@ class Questions:
         return count
 
 
-def efforts(rig: Rig, count: int) -> dict[str, Effort]:
+def efforts(harness: EngineHarness, count: int) -> dict[str, Effort]:
     """What it takes when so many events of other VMs appear, stay as they are, are reported, and end."""
-    engine, document = engine_of(rig), of_others(count)
-    metrics = Metrics(str(rig.folder / "metrics.prom"))
+    engine, document = engine_of(harness), of_others(count)
+    metrics = Metrics(str(harness.folder / "metrics.prom"))
     work: dict[str, Callable[[], Any]] = {
         "appear": lambda: engine.observe(document),
         "stay": lambda: engine.observe(document),
         "tick": engine.tick,
-        "status": lambda: (to_text(to_dict(engine, rig.health, rig.clock, None)), summary(engine, rig.health)),
-        "metrics": lambda: metrics.write(engine, rig.health, False),
+        "status": lambda: (
+            to_text(to_dict(engine, harness.health, harness.clock, None)),
+            summary(engine, harness.health),
+        ),
+        "metrics": lambda: metrics.write(engine, harness.health, False),
         # two documents without them, since one may be that of another backend
         "missing": lambda: engine.observe(EventDocument(2, ())),
         "gone": lambda: engine.observe(EventDocument(3, ())),
     }
-    return {name: effort(each, connection_of(rig.journal)) for name, each in work.items()}
+    return {name: effort(each, connection_of(harness.journal)) for name, each in work.items()}
 
 
-def test_effort_grows_with_the_events_and_not_with_their_square(make_rig: Callable[..., Rig]) -> None:
-    few, many = efforts(make_rig("vm1"), FEW), efforts(make_rig("vm2"), MANY)
+def test_effort_grows_with_the_events_and_not_with_their_square(make_vm: Callable[..., EngineHarness]) -> None:
+    few, many = efforts(make_vm("vm1"), FEW), efforts(make_vm("vm2"), MANY)
     grown = [
         (name, counted, few[name], many[name])
         for name in few
@@ -105,10 +108,10 @@ def test_effort_grows_with_the_events_and_not_with_their_square(make_rig: Callab
     assert {name: many[name].lines for name, lines in LINES.items() if many[name].lines > lines * MANY} == {}
 
 
-def test_journal_is_asked_a_bounded_number_of_times(make_rig: Callable[..., Rig]) -> None:
-    rig = make_rig()
-    engine, document = engine_of(rig), of_others(MANY)
-    questions = Questions(rig.journal)
+def test_journal_is_asked_a_bounded_number_of_times(make_vm: Callable[..., EngineHarness]) -> None:
+    harness = make_vm()
+    engine, document = engine_of(harness), of_others(MANY)
+    questions = Questions(harness.journal)
     engine.observe(document)
     assert questions.take() <= 3 * MANY
     engine.observe(document)
