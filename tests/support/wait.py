@@ -12,12 +12,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 # seconds; long, because only a condition that never holds takes all of it
-DEFAULT_TIMEOUT = 60.0
+DEFAULT_TIMEOUT = 120.0
 
 
 def wait_until(
     condition: Callable[[], T],
-    what: str = "the condition",
+    what: str | Callable[[], str] = "the condition",
     explain: Callable[[], object] = lambda: "",
     timeout: float = DEFAULT_TIMEOUT,
     pause: float = 0.02,
@@ -26,7 +26,7 @@ def wait_until(
 
     Args:
         condition: called repeatedly.
-        what: the expected effect in words, for the error.
+        what: the expected effect, for the error; called after a timeout if it is a function.
         explain: called after a timeout; it returns more about the failure, such as log lines.
         timeout: seconds.
         pause: seconds between two calls.
@@ -36,6 +36,7 @@ def wait_until(
     """
     end = time.monotonic() + timeout
     while not (found := condition()):
-        assert time.monotonic() < end, f"not within {timeout:g} s: {what}\n{explain()}"
+        if time.monotonic() >= end:
+            raise AssertionError(f"not within {timeout:g} s: {what if isinstance(what, str) else what()}\n{explain()}")
         time.sleep(pause)
     return found
