@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.ansible_hosts import KillController
-from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, wait_until
+from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 NOTE = "Write a note on this host"
 PREPARED = "Record that this host is prepared"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet, wait_until
+from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 
 def test_event_that_is_far_ahead_is_left_to_a_later_run(azure: Simulator, tmp_path: Path) -> None:
