@@ -25,7 +25,7 @@ def end_event(site: RoleHost, azure: Azure) -> None:
     """Let the event end and the host recover."""
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    wait_until(site.has_no_events, "it is closed", site.log)
+    wait_until(site.has_no_events, "the event is closed", site.log)
 
 
 def test_freeze(site: RoleHost, azure: Azure) -> None:
@@ -151,7 +151,9 @@ def test_host_goes_down_after_the_approval(site: RoleHost, azure: Azure, way: ob
     azure.wait_for_approval(event, site)
     wait_until(lambda: site.sees("approval", "accepted"), "the answer is in the journal", site.log)
     down_and_up(site.host, way)
-    wait_until(lambda: site.watches() and site.sees("approval", "accepted"), "it remembers", site.log)
+    wait_until(
+        lambda: site.watches() and site.sees("approval", "accepted"), "the daemon remembers the approval", site.log
+    )
     azure.simulator.post(f"/events/{event}/approve", {"as": "other-tenants"})
     azure.advance(START)
     site.wait_for("ended", "started")
@@ -173,7 +175,7 @@ def test_power_cut_while_it_is_started(site: RoleHost, azure: Azure) -> None:
     assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
 
 
-def test_event_that_ends_while_the_host_is_down_is_recovered_from(site: RoleHost, azure: Azure) -> None:
+def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold=True)
     azure.wait_for_approval(event, site)
     site.host.crash()

@@ -36,7 +36,7 @@ def finish_event(site: RoleHost, azure: Azure, event: str) -> None:
     site.wait_for("ended", "started")
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    wait_until(site.has_no_events, "it is closed", site.log)
+    wait_until(site.has_no_events, "the event is closed", site.log)
     assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, (
         site.markers()
     )
@@ -62,7 +62,7 @@ def test_hook_outlives_the_daemon_and_is_counted_once(site: RoleHost, azure: Azu
     site.wait_for("began", "prepare")
     process, hook = site.process(), hook_process(site)
     site.host.run(how)
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.log)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon polls", site.log)
     assert hook_process(site) == hook
     finish_event(site, azure, event)
 
@@ -90,7 +90,7 @@ def test_upgrade_in_the_middle_of_an_event(site: RoleHost, azure: Azure) -> None
     site.host.run(["sh", "-c", f"for each in {LIBRARY}/hook_runner/*.py; do echo '# older' >>$each; done"])
     upgraded = site.must_apply()
     assert "Restart the hook runner" in upgraded.changed_tasks, upgraded.text
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the new daemon watches", site.log)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the new daemon polls", site.log)
     assert hook_process(site) == hook
     finish_event(site, azure, event)
 
@@ -101,7 +101,7 @@ def test_reload_lets_hooks_run(site: RoleHost, azure: Azure) -> None:
     site.wait_for("began", "prepare")
     process, hook = site.process(), hook_process(site)
     site.configure(policy={**APPROVE_WHEN_PREPARED, "name": "another name"})
-    wait_until(lambda: site.status().get("policy") == "another name", "it is read", site.log)
+    wait_until(lambda: site.status().get("policy") == "another name", "the daemon reads the policy", site.log)
     assert (site.process(), hook_process(site)) == (process, hook)
     finish_event(site, azure, event)
     site.configure()
@@ -144,13 +144,13 @@ def test_ten_minutes_of_imds_errors_end_no_event(site: RoleHost, azure: Azure) -
     event = azure.announce("Reboot", VM, hold="1h", notice="1h", duration=0)
     azure.wait_for_approval(event, site)
     azure.simulator.post("/faults", {"kind": "unavailable"})
-    wait_until(lambda: not site.watches(), "it notices", site.log)
+    wait_until(lambda: not site.watches(), "the poll fails", site.log)
     for kind in ("empty", "not-found"):
         azure.advance(300)
         azure.simulator.delete("/faults")
         azure.simulator.post("/faults", {"kind": kind})
         before = azure.polls()
-        wait_until(lambda: azure.polls() > before, "it asks again", site.log)  # pylint: disable=cell-var-from-loop
+        wait_until(lambda: azure.polls() > before, "the daemon polls again", site.log)  # pylint: disable=cell-var-from-loop
     assert site.status()["imds"]["ok"] is False
     assert site.ask("status").returncode == 1
     assert [mark.stage for mark in site.markers()] == ["prepare", "prepare"]
@@ -166,7 +166,7 @@ def test_full_disk_stops_no_event(site: RoleHost, azure: Azure) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=750", "small", STATE])
     site.host.run(["systemctl", "start", SERVICE])
-    wait_until(site.watches, "it watches", site.log)
+    wait_until(site.watches, "the daemon polls", site.log)
     site.host.run(["dd", "if=/dev/zero", f"of={STATE}/others", "bs=64k"], check=False)
     event = azure.announce("Freeze", VM, duration=0)
     finish_event(site, azure, event)
@@ -180,20 +180,20 @@ def test_full_disk_stops_no_event(site: RoleHost, azure: Azure) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["umount", STATE])
     site.host.run(["systemctl", "start", SERVICE])
-    wait_until(site.watches, "it watches", site.log)
+    wait_until(site.watches, "the daemon polls", site.log)
 
 
 def test_broken_journal_is_quarantined(site: RoleHost) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["sh", "-c", f"echo this is no database >{STATE}/journal.db; rm -f {STATE}/journal.db-*"])
     site.host.run(["systemctl", "start", SERVICE])
-    wait_until(site.watches, "it watches", site.log)
+    wait_until(site.watches, "the daemon polls", site.log)
     assert site.host.run(["sh", "-c", f"ls {STATE}/journal.db.corrupt-*"]).stdout != ""
 
 
 def test_approval_by_hand(site: RoleHost, azure: Azure) -> None:
     site.configure(policy="observe")
-    wait_until(lambda: site.status().get("policy") == "observe", "it is read", site.log)
+    wait_until(lambda: site.status().get("policy") == "observe", "the daemon reads the policy", site.log)
     event = azure.announce("Freeze", VM, duration=0)
     site.wait_for("ended", "prepare")
     assert azure.approvals(event) == 0

@@ -51,12 +51,12 @@ ALL = {"root": "200", "named": "200", "other": "200"}
 RESTRICTED = {**ALL, "other": "refused"}
 
 
-def test_without_it_any_user_gets_an_answer(site: RoleHost) -> None:
+def test_unrestricted_imds_answers_any_user(site: RoleHost) -> None:
     assert answers(site) == ALL
     assert site.host.run(["systemctl", "cat", UNIT], check=False).returncode != 0
 
 
-def test_check_names_the_user_who_would_be_cut_off(site: RoleHost) -> None:
+def test_check_names_the_user_whom_a_restriction_would_block(site: RoleHost) -> None:
     loop = "import http.client\nwhile True:\n    imds = http.client.HTTPConnection('169.254.169.254', timeout=10)\n"
     loop += "    imds.request('GET', '/metadata/instance?api-version=2021-02-01', headers={'Metadata': 'true'})\n"
     loop += "    imds.getresponse().read()\n"
@@ -66,7 +66,7 @@ def test_check_names_the_user_who_would_be_cut_off(site: RoleHost) -> None:
     assert "user other (" in said and "hook_runner_restrict_imds cuts it off" in said, said
 
 
-def test_only_root_and_the_named_user_get_an_answer(site: RoleHost, azure: Azure) -> None:
+def test_restricted_imds_answers_only_root_and_the_named_user(site: RoleHost, azure: Azure) -> None:
     check = site.apply("--check", "--diff", restrict_imds=True, imds_users=["named"])
     assert check.status == 0 and answers(site) == ALL, check.text
     applied = site.must_apply(restrict_imds=True, imds_users=["named"])
@@ -78,12 +78,12 @@ def test_only_root_and_the_named_user_get_an_answer(site: RoleHost, azure: Azure
     azure.wait_for_approval(event, site)
 
 
-def test_user_who_does_not_exist_is_refused(site: RoleHost) -> None:
+def test_unknown_imds_user_is_refused(site: RoleHost) -> None:
     assert site.apply(restrict_imds=True, imds_users=["no-such-user"]).status != 0
     assert answers(site) == RESTRICTED
 
 
-def test_reload_and_restart_of_the_hosts_own_rules_bring_it_back(site: RoleHost) -> None:
+def test_restriction_survives_reload_and_restart_of_nftables(site: RoleHost) -> None:
     site.host.file("/etc/nftables.conf").write_text(HOSTS_RULES, encoding="utf-8")
     for verb in ("start", "reload", "restart", "stop", "start"):
         site.host.run(["systemctl", verb, "nftables.service"])
@@ -91,15 +91,15 @@ def test_reload_and_restart_of_the_hosts_own_rules_bring_it_back(site: RoleHost)
         assert ("table inet own" in site.host.run(["nft", "list", "tables"]).stdout) == (verb != "stop")
 
 
-def test_it_outlives_a_reboot(site: RoleHost) -> None:
+def test_restriction_survives_a_reboot(site: RoleHost) -> None:
     site.host.run(["systemctl", "enable", "nftables.service"])
     site.host.reboot()
-    wait_until(site.watches, "it watches", site.log)
+    wait_until(site.watches, "the daemon polls", site.log)
     assert answers(site) == RESTRICTED
     assert site.host.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
 
 
-def test_it_is_lifted_when_it_is_switched_off_and_by_absent(site: RoleHost) -> None:
+def test_restriction_is_removed_when_disabled_and_by_absent(site: RoleHost) -> None:
     site.must_apply()
     assert answers(site) == ALL
     assert TABLE not in site.host.run(["nft", "list", "tables"]).stdout

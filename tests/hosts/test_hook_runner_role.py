@@ -69,7 +69,7 @@ def test_first_run_installs_and_starts(site: RoleHost) -> None:
     assert first.status == 0, first.text
     assert "waits up to 15 minutes for an approval" in first.text
     assert (site.unit("UnitFileState"), site.unit("Type"), site.unit("WatchdogUSec")) == ("enabled", "notify", "1min")
-    wait_until(lambda: site.unit("ActiveState") == "active", "it is ready", site.log)
+    wait_until(lambda: site.unit("ActiveState") == "active", "the unit is active", site.log)
     assert site.watches()
     assert site.unit("StatusText") != ""
     assert site.host.run(["systemctl", "is-system-running"]).stdout == "running\n"
@@ -96,7 +96,7 @@ def test_package_is_equal_to_that_of_the_collection(site: RoleHost) -> None:
     )
 
 
-def test_unit_is_understood_by_systemd(site: RoleHost) -> None:
+def test_unit_file_passes_systemd_analyze_verify(site: RoleHost) -> None:
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
@@ -115,7 +115,7 @@ def exposure(site: RoleHost) -> str:
     return found[1]
 
 
-def test_check_mode_shows_what_would_change(site: RoleHost) -> None:
+def test_check_mode_shows_the_changes(site: RoleHost) -> None:
     before = site.process()
     check = site.must_apply("--check", "--diff", hooks=changed(HOOKS), config={"interval": 0.3})
     assert "+interval: 0.3" in check.text and "+# changed" in check.text, check.text
@@ -165,7 +165,7 @@ def test_changed_hooks_and_policy_are_taken_without_a_restart(site: RoleHost) ->
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), policy="documented")
     assert applied.changed_tasks == [*NEW_CONFIGURATION, "Stage the hooks", INSTALLED, RELOAD], applied.text
-    wait_until(lambda: site.status().get("policy") == "documented", "it takes it", site.log)
+    wait_until(lambda: site.status().get("policy") == "documented", "the daemon takes the policy", site.log)
     assert site.process() == process
 
 
@@ -176,11 +176,11 @@ def test_invalid_configuration_by_hand_is_refused_at_a_reload(site: RoleHost) ->
     assert (site.process(), site.unit("ActiveState")) == (process, "active")
 
 
-def test_setting_that_only_a_restart_changes_gets_its_restart(site: RoleHost) -> None:
+def test_setting_that_needs_a_restart_restarts_the_daemon(site: RoleHost) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
     assert applied.changed_tasks == [*NEW_CONFIGURATION, INSTALLED, RESTART], applied.text
-    wait_until(lambda: site.process() not in (process, "0"), "it is started again", site.log)
+    wait_until(lambda: site.process() not in (process, "0"), "the daemon is restarted", site.log)
 
 
 def test_lost_reload_is_repeated(site: RoleHost) -> None:
@@ -222,7 +222,7 @@ def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
     process = site.process()
     upgraded = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
     assert upgraded.changed_tasks == [NEW_PACKAGE, INSTALLED, RESTART], upgraded.text
-    wait_until(lambda: site.process() not in (process, "0"), "it is started again", site.log)
+    wait_until(lambda: site.process() not in (process, "0"), "the daemon is restarted", site.log)
     kept = (f"{JOURNAL}/mine", f"{JOURNAL}/journal.db", f"{HOOKS_FOLDER}/recover/90-of-an-administrator")
     assert [
         site.host.run(["test", "-e", file], check=False).returncode
@@ -231,7 +231,7 @@ def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
 
 
 def test_purge_hooks_removes_hooks_of_others(site: RoleHost) -> None:
-    wait_until(site.watches, "it watches", site.log)
+    wait_until(site.watches, "the daemon polls", site.log)
     purged = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, purge_hooks=True)
     assert purged.changed_tasks == ["Remove absent and purged hooks from staging", INSTALLED, RELOAD], purged.text
     hooks = site.host.run(["find", HOOKS_FOLDER, "-type", "f", "-printf", "%P\n"]).stdout.split()
@@ -261,12 +261,12 @@ def test_hooks_come_from_files_templates_and_text(site: RoleHost, tmp_path: Path
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
-def test_only_root_and_the_groups_may_ask_and_approve(site: RoleHost) -> None:
+def test_only_root_and_the_groups_may_read_the_status_and_approve(site: RoleHost) -> None:
     site.must_apply(group=GROUP, status_group=STATUS_GROUP)
     site.host.run(["useradd", "--no-create-home", "stranger"])
     for user, group in (("member", GROUP), ("monitor", STATUS_GROUP)):
         site.host.run(["useradd", "--no-create-home", "--groups", group, user])
-    wait_until(site.watches, "it watches", site.log)
+    wait_until(site.watches, "the daemon polls", site.log)
 
     def tried(user: str) -> list[int]:
         words = (["status"], ["history"], ["approve", "no-such-event"])
@@ -290,10 +290,10 @@ def test_hanging_imds_does_not_delay_the_role(site: RoleHost, azure: Azure) -> N
     assert site.unit("ActiveState") == "active"
     assert not site.watches()
     azure.simulator.delete("/faults")
-    wait_until(site.watches, "it watches", site.log)
+    wait_until(site.watches, "the daemon polls", site.log)
 
 
-def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: RoleHost, azure: Azure) -> None:
+def test_unit_overrides_do_not_apply_to_hooks(site: RoleHost, azure: Azure) -> None:
     recipe = re.search(r"hook_runner_hook_unit_overrides: \|\n((?:  .*\n|\n)+)", README.read_text(encoding="utf-8"))
     assert recipe is not None
     given = {"unit_overrides": "[Service]\nNice=5", "hook_unit_overrides": re.sub(r"(?m)^  ", "", recipe[1])}
@@ -304,7 +304,7 @@ def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: RoleHost
         "Install the drop-in for units of hooks",
         RESTART,
     ], tight.text
-    wait_until(site.watches, "it watches", site.log)
+    wait_until(site.watches, "the daemon polls", site.log)
     assert site.unit("Nice") == "5"
     hook = f"{HOOKS_FOLDER}/prepare/50-asks"
     site.host.run(["sh", "-c", f"printf '#!/bin/sh\\ncat /proc/self/status; nice\\n' >{hook}; chmod 755 {hook}"])
@@ -325,7 +325,7 @@ def test_hardening_false_removes_the_sandbox(site: RoleHost) -> None:
         "Remove the drop-in for units of hooks",
         RESTART,
     ], loose.text
-    wait_until(site.watches, "it watches without", site.log)
+    wait_until(site.watches, "the daemon polls without the sandbox", site.log)
     assert documented is not None and exposure(site) == documented[1]
 
 

@@ -69,7 +69,7 @@ def upgrade(site: RoleHost) -> None:
     process = site.process()
     assert has_new_column(site) == 0
     site.must_apply()
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the present daemon watches", site.log)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the present daemon polls", site.log)
     assert has_new_column(site) == 1
     assert not site.host.file(f"{LIBRARY}/hook_runner/keeper.py").exists()
 

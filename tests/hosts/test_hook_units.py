@@ -65,7 +65,7 @@ def runs(site: RoleHost, command: str) -> bool:
     return site.host.run(["pgrep", "--full", "--exact", command], check=False).returncode == 0
 
 
-def test_unit_has_the_limits_of_its_hook_and_what_holds_for_all_hooks(site: RoleHost, azure: Azure) -> None:
+def test_unit_of_a_hook_has_its_limits_and_those_of_all_hooks(site: RoleHost, azure: Azure) -> None:
     site.host.file(OF_ALL_HOOKS).mkdir(parents=True)
     site.host.file(f"{OF_ALL_HOOKS}/test.conf").write_text("[Service]\nProtectClock=yes\n", encoding="utf-8")
     site.host.run(["systemctl", "daemon-reload"])
@@ -92,17 +92,17 @@ def test_unit_has_the_limits_of_its_hook_and_what_holds_for_all_hooks(site: Role
     wait_until(lambda: units(site) == [], "the unit is gone", site.log)
 
 
-def test_time_out_ends_every_process_of_a_hook(site: RoleHost, azure: Azure) -> None:
+def test_timeout_ends_all_processes_of_a_hook(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(hooks={"20-spreads": {"timeout": 3}}, kill_after=1)
     azure.announce("Freeze", VM, duration=0)
-    wait_until(lambda: runs(site, "sleep 9001") and runs(site, "sleep 9002"), "it has spread", site.log)
-    wait_until(lambda: "20-spreads: timeout" in site.log(), "its time is up", site.log)
+    wait_until(lambda: runs(site, "sleep 9001") and runs(site, "sleep 9002"), "the processes of the hook", site.log)
+    wait_until(lambda: "20-spreads: timeout" in site.log(), "the timeout of the hook", site.log)
     assert not runs(site, "sleep 9001") and not runs(site, "sleep 9002")
     wait_until(lambda: units(site) == [], "the unit is gone", site.log)
 
 
-def test_hook_that_ends_by_itself_leaves_no_process(site: RoleHost, azure: Azure) -> None:
+def test_hook_that_exits_leaves_no_process(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-leaves", LEAVES)
     site.configure()
     event = azure.announce("Freeze", VM, duration=0)
@@ -112,17 +112,17 @@ def test_hook_that_ends_by_itself_leaves_no_process(site: RoleHost, azure: Azure
     assert site.host.run(["find", "/run/systemd", "-name", "*azure-scheduled-events-hook*"]).stdout == ""
 
 
-def test_end_of_the_unit_by_hand_is_the_end_of_the_hook(site: RoleHost, azure: Azure) -> None:
+def test_stopping_the_unit_by_hand_ends_the_hook(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(kill_after=1, hooks={"20-spreads": {"rerun": False}})
     azure.announce("Freeze", VM, duration=0)
-    wait_until(lambda: runs(site, "sleep 9002"), "it has spread", site.log)
+    wait_until(lambda: runs(site, "sleep 9002"), "the processes of the hook", site.log)
     site.host.run(["systemctl", "stop", UNITS])
     assert not runs(site, "sleep 9001") and not runs(site, "sleep 9002")
-    wait_until(lambda: "20-spreads: interrupted" in site.log(), "it is noted", site.log)
+    wait_until(lambda: "20-spreads: interrupted" in site.log(), "the end of the hook is logged", site.log)
 
 
-def test_lines_of_a_hook_have_its_event_and_are_among_those_of_the_service(site: RoleHost, azure: Azure) -> None:
+def test_log_lines_of_a_hook_have_its_event_and_the_unit_of_the_daemon(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-says", '#!/bin/sh\necho "here I am"\n')
     site.configure()
     event = azure.announce("Freeze", VM, duration=0)
@@ -150,7 +150,7 @@ def test_daemon_that_is_killed_before_a_unit_has_begun_runs_the_hook_once(site: 
     )
     process = site.process()
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.log)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon polls", site.log)
     assert site.began("prepare") == 0 and site.sees("stage", "prepare")
     keeper.write_text(whole, encoding="utf-8")
     site.release("unit")
@@ -173,11 +173,11 @@ def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: RoleHost) -> 
     site.host.run(["sh", "-c", f"rm -f {MARKER_FILE}"])
 
 
-def test_hook_that_ignores_term_does_not_hold_up_a_reboot(site: RoleHost, azure: Azure) -> None:
+def test_hook_that_ignores_term_does_not_delay_a_reboot(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(kill_after=2)
     azure.announce("Freeze", VM, duration=0)
-    wait_until(lambda: runs(site, "sleep 9002"), "it has spread", site.log)
+    wait_until(lambda: runs(site, "sleep 9002"), "the processes of the hook", site.log)
     began = time.monotonic()
     site.host.reboot()
     assert time.monotonic() - began < REBOOT_TIMEOUT

@@ -38,21 +38,21 @@ def instance_seen_by(host: Host) -> Any:
     return json.loads(host.run(["python3", "-c", ASK]).stdout)
 
 
-def test_imds_of_the_fabric_tells_hosts_apart_by_their_address(vm1: Host, vm2: Host) -> None:
+def test_imds_distinguishes_hosts_by_their_address(vm1: Host, vm2: Host) -> None:
     scenario = {"groups": {"set": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}}
     sources = [word for host in (vm1, vm2) for word in ("--source", f"{host.name}={host.address}")]
     with simulator_process.start(scenario, sources, listen=f"{IMDS}:80"):
         assert [instance_seen_by(host)["compute"]["name"] for host in (vm1, vm2)] == ["vm1", "vm2"]
 
 
-def test_services_are_all_up(vm2: Host) -> None:
+def test_host_starts_all_services(vm2: Host) -> None:
     assert vm2.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
 
 
 @pytest.mark.parametrize(
     "ways", [[Host.reboot], [Host.power_off, Host.boot], [Host.crash, Host.boot]], ids=["reboot", "power off", "crash"]
 )
-def test_files_outlive_a_restart_and_memory_does_not(vm2: Host, ways: list[Callable[[Host], None]]) -> None:
+def test_files_survive_a_restart_and_memory_does_not(vm2: Host, ways: list[Callable[[Host], None]]) -> None:
     before = vm2.boot_id
     vm2.run(["sh", "-c", "echo kept >/var/lib/kept; echo lost >/run/lost"])
     for way in ways:
@@ -62,7 +62,7 @@ def test_files_outlive_a_restart_and_memory_does_not(vm2: Host, ways: list[Calla
     assert vm2.run(["test", "-e", "/run/lost"], check=False).returncode == 1
 
 
-def test_ephemeral_disk_outlives_a_reboot_and_not_a_redeploy(vm2: Host) -> None:
+def test_ephemeral_disk_survives_a_reboot_and_not_a_redeploy(vm2: Host) -> None:
     kept = f"{EPHEMERAL}/kept"
     vm2.run(["touch", kept])
     vm2.reboot()
@@ -85,7 +85,7 @@ def test_frozen_host_does_nothing_until_it_is_thawed(vm2: Host) -> None:
     vm2.run(["systemctl", "stop", "counting"])
 
 
-def test_interruptions_of_the_simulator_really_happen(vm2: Host, tmp_path: Path) -> None:
+def test_impact_of_the_simulator_interrupts_the_host(vm2: Host, tmp_path: Path) -> None:
     before = vm2.boot_id
     with Impacts({"vm2": vm2}, tmp_path) as impacts:
         scenario = {"groups": {"single": {"vms": {"vm2": {}}}}, "impact": impacts.commands}
@@ -96,7 +96,7 @@ def test_interruptions_of_the_simulator_really_happen(vm2: Host, tmp_path: Path)
     assert vm2.boot_id != before
 
 
-def test_host_that_is_down_says_so(vm2: Host) -> None:
+def test_run_on_a_host_that_is_down_raises_an_error(vm2: Host) -> None:
     vm2.crash()
     try:
         assert not vm2.is_up
@@ -106,6 +106,6 @@ def test_host_that_is_down_says_so(vm2: Host) -> None:
         vm2.boot()
 
 
-def test_hosts_do_not_see_each_others_files(vm1: Host, vm2: Host) -> None:
+def test_hosts_have_separate_files(vm1: Host, vm2: Host) -> None:
     vm1.run(["touch", "/etc/of-vm1"])
     assert vm2.run(["test", "-e", "/etc/of-vm1"], check=False).returncode == 1

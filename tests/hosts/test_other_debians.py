@@ -31,7 +31,7 @@ def azure(site: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def test_role_installs_and_its_second_run_changes_nothing(site: RoleHost, azure: Azure) -> None:
     site.must_apply(install_packages=True)
-    wait_until(site.watches, "it watches", site.log)
+    wait_until(site.watches, "the daemon polls", site.log)
     second = site.apply(install_packages=True)
     assert (second.status, second.changed_tasks, second.changed) == (0, [], 0), second.text
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
@@ -60,7 +60,7 @@ def test_daemon_that_is_killed_finds_its_hook_again(site: RoleHost, azure: Azure
     site.wait_for("began", "prepare")
     process = site.process()
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon watches", site.log)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon polls", site.log)
     site.release("prepare")
     azure.wait_for_approval(event, site)
     assert (site.began("prepare"), site.ended("prepare"), azure.approvals(event)) == (1, 1, 1)

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.ansible_hosts import KillController
-from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, wait_until
+from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 NOTE = "Write a note on this host"
 PREPARED = "Record that this host is prepared"
@@ -88,9 +89,7 @@ def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp
     (tmp_path / "goes_on").touch()
 
 
-def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_again(
-    azure: Simulator, tmp_path: Path
-) -> None:
+def test_preparation_waits_for_a_command_of_a_killed_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
     recovers, goes_on = tmp_path / "recovers", tmp_path / "goes_on"
@@ -123,7 +122,7 @@ def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_aga
     assert drained_while_waiting == [True] and not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
 
 
-def test_command_of_a_killed_run_that_still_drains_is_waited_for(azure: Simulator, tmp_path: Path) -> None:
+def test_recovery_waits_for_a_drain_command_of_a_killed_run(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path)
     drains, goes_on = tmp_path / "drains", tmp_path / "goes_on"

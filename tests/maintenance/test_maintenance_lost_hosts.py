@@ -9,8 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed, wait_until
+from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 ALL = {"vm1", "vm2", "vm3"}
 THREE = {**FREEZE, "resources": sorted(ALL)}

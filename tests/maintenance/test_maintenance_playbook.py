@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from support import simulator_process
-from support.maintenance.fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed, wait_until
+from support.maintenance.fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 
 def test_without_an_event_no_host_is_changed(azure: Simulator, tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet, wait_until
+from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 
-def test_event_that_is_far_ahead_is_left_to_a_later_run(azure: Simulator, tmp_path: Path) -> None:
+def test_event_after_maintenance_within_is_not_handled(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "notice": "3d"})
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(given={"maintenance_within": 1800})
@@ -32,7 +33,7 @@ def test_other_types_are_not_handled(azure: Simulator, tmp_path: Path) -> None:
     ]
 
 
-def test_event_that_comes_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
+def test_new_event_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
 

@@ -120,7 +120,7 @@ class RoleHost:
         drop_in.write_text("\n".join(["[Service]", *lines, ""]), encoding="utf-8")
         self.host.run(["systemctl", "daemon-reload"])
         self.host.run(["systemctl", "restart", SERVICE])
-        wait_until(self.watches, "it watches", self.log)
+        wait_until(self.watches, "the daemon polls", self.log)
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run the command of the package on the host."""
@@ -228,7 +228,7 @@ class Azure:
         return list(self.simulator.get("/log")["lines"])
 
     def wait_for_approval(self, event_id: str, site: RoleHost) -> None:
-        wait_until(lambda: self.approvals(event_id), "it is approved", site.log)
+        wait_until(lambda: self.approvals(event_id), "the approval", site.log)
 
     def wait_for_impact(self, name: str, act: str) -> None:
         wait_until(

@@ -9,13 +9,13 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from support.ansible_hosts import Hosts
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 # The simulated clock moves only when a task of the playbook begins; therefore there are no races.
@@ -171,11 +171,3 @@ class Fleet:
 
 def failed(ran: subprocess.CompletedProcess[str]) -> set[str]:
     return set(re.findall(r"^(\w+) .*failed=[1-9]", ran.stdout, re.MULTILINE))
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Return as soon as the condition holds; AssertionError after a minute."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "not within 60 s"
-        time.sleep(0.02)
