@@ -67,7 +67,7 @@ class _PlanExecution:
                 rests = sum(each.verb == "rest" for each in self.plan.actions[: number + 1])
                 warm = self.testbed.footprint() if rests == WARM_UP_EVENTS else warm
         self._heal()
-        if self._wait_for_status("8 finds back", _has_settled):
+        if self._wait_for_status("8 works again", _has_settled):
             self._check_journal()
         self._end_events()
         if self._wait_for_status("3 recovered", self._is_over, RECOVERY_TIMEOUT):
