@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The words by which callers choose events."""
+"""The options by which callers select events."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def picked(own_name="vm1", **words):
         ({"event_ids": []}, ""),
     ],
 )
-def test_an_event_has_to_meet_all_words(words, ids):
+def test_event_has_to_meet_all_options(words, ids):
     assert picked(**words) == ids
 
 
