@@ -40,15 +40,15 @@ def event(event_id, **values):
 def plan(tmp_path):
     receipts = Receipts(str(tmp_path), "http://127.0.0.1")
 
-    def planned(*events, own_name="vm1", noted=(), **words):
+    def planned(*events, own_name="vm1", noted=(), **options):
         for event_id in noted:
             receipts.write(event_id, "2026-11-21T11:59:00Z")
         criteria = {
-            name: words.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in words
+            name: options.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in options
         }
         found = plan_approvals(
             EventDocument(1, events, server_time=NOW),
-            ApprovalCriteria(Selection.of(**words), own_name, **criteria),
+            ApprovalCriteria(Selection.of(**options), own_name, **criteria),
             receipts,
             "2020-07-01",
         )

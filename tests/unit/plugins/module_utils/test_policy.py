@@ -222,10 +222,10 @@ def test_leader_is_the_next_in_resources_after_takeover_after():
     assert not holds(when, event(resources=("vm0",)), first_seen=NOON - timedelta(days=1))
 
 
-@pytest.mark.parametrize("word", ["concerns_me", "only_me"])
-def test_without_own_name_a_rule_that_needs_it_is_an_error(word):
+@pytest.mark.parametrize("condition", ["concerns_me", "only_me"])
+def test_without_own_name_a_rule_that_needs_it_is_an_error(condition):
     with pytest.raises(OwnNameUnknown):
-        holds({word: True}, own_name=None)
+        holds({condition: True}, own_name=None)
     with pytest.raises(OwnNameUnknown):
         holds({"is_leader": "first"}, own_name=None)
 

@@ -73,9 +73,9 @@ def test_a_file_is_read(tmp_path):
         ("rules: " + "[" * 3000 + "]" * 3000, "p.yml: nested too deeply"),
         (
             "rules:\n- when: {api_version_min: 2020-13-45}\n  do: log\n",
-            "p.yml:2: '2020-13-45' is not what it looks like",
+            "p.yml:2: '2020-13-45' is not a valid value",
         ),
-        ("rules:\n- when: {resource_count: !!int foo}\n  do: log\n", "p.yml:2: 'foo' is not what it looks like"),
+        ("rules:\n- when: {resource_count: !!int foo}\n  do: log\n", "p.yml:2: 'foo' is not a valid value"),
     ],
 )
 def test_invalid_file_is_refused_with_file_line_and_key(text, complaint):
