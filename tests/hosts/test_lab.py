@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the lab promises to the tests that use it."""
+"""Hosts of the lab boot, reboot, crash, freeze and reach IMDS as the other tests need it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from support.hosts.bridge import IMDS
 from support.hosts.enter_namespace import HostIsDown
 from support.hosts.host import EPHEMERAL, Host
 from support.hosts.lab import Lab
-from support.hosts.patience import until
+from support.wait import wait_until
 
 ASK = f"""
 import json, urllib.request
-request = urllib.request.Request("http://{IMDS}/metadata/instance?api-version=2021-02-01", headers={{"Metadata": "true"}})
+url = "http://{IMDS}/metadata/instance?api-version=2021-02-01"
+request = urllib.request.Request(url, headers={{"Metadata": "true"}})
 print(json.dumps(json.load(urllib.request.urlopen(request, timeout=5))))
 """
 
@@ -73,14 +74,14 @@ def test_ephemeral_disk_outlives_a_reboot_and_not_a_redeploy(vm2: Host) -> None:
 def test_frozen_host_does_nothing_until_it_is_thawed(vm2: Host) -> None:
     vm2.run(["systemd-run", "--unit=counting", "sh", "-c", "while echo >>/var/lib/counted; do sleep 0.02; done"])
     counted = vm2.file("/var/lib/counted")
-    until(counted.exists, "it counts")
+    wait_until(counted.exists, "it counts")
     vm2.freeze()
-    until(lambda: vm2.is_frozen, "it is frozen")
+    wait_until(lambda: vm2.is_frozen, "it is frozen")
     size = counted.stat().st_size
     time.sleep(0.3)
     assert counted.stat().st_size == size
     vm2.thaw()
-    until(lambda: counted.stat().st_size > size, "it counts again")
+    wait_until(lambda: counted.stat().st_size > size, "it counts again")
     vm2.run(["systemctl", "stop", "counting"])
 
 
@@ -91,7 +92,7 @@ def test_interruptions_of_the_simulator_really_happen(vm2: Host, tmp_path: Path)
         with simulator_process.start(scenario, ["--clock", "manual"]) as azure:
             azure.post("/events", {"name": "update", "type": "Reboot", "resources": ["vm2"], "notice": "1m"})
             azure.advance(61)
-            until(lambda: impacts.happened == [("vm2", "reboot")], "it reboots")
+            wait_until(lambda: impacts.happened == [("vm2", "reboot")], "it reboots")
     assert vm2.boot_id != before
 
 

@@ -26,7 +26,7 @@ from support.salt.salt_process import ADDRESS, PORTS
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, Journal
 from support.salt.until import until
 from support.salt.webhook_receiver import Hook
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 # masters of one minion have the same ports
 OTHER_ADDRESS = f"127.127.{ADDRESS.split('.', 2)[2]}"

@@ -18,7 +18,7 @@ from support.salt.azure import Azure
 from support.salt.cluster import Site, site
 from support.salt.salt_installation import Installed
 from support.salt.until import until
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 pytestmark = pytest.mark.xdist_group("wheel")
 
