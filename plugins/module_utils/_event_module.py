@@ -79,10 +79,10 @@ def parse_selection(module: AnsibleModule) -> Selection:
 def open_session(module: AnsibleModule, interval: float = 1.0) -> ImdsSession:
     """Return the session that the module's options describe, polled at the interval; raise ImdsError."""
     params = module.params
-    where = ConnectionOptions(
+    options = ConnectionOptions(
         params["endpoint"], tuple(params["api_version"]), params["resource_name"] or None, params["timeout"]
     )
-    return ImdsSession(where, interval)
+    return ImdsSession(options, interval)
 
 
 def warn_about(module: AnsibleModule, document: EventDocument | None) -> None:

@@ -152,7 +152,7 @@ def main() -> None:
         ),
     )
     if module.params["poll_interval"] < 0.25:
-        module.fail_json(msg="poll_interval has to be at least 0.25 seconds: IMDS answers 5 requests a second")
+        module.fail_json(msg="poll_interval has to be at least 0.25 seconds: IMDS answers at most 5 requests a second")
     chosen = parse_selection(module)
     try:
         watch = EventWait(module.params["state"], chosen, open_session(module, module.params["poll_interval"]))

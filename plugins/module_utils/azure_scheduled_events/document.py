@@ -240,10 +240,10 @@ def _event(entry: Any, index: int, notes: _Warnings) -> ScheduledEvent | None:
         return None
     about = f"event {event_id!r}: "
     status = _known_value(entry, "EventStatus", EVENT_STATUSES, about, notes)
-    not_before, odd = parse_not_before(entry.get("NotBefore"))
-    if odd:
-        notes.add(about + odd)
-    if not_before is None and not odd and status == "Scheduled":
+    not_before, warning = parse_not_before(entry.get("NotBefore"))
+    if warning:
+        notes.add(about + warning)
+    if not_before is None and not warning and status == "Scheduled":
         notes.add(about + "is Scheduled without NotBefore; it counts as due now")
     return ScheduledEvent(
         event_id=event_id,

@@ -88,11 +88,11 @@ class Pacer:
         self.errors_in_a_row = 0
         self.failing_since: float | None = None
 
-    def call(self, question: Callable[..., T], *args: object, within: float | None = None) -> T:
+    def call(self, method: Callable[..., T], *args: object, within: float | None = None) -> T:
         """Call a method of the client as soon as the rate limit allows, and note its success.
 
         Args:
-            question: a method of the client.
+            method: a method of the client.
             *args: its arguments.
             within: seconds for the call and the wait before it, or None.
 
@@ -108,7 +108,7 @@ class Pacer:
             within -= self.clock() - started
         before = self.imds.requests_sent
         try:
-            answer = question(*args, within=within)
+            answer = method(*args, within=within)
         except ImdsError as error:
             self.failed(error)
             raise

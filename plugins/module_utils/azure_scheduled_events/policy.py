@@ -92,8 +92,8 @@ class _ApprovalRule(NamedTuple):
 
 class _Rule(NamedTuple):
     name: str
-    place: str
-    tests: tuple[tuple[str, Condition], ...]
+    location: str
+    conditions: tuple[tuple[str, Condition], ...]
     actions: tuple[str, ...]
     approval: _ApprovalRule
 
@@ -147,12 +147,12 @@ class Policy:
         return cls(name, cls.from_rules(PRESETS[name], SourceLocations("preset " + name), name)._rules, is_preset=True)
 
     @classmethod
-    def from_rules(cls, rules: Any, places: SourceLocations | None = None, name: str = "rules") -> Policy:
+    def from_rules(cls, rules: Any, locations: SourceLocations | None = None, name: str = "rules") -> Policy:
         """Return a policy of rules as plain data.
 
         Args:
             rules: a list of ``{name, when, do}``.
-            places: locations for error texts.
+            locations: locations for error texts.
             name: of the policy.
 
         Returns:
@@ -161,18 +161,18 @@ class Policy:
         Raises:
             PolicyError: a rule cannot be used.
         """
-        places = places or SourceLocations()
+        locations = locations or SourceLocations()
         if not isinstance(rules, list) or not rules:
-            raise PolicyError(f"{places.describe(('rules',))}: expected a list of at least one rule")
-        return cls(name, [_rule(rule, ("rules", index), places) for index, rule in enumerate(rules)])
+            raise PolicyError(f"{locations.describe(('rules',))}: expected a list of at least one rule")
+        return cls(name, [_rule(rule, ("rules", index), locations) for index, rule in enumerate(rules)])
 
     @classmethod
-    def from_mapping(cls, data: Any, places: SourceLocations | None = None) -> Policy:
+    def from_mapping(cls, data: Any, locations: SourceLocations | None = None) -> Policy:
         """Return a policy as plain data.
 
         Args:
             data: ``{name, preset}`` or ``{name, rules}``.
-            places: locations for error texts.
+            locations: locations for error texts.
 
         Returns:
             The policy.
@@ -180,16 +180,16 @@ class Policy:
         Raises:
             PolicyError: the data cannot be used.
         """
-        places = places or SourceLocations()
-        _check_keys(data, ("name", "preset", "rules"), (), places)
+        locations = locations or SourceLocations()
+        _check_keys(data, ("name", "preset", "rules"), (), locations)
         if ("preset" in data) == ("rules" in data):
-            raise PolicyError(f"{places.describe(())}: expected either preset or rules")
+            raise PolicyError(f"{locations.describe(())}: expected either preset or rules")
         if "preset" in data:
             try:
                 return cls.preset(data["preset"])
             except (PolicyError, TypeError) as error:
-                raise PolicyError(f"{places.describe(('preset',))}: {error}") from None
-        return cls.from_rules(data["rules"], places, str(data.get("name", "rules")))
+                raise PolicyError(f"{locations.describe(('preset',))}: {error}") from None
+        return cls.from_rules(data["rules"], locations, str(data.get("name", "rules")))
 
     def approving_after_preparation(self) -> Policy:
         """Return the policy with rules that approve only after this VM has prepared without a failure."""
@@ -213,7 +213,7 @@ class Policy:
         for rule in self._rules:
             if unknown and rule.approves():
                 continue
-            if all(test(event, context) for _name, test in rule.tests):
+            if all(holds(event, context) for _name, holds in rule.conditions):
                 return self._decision(rule, event, context)
         if unknown:
             reason = f"no rule matched ({unknown.text}, so no rule that approves may match)"
@@ -221,8 +221,8 @@ class Policy:
         return Decision(NEVER, False, ("log",), None, "no rule matched; nothing is approved", BlockCode.NO_RULE)
 
     def _decision(self, rule: _Rule, event: ScheduledEvent, context: PolicyContext) -> Decision:
-        conditions = ", ".join(name for name, _test in rule.tests) or "any event"
-        matched = f"rule {rule.name!r} ({rule.place}) matched by {conditions}"
+        names = ", ".join(name for name, _holds in rule.conditions) or "any event"
+        matched = f"rule {rule.name!r} ({rule.location}) matched by {names}"
         if not rule.approves() and rule.approval.when != MANUAL:
             reason = f"{matched}; it does not approve"
             return Decision(NEVER, False, rule.actions, rule.name, reason, BlockCode.NOT_APPROVING)
@@ -234,37 +234,37 @@ class Policy:
         return Decision(rule.approval.when, False, rule.actions, rule.name, reason, blocked.code)
 
 
-def _rule(data: Any, path: tuple[object, ...], places: SourceLocations) -> _Rule:
-    _check_keys(data, ("name", "when", "do"), path, places)
+def _rule(data: Any, path: tuple[object, ...], locations: SourceLocations) -> _Rule:
+    _check_keys(data, ("name", "when", "do"), path, locations)
     if "do" not in data:
-        raise PolicyError(f"{places.describe(path)}: a rule needs do")
+        raise PolicyError(f"{locations.describe(path)}: a rule needs do")
     when = data.get("when")
     when = {} if when is None else when
-    _check_keys(when, tuple(CONDITIONS), (*path, "when"), places)
-    tests = []
-    for word, value in when.items():
+    _check_keys(when, tuple(CONDITIONS), (*path, "when"), locations)
+    conditions = []
+    for condition, value in when.items():
         try:
-            tests.append((word, CONDITIONS[word](value)))
+            conditions.append((condition, CONDITIONS[condition](value)))
         except ValueError as error:
-            raise PolicyError(f"{places.describe((*path, 'when', word))}: {error}") from None
-    actions, approval = _actions(data["do"], (*path, "do"), places)
+            raise PolicyError(f"{locations.describe((*path, 'when', condition))}: {error}") from None
+    actions, approval = _actions(data["do"], (*path, "do"), locations)
     name = data.get("name")
-    return _Rule("" if name is None else str(name), places.describe(path), tuple(tests), actions, approval)
+    return _Rule("" if name is None else str(name), locations.describe(path), tuple(conditions), actions, approval)
 
 
-def _actions(data: Any, path: tuple[object, ...], places: SourceLocations) -> tuple[tuple[str, ...], _ApprovalRule]:
+def _actions(data: Any, path: tuple[object, ...], locations: SourceLocations) -> tuple[tuple[str, ...], _ApprovalRule]:
     actions: dict[str, None] = {}
     approval = _ApprovalRule()
     for index, item in enumerate(data if isinstance(data, list) else [data]):
-        place = (*path, index) if isinstance(data, list) else path
+        location = (*path, index) if isinstance(data, list) else path
         try:
             if isinstance(item, dict):
                 if len(item) != 1:
                     raise ValueError(f"expected one action with its setting, not {len(item)}")
-                ((word, setting),) = item.items()
+                ((keyword, setting),) = item.items()
             else:
-                word, setting = item, None
-            action = parse_choice(word, ACTIONS, "action")
+                keyword, setting = item, None
+            action = parse_choice(keyword, ACTIONS, "action")
             if action in actions:
                 raise ValueError(f"{action} is repeated")
             if action == "approve":
@@ -272,12 +272,12 @@ def _actions(data: Any, path: tuple[object, ...], places: SourceLocations) -> tu
             elif setting is not None:
                 raise ValueError(f"{action} takes no setting")
         except ValueError as error:
-            raise PolicyError(f"{places.describe(place)}: {error}") from None
+            raise PolicyError(f"{locations.describe(location)}: {error}") from None
         actions[action] = None
     if not actions:
-        raise PolicyError(f"{places.describe(path)}: expected at least one action")
+        raise PolicyError(f"{locations.describe(path)}: expected at least one action")
     if "hold" in actions and approval.when in (NOW, AFTER_PREPARE):
-        raise PolicyError(f"{places.describe(path)}: hold and approve exclude each other")
+        raise PolicyError(f"{locations.describe(path)}: hold and approve exclude each other")
     return tuple(actions), approval
 
 
@@ -297,9 +297,9 @@ def _approval(setting: Any) -> _ApprovalRule:
     )
 
 
-def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: SourceLocations) -> None:
+def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], locations: SourceLocations) -> None:
     if not isinstance(data, dict):
-        raise PolicyError(f"{places.describe(path)}: expected a mapping, not {data!r}")
+        raise PolicyError(f"{locations.describe(path)}: expected a mapping, not {data!r}")
     for key in data:
         if key not in known:
-            raise PolicyError(f"{places.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")
+            raise PolicyError(f"{locations.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")

@@ -43,7 +43,7 @@ class ImdsSession:
     """A session with IMDS; ``resource_name`` is this VM's resource name, or None while it is unknown.
 
     Args:
-        where: how to reach IMDS.
+        options: how to reach IMDS.
         interval: seconds between polls.
         clock: monotonic seconds.
         sleep: waits some seconds.
@@ -54,28 +54,28 @@ class ImdsSession:
 
     def __init__(
         self,
-        where: ConnectionOptions,
+        options: ConnectionOptions,
         interval: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        answer, first = min(ANSWER_TIMEOUT, where.timeout), min(FIRST_ANSWER_TIMEOUT, where.timeout)
-        self.imds = Imds(where.endpoint, where.api_versions, answer, first)
+        answer, first = min(ANSWER_TIMEOUT, options.timeout), min(FIRST_ANSWER_TIMEOUT, options.timeout)
+        self.imds = Imds(options.endpoint, options.api_versions, answer, first)
         self.pacer = Pacer(self.imds, interval, clock, sleep)
-        self._deadline = self.pacer.clock() + where.timeout
-        self.resource_name = where.resource_name
+        self._deadline = self.pacer.clock() + options.timeout
+        self.resource_name = options.resource_name
 
     def time_left(self) -> float:
         """Return the seconds that remain for the session, at least 0.1."""
         return max(0.1, self._deadline - self.pacer.clock())
 
-    def call_with_retries(self, question: Callable[..., T], *args: object) -> T:
+    def call_with_retries(self, method: Callable[..., T], *args: object) -> T:
         """Call a method of the client until a good answer comes or the session's time is up.
 
         Refused connections and errors that are not retryable are raised at once.
 
         Args:
-            question: a method of the client.
+            method: a method of the client.
             *args: its arguments.
 
         Returns:
@@ -86,7 +86,7 @@ class ImdsSession:
         """
         while True:
             try:
-                return self.pacer.call(question, *args, within=self.time_left())
+                return self.pacer.call(method, *args, within=self.time_left())
             except ImdsError as error:
                 no_service = isinstance(error, ImdsUnreachable) and not error.connected
                 falls_back = isinstance(error, ImdsRefused) and error.version_fallback

@@ -203,7 +203,7 @@ class Transport:
             prepared = self._prepared(request)
         except (requests.exceptions.RequestException, HTTPError, ValueError) as error:
             raise ImdsError(
-                f"endpoint {self._endpoint!r} cannot be asked: {error}", self._endpoint, retryable=False
+                f"endpoint {self._endpoint!r} cannot be used: {error}", self._endpoint, retryable=False
             ) from error
         if prepared.given is not request.headers:
             prepared.given = request.headers

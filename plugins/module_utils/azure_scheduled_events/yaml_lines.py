@@ -101,7 +101,7 @@ class _NodeReader:
         try:
             return self._loader.construct_object(node)
         except ValueError as error:
-            raise self._error(node, f"{node.value!r} is not what it looks like: {error}") from None
+            raise self._error(node, f"{node.value!r} is not a valid value: {error}") from None
 
     def _error(self, node: Any, problem: str) -> YamlError:
         return YamlError(f"{self._name}:{_line(node)}: {problem}")
