@@ -75,7 +75,7 @@ class StageRunner:
         next_id: numbers for runs.
         is_durable: whether the journal has everything on disk. Until then the result of a run
             stays in its folder for the next daemon.
-        keep: records (record, keyword, sentence, level) in the timeline and saves the record.
+        record: adds (record, keyword, sentence, level) to the timeline and saves the record.
         ended: called with each run that has ended.
         boot: identifies this boot of the host.
     """
@@ -87,7 +87,7 @@ class StageRunner:
         clock: ServerClock,
         next_id: Callable[[], int],
         is_durable: Callable[[], bool],
-        keep: Callable[[EventRecord, str, str, str], bool],
+        record: Callable[[EventRecord, str, str, str], bool],
         ended: Callable[[EventRecord, HookRun], None],
         boot: str,
     ) -> None:
@@ -96,7 +96,7 @@ class StageRunner:
         self._clock = clock
         self._next_id = next_id
         self._is_durable = is_durable
-        self._keep = keep
+        self._record = record
         self._ended = ended
         self._boot = boot
         self._active: dict[int, ActiveRun] = {}
@@ -133,7 +133,7 @@ class StageRunner:
                     # its running time is known once the server's time is; the host's own clock may
                     # be wrong
                     self._active[step.id] = ActiveRun(record, step, None)
-                    self._keep(
+                    self._record(
                         record,
                         "hook-adopted",
                         f"{step.stage}/{step.hook} runs on from before the daemon's start",
@@ -156,7 +156,7 @@ class StageRunner:
                 step.boot = self._boot
                 record.steps.append(step)
                 self._active[step_id] = ActiveRun(record, step, None)
-                self._keep(
+                self._record(
                     record,
                     "hook-adopted",
                     f"{step.stage}/{step.hook} ran before the daemon's start; the journal had lost it",
@@ -235,7 +235,7 @@ class StageRunner:
         for step in steps:
             step.void = reason
         if steps:
-            self._keep(
+            self._record(
                 record,
                 "void",
                 f"{', '.join(dict.fromkeys(f'{step.stage}/{step.hook}' for step in steps))}: {reason}",
@@ -291,7 +291,7 @@ class StageRunner:
                 if run.limit is not None and run.step.started_at is not None and is_late(record, run.step.started_at):
                     run.limit = min(run.limit, self._clock.monotonic() + self._runtime.settings.minimum_budget)
             left = record.event.seconds_left(self._clock.now())
-            self._keep(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
+            self._record(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
 
     def _grant_again(self, step: HookRun, record: EventRecord) -> None:
         """Let a prepare hook run again that was skipped or ended only for lack of time."""
@@ -373,7 +373,7 @@ class StageRunner:
             if before is None and end < own_end:
                 who = f"event {record.event.event_id} ({record.event.event_type}), which is more urgent,"
                 left = max(0.0, (end - now).total_seconds())
-                self._keep(
+                self._record(
                     owner,
                     "shortened",
                     f"{who} waits for {step.stage}/{step.hook}: {left:.0f} s are left for it",
@@ -414,13 +414,13 @@ class StageRunner:
             step.void = "the host was rebooted after it ran"
         if lost:
             names = ", ".join(dict.fromkeys(f"{step.stage}/{step.hook}" for step in lost))
-            self._keep(record, "void", f"{names}: the host was rebooted after it ran; it runs again", "notice")
+            self._record(record, "void", f"{names}: the host was rebooted after it ran; it runs again", "notice")
 
     def _start(self, record: EventRecord, hook: Hook, budget: float, now: datetime) -> bool:
         """Start a hook; return True if that failed, and the next one may follow."""
         step = self._new_run(record, hook, RUNNING, now)
         limit = max(1, math.floor(budget))
-        self._keep(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
+        self._record(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
         values = (record, hook.stage, self._runtime.own_name or "", now, limit)
         try:
             identity = RunIdentity(record.key, record.occurrence, hook.stage, hook.name, now)
@@ -525,7 +525,7 @@ class StageRunner:
         state, _cause, reason = step.state, step.cause, step.reason = ending
         step.ended_at = self._clock.now()
         text = f"{step.stage}/{step.hook}: {state}{', ' + reason if reason else ''}"
-        self._keep(record, "hook-ended", text, "info" if state == OK else "warning")
+        self._record(record, "hook-ended", text, "info" if state == OK else "warning")
         self._ended(record, step)
 
 
