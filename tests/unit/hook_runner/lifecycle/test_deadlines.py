@@ -30,13 +30,13 @@ def test_deadline_of_the_service_is_that_of_the_hook_that_runs(
     vm = make_vm(hook_timeout=100, margin=10)
     vm.hook("prepare/10-a", HANGS)
     vm.start()
-    assert vm.engine.work.next_deadline() is None
+    assert vm.engine.stage_runner.next_deadline() is None
     azure.schedule("Reboot", notice=600, hold=True)
     vm.poll()
-    assert vm.engine.work.next_deadline() == vm.monotonic() + 100
+    assert vm.engine.stage_runner.next_deadline() == vm.monotonic() + 100
     vm.release("prepare/10-a")
     vm.settle()
-    assert vm.engine.work.next_deadline() is None
+    assert vm.engine.stage_runner.next_deadline() is None
 
 
 COUNTS_TICKS = """
