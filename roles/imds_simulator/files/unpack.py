@@ -23,7 +23,9 @@ COMPILED = "__pycache__"
 
 
 def unpack(directory: Path, files: Mapping[str, str], check: bool) -> list[str]:
-    """Make ``directory`` equal to ``files`` (path -> content) and return the paths that differed.
+    """Make ``directory`` equal to ``files`` and return the paths that differed.
+
+    ``files``: path -> content.
 
     With ``check`` nothing is changed.
     """

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Every fault, seen from the client (T47, T49, T52 to T54, T56, T62; docs/reference/scheduled-events.md 1.6)."""
+"""Every fault, seen from the client (T47, T49, T52 to T54, T56, T62.
+
+Docs/reference/scheduled-events.md 1.6).
+"""
 
 from __future__ import annotations
 
