@@ -79,15 +79,15 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> 
     event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
     world.bump_incarnation(scopes)
-    for follower in world.waiting_for(event):
-        if follower.status == PLANNED:
-            follower.appears_at = moment + world.to_wall_seconds(follower.plan.at)
+    for waiting in world.waiting_for(event):
+        if waiting.status == PLANNED:
+            waiting.appears_at = moment + world.to_wall_seconds(waiting.plan.at)
     ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
     return [*ended, occurrence(event, moment, outcome)]
 
 
 def change(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:
-    """Apply a change of a scenario or of the control API (reference 2.1)."""
+    """Apply a change from a scenario or the control API (reference 2.1)."""
     if requested.action == "approve":
         return approve(world, event, CONTROL_PLANE, moment)
     if requested.action == "release":
@@ -103,9 +103,9 @@ def change(world: World, event: SimulatedEvent, requested: Change, moment: float
 
 
 def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list[Occurrence]:
-    """Record an approval by a VM or the control plane; the document stays the same.
+    """Record an approval by a VM or the control plane.
 
-    See reference 1.5, 2.5.8.
+    The event stays Scheduled until its start is due. See reference 1.5, 2.5.8.
     """
     if event.status != SCHEDULED or by in event.approvals:
         return []
