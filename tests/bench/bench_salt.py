@@ -32,8 +32,8 @@ from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.minion import Minion
 from support.salt.salt_installation import QUIET, SaltInstallation
 from tools.environment import open_workshop
-from tools.salt import install
 from tools.stage import Job
+from tools.stages.salt import install
 
 SERIES = 3008
 OWN = Path(__file__).parent / "salt"

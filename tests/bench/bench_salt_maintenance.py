@@ -28,7 +28,7 @@ from table import print_table, ratio
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.process_guard import children
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 OWN = Path(__file__).parent / "salt" / "maintenance"
 # seconds in which the CPU of masters without an event is counted, and for which they may go on

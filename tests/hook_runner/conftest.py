@@ -8,9 +8,9 @@ from __future__ import annotations
 from support.daemon.fixtures import (  # noqa: F401  # pylint: disable=unused-import
     _simulator,
     azure,
-    bench,
     make_daemon,
-    make_rig,
-    me,
+    make_vm,
+    runs,
+    vm,
 )
 from support.daemon.small_disk import disk  # noqa: F401  # pylint: disable=unused-import

@@ -22,7 +22,7 @@ from support.daemon.documents import GUIDE, REFERENCE, blocks, dialogues, sectio
 from support.daemon.simulated_azure import Azure
 from support.repository import REPOSITORY
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module_utils", "roles/hook_runner/files"))
 HOOKS = [block for block in blocks(GUIDE, "sh") if block.startswith("#!")]
 CONFIG = next(block for block in blocks(GUIDE, "yaml") if "20-checkpoint" in block)
@@ -77,7 +77,7 @@ class Host:
             env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, "LC_ALL": "C.UTF-8"},
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
         text = ran.stdout + ran.stderr
@@ -103,14 +103,14 @@ class Host:
     def stop(self) -> None:
         if self._daemon is not None:
             self._daemon.send_signal(signal.SIGTERM)
-            self._daemon.wait(PATIENCE)
+            self._daemon.wait(TIMEOUT)
             self._daemon = None
 
     def wait_until_said(self, text: str, times: int = 1) -> None:
         self.wait(lambda: self._log.read_text().count(text) >= times)
 
     def wait(self, is_so: Callable[[], bool]) -> None:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT
         while not is_so():
             assert time.monotonic() < until, self._log.read_text()
             time.sleep(0.02)

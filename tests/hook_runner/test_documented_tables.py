@@ -16,12 +16,11 @@ import yaml
 
 from hook_runner.cli import main, output
 from hook_runner.cli.verbs import parser
-from hook_runner.config.settings import ConfigError, HookSettings, Settings, load_settings
+from hook_runner.config.settings import RESTART_ONLY_SETTINGS, ConfigError, HookSettings, Settings, load_settings
 from hook_runner.hooks.inputs import event_environment, event_json
 from hook_runner.lifecycle import leader
 from hook_runner.log import PRIORITIES
 from hook_runner.records import STAGES, STEP_STATES
-from hook_runner.service.daemon import RESTART_ONLY_SETTINGS
 from support.daemon.documents import GUIDE, REFERENCE, quoted, rows
 from support.daemon.record_factory import NOON, make_record
 from support.repository import REPOSITORY

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from support.repository import REPOSITORY
-from tools.collection_tree import tracked_or_new
-from tools.imports import foreign, sources
+from tools.repository.collection_tree import tracked_or_new
+from tools.repository.imports import foreign, sources
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SALT = REPOSITORY / "salt"

@@ -17,94 +17,94 @@ import pytest
 from hook_runner.cli import main, verbs
 from hook_runner.service.control_socket import send_request
 from support.daemon.child_processes import in_child
-from support.daemon.daemon_process import Daemon
+from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import FAILS, TALKS
 from support.daemon.simulated_azure import Azure
 
-MakeDaemon = Callable[..., Daemon]
+MakeDaemon = Callable[..., DaemonProcess]
 
 NOBODY = 65534
 NOBODYS_GROUP = pwd.getpwuid(NOBODY).pw_gid
 
 
 def test_status_tells_how_things_are(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a")
-    me.start()
-    code, data = me.data("status")
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a")
+    vm.start()
+    code, data = vm.data("status")
     assert (code, data["running"], data["events"], data["resource_name"]) == (0, True, [], "vm1")
     assert data["imds"]["ok"] and data["journal"] == {"ok": True, "error": None, "since": None}
     mine = azure.schedule("Reboot", hold=True)
     others = azure.schedule("Freeze", "vm2")
     # the second may come with a later look than the first
-    me.wait(lambda: [event["approval"] for event in me.data("status")[1]["events"]] == ["accepted", None])
-    code, data = me.data("status")
+    vm.wait(lambda: [event["approval"] for event in vm.data("status")[1]["events"]] == ["accepted", None])
+    code, data = vm.data("status")
     told = {event["event_id"]: event for event in data["events"]}
     assert code == 0 and list(told) == [mine, others]
     assert (told[mine]["stage"], told[mine]["prepared"], told[others]["stage"]) == ("prepare", "ok", "watched")
     assert told[mine]["hooks"] == [{"stage": "prepare", "name": "10-a", "state": "ok", "attempt": 1, "reason": None}]
-    text = me.command("status").stdout
+    text = vm.command("status").stdout
     assert mine in text and "prepare/10-a ok" in text and "hits others" in text
 
 
 def test_status_fails_where_somebody_should_look(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a", FAILS)
-    me.start()
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a", FAILS)
+    vm.start()
     azure.schedule("Reboot", hold=True)
-    me.wait(lambda: me.data("status")[0] == 1)
-    assert me.data("status")[1]["events"][0]["prepared"] == "failed"
+    vm.wait(lambda: vm.data("status")[0] == 1)
+    assert vm.data("status")[1]["events"][0]["prepared"] == "failed"
 
 
 def test_status_fails_while_imds_gives_no_answer(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon().start()
+    vm = make_daemon().start()
     azure.fault("unavailable")
-    me.wait(lambda: me.data("status")[0] == 1)
-    data = me.data("status")[1]
+    vm.wait(lambda: vm.data("status")[0] == 1)
+    data = vm.data("status")[1]
     assert data["imds"]["stale_since"] and "503" in data["imds"]["error"] and data["imds"]["errors"]["status-503"] >= 1
-    assert "stale since" in me.command("status").stdout
+    assert "stale since" in vm.command("status").stdout
 
 
 def test_without_a_daemon_each_verb_says_so(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    assert me.data("status") == (3, {"running": False})
-    assert me.command("status").stdout == "the service does not run\n"
-    assert me.command("approve", "some").returncode == 3
-    history = me.command("history")
+    vm = make_daemon()
+    assert vm.data("status") == (3, {"running": False})
+    assert vm.command("status").stdout == "the service does not run\n"
+    assert vm.command("approve", "some").returncode == 3
+    history = vm.command("history")
     assert history.returncode == 1 and "there is no journal" in history.stderr
-    me.start()
-    me.stop()
-    assert me.data("status")[0] == 3 and me.data("history")[0] == 0
+    vm.start()
+    vm.stop()
+    assert vm.data("status")[0] == 3 and vm.data("history")[0] == 0
 
 
 def test_after_kill_9_the_socket_that_is_left_answers_nobody(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon().start()
-    me.stop(9)
-    assert (me.rig.folder / "run" / "control.sock").exists() and me.data("status")[0] == 3
-    me.start()
-    assert me.data("status")[0] == 0
+    vm = make_daemon().start()
+    vm.stop(9)
+    assert (vm.harness.folder / "run" / "control.sock").exists() and vm.data("status")[0] == 3
+    vm.start()
+    assert vm.data("status")[0] == 0
 
 
 @pytest.mark.parametrize("running", [True, False])
 def test_history_tells_what_happened(azure: Azure, make_daemon: MakeDaemon, running: bool) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a", TALKS)
-    me.rig.hook("recover/10-a", FAILS)
-    me.rig.configure(hooks={"recover/10-a": {"on_failure": "ignore"}})
-    me.start()
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a", TALKS)
+    vm.harness.hook("recover/10-a", FAILS)
+    vm.harness.configure(hooks={"recover/10-a": {"on_failure": "ignore"}})
+    vm.start()
     event = azure.schedule("Freeze", started_for=60)
-    me.wait(azure.approvals)
+    vm.wait(azure.approvals)
     azure.advance(2)
-    me.wait(lambda: me.times("STATUS=watching as vm1: Freeze Started, started"))
+    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: Freeze Started, started"))
     azure.advance(61)
     # told when the journal has the end, which the log has before
-    me.wait(lambda: me.times("STATUS=watching as vm1: no events") == 2)
-    assert me.said("recovered, but for 10-a") == 1
+    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: no events") == 2)
+    assert vm.times_logged("recovered, but for 10-a") == 1
     if not running:
-        me.stop()
-    code, data = me.data("history", event.lower())
+        vm.stop()
+    code, data = vm.data("history", event.lower())
     assert code == 0 and event in json.dumps(data) and f"speaking of {event}" in json.dumps(data)
-    text = me.command("history", event).stdout
+    text = vm.command("history", event).stdout
     for word in (
         "appeared",
         "approval-sent",
@@ -117,38 +117,38 @@ def test_history_tells_what_happened(azure: Azure, make_daemon: MakeDaemon, runn
         "completed",
     ):
         assert word in text, word
-    assert me.data("history", "--limit", "1")[0] == 0
-    assert me.command("history", "no-such-event").returncode == 4
+    assert vm.data("history", "--limit", "1")[0] == 0
+    assert vm.command("history", "no-such-event").returncode == 4
 
 
 def test_approve_by_hand(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon(policy="observe")
-    me.rig.hook("prepare/10-a", FAILS)
-    me.start()
+    vm = make_daemon(policy="observe")
+    vm.harness.hook("prepare/10-a", FAILS)
+    vm.start()
     own = azure.schedule("Reboot", hold=True)
     shared = azure.schedule("Redeploy", "vm1", "vm2", hold=True)
-    me.wait(lambda: len(me.rig.marks("begin")) == 2 and me.data("status")[0] == 1)
-    assert me.command("approve", "no-such-event").returncode == 4
-    refused = me.command("approve", own)
+    vm.wait(lambda: len(vm.harness.marks("begin")) == 2 and vm.data("status")[0] == 1)
+    assert vm.command("approve", "no-such-event").returncode == 4
+    refused = vm.command("approve", own)
     assert refused.returncode == 1 and "--force" in refused.stdout + refused.stderr
-    code, data = me.data("approve", shared, "--force")
+    code, data = vm.data("approve", shared, "--force")
     assert (code, data["accepted"]) == (1, False) and "--release-others" in data["text"]
     assert azure.requests("POST") == []
-    code, data = me.data("approve", own.lower(), "--force")
+    code, data = vm.data("approve", own.lower(), "--force")
     assert (code, data["accepted"]) == (0, True)
-    me.wait(lambda: azure.approvals() == [("vm1", own)])
-    assert me.command("approve", shared, "--force", "--release-others").returncode == 0
-    me.wait(lambda: azure.approvals() == [("vm1", own), ("vm1", shared)])
-    assert "by root" in me.command("history", own).stdout or os.geteuid() != 0
+    vm.wait(lambda: azure.approvals() == [("vm1", own)])
+    assert vm.command("approve", shared, "--force", "--release-others").returncode == 0
+    vm.wait(lambda: azure.approvals() == [("vm1", own), ("vm1", shared)])
+    assert "by root" in vm.command("history", own).stdout or os.geteuid() != 0
 
 
 def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    assert me.command("dance").returncode == 2 and me.command("approve").returncode == 2
-    assert me.command("history", "--limit", "0").returncode == 2
-    me.rig.folder.joinpath("config.yml").write_text('{"intervall": 2}')
+    vm = make_daemon()
+    assert vm.command("dance").returncode == 2 and vm.command("approve").returncode == 2
+    assert vm.command("history", "--limit", "0").returncode == 2
+    vm.harness.folder.joinpath("config.yml").write_text('{"intervall": 2}')
     for verb in ("run", "status", "history"):
-        done = me.command(verb)
+        done = vm.command(verb)
         assert (
             done.returncode == 78
             and "config.yml:1: intervall: unknown key 'intervall'; did you mean interval?" in done.stderr
@@ -157,60 +157,60 @@ def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemo
 
 
 def test_json_is_printed_whatever_goes_wrong(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    code, data = me.data("approve", "some")
+    vm = make_daemon()
+    code, data = vm.data("approve", "some")
     assert (code, data["running"]) == (3, False) and "does not run" in data["text"]
-    code, data = me.data("history")
+    code, data = vm.data("history")
     assert code == 1 and "there is no journal" in data["error"]
-    me.start()
+    vm.start()
     for verb in ("approve", "history"):
-        code, data = me.data(verb, "no-such-event")
+        code, data = vm.data(verb, "no-such-event")
         assert (code, data["found"]) == (4, False) and "no-such-event" in data["text"], verb
-        assert "no-such-event" in me.command(verb, "--json", "no-such-event").stderr
-    me.rig.folder.joinpath("config.yml").write_text('{"intervall": 2}')
+        assert "no-such-event" in vm.command(verb, "--json", "no-such-event").stderr
+    vm.harness.folder.joinpath("config.yml").write_text('{"intervall": 2}')
     for verb in ("status", "history", "approve some"):
-        code, data = me.data(*verb.split())
+        code, data = vm.data(*verb.split())
         assert code == 78 and list(data) == ["error"] and "did you mean interval?" in data["error"], verb
 
 
 def test_a_configuration_that_others_can_write_is_not_run(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.folder.joinpath("config.yml").chmod(0o666)
-    done = me.command("run")
+    vm = make_daemon()
+    vm.harness.folder.joinpath("config.yml").chmod(0o666)
+    done = vm.command("run")
     assert done.returncode == 78 and "can be written by others" in done.stderr
 
 
 def test_a_second_daemon_is_refused(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon().start()
-    done = me.command("run")
+    vm = make_daemon().start()
+    done = vm.command("run")
     assert done.returncode == 1 and "another azure-scheduled-events holds" in done.stderr
-    assert me.data("status")[0] == 0
+    assert vm.data("status")[0] == 0
 
 
 def test_check_says_what_is_right_and_what_is_wrong(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a")
-    code, data = me.data("check")
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a")
+    code, data = vm.data("check")
     assert code == 0, data
     assert "vm1" in json.dumps(data)
-    assert me.command("check").returncode == 0
-    me.rig.hooks_directory.joinpath("prepare/10-a").chmod(0o777)
-    code, data = me.data("check")
+    assert vm.command("check").returncode == 0
+    vm.harness.hooks_directory.joinpath("prepare/10-a").chmod(0o777)
+    code, data = vm.data("check")
     assert code == 1 and "can be written by others" in json.dumps(data)
-    me.rig.hooks_directory.joinpath("prepare/10-a").chmod(0o755)
+    vm.harness.hooks_directory.joinpath("prepare/10-a").chmod(0o755)
     azure.fault("refuse")
-    assert me.command("check").returncode == 1 and me.command("check", "--offline").returncode == 0
+    assert vm.command("check").returncode == 1 and vm.command("check", "--offline").returncode == 0
     azure.heal()
-    me.rig.configure(hooks={"10-b": {"timeout": 5}})
-    shown = me.command("check", "--offline").stdout
+    vm.harness.configure(hooks={"10-b": {"timeout": 5}})
+    shown = vm.command("check", "--offline").stdout
     assert "10-b" in shown and "10-a" in shown
 
 
 def test_a_dry_run_of_the_command_approves_nothing(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon().start("--dry-run")
+    vm = make_daemon().start("--dry-run")
     azure.schedule("Reboot", hold=True)
-    me.wait(lambda: me.said("it would be approved now"))
-    assert me.data("status")[1]["dry_run"] is True and azure.requests("POST") == []
+    vm.wait(lambda: vm.times_logged("it would be approved now"))
+    assert vm.data("status")[1]["dry_run"] is True and azure.requests("POST") == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
@@ -218,13 +218,13 @@ def test_a_dry_run_of_the_command_approves_nothing(azure: Azure, make_daemon: Ma
     "key, permitted", [("", ""), ("control_group", "status history approve"), ("status_group", "status history")]
 )
 def test_who_may_ask_what(azure: Azure, make_daemon: MakeDaemon, key: str, permitted: str) -> None:
-    me = make_daemon(**{key: grp.getgrgid(NOBODYS_GROUP).gr_name} if key else {}).start()
+    vm = make_daemon(**{key: grp.getgrgid(NOBODYS_GROUP).gr_name} if key else {}).start()
     # the way there is open, so that only the socket's own mode is left to refuse
-    (me.rig.folder / "run").chmod(0o755)
+    (vm.harness.folder / "run").chmod(0o755)
 
     def ask_as_nobody(question: dict[str, str]) -> Callable[[], None]:
         def work() -> None:
-            os.chdir(me.rig.folder)
+            os.chdir(vm.harness.folder)
             os.setgroups([])
             os.setgid(NOBODYS_GROUP)
             os.setuid(NOBODY)
@@ -238,13 +238,13 @@ def test_who_may_ask_what(azure: Azure, make_daemon: MakeDaemon, key: str, permi
     questions = ("status", "history", "approve")
     results = [in_child(ask_as_nobody({"ask": each, "event_id": "x"})) for each in questions]
     assert results == [0 if each in permitted.split() else 77 for each in questions]
-    assert (me.rig.folder / "run" / "status.sock").exists() == (key == "status_group")
+    assert (vm.harness.folder / "run" / "status.sock").exists() == (key == "status_group")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_the_socket_of_the_status_group_answers_nothing_else(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon(status_group=grp.getgrgid(NOBODYS_GROUP).gr_name).start()
-    path = str(me.rig.folder / "run" / "status.sock")
+    vm = make_daemon(status_group=grp.getgrgid(NOBODYS_GROUP).gr_name).start()
+    path = str(vm.harness.folder / "run" / "status.sock")
     for question in ({"ask": "approve", "event_id": "x"}, {"ask": "pause"}, {"ask": "resume"}, {}):
         with socket.socket(socket.AF_UNIX) as asking:
             asking.connect(path)
@@ -253,36 +253,36 @@ def test_the_socket_of_the_status_group_answers_nothing_else(azure: Azure, make_
 
 
 def test_an_event_may_be_named_by_the_beginning_of_its_id(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon(policy="observe").start()
+    vm = make_daemon(policy="observe").start()
     first, second = azure.schedule("Reboot", hold=True), azure.schedule("Redeploy", hold=True)
-    me.wait(lambda: len(me.data("status")[1]["events"]) == 2)
+    vm.wait(lambda: len(vm.data("status")[1]["events"]) == 2)
     length = len(os.path.commonprefix([first, second])) + 1  # noqa: RUF071  # character by character is meant
-    code, data = me.data("approve", first[:length].lower())
+    code, data = vm.data("approve", first[:length].lower())
     assert (code, data["accepted"]) == (0, True)
-    me.wait(lambda: azure.approvals() == [("vm1", first)])
-    assert [each["event"]["event_id"] for each in me.data("history", first[:length])[1]] == [first]
+    vm.wait(lambda: azure.approvals() == [("vm1", first)])
+    assert [each["event"]["event_id"] for each in vm.data("history", first[:length])[1]] == [first]
     # both begin with what they have in common
     for verb in ("approve", "history"):
         if length > 1:
-            code, data = me.data(verb, first[: length - 1])
+            code, data = vm.data(verb, first[: length - 1])
             assert (code, data["found"], sorted(data["candidates"])) == (4, False, sorted([first, second]))
-        assert me.command(verb, "").returncode == 2
+        assert vm.command(verb, "").returncode == 2
 
 
 def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a", TALKS)
-    me.start(first="from hook_runner.service import history_source; history_source.PAGE_RECORDS = 2")
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a", TALKS)
+    vm.start(first="from hook_runner.service import history_source; history_source.PAGE_RECORDS = 2")
     for _number in range(5):
         event = azure.schedule("Freeze", hold=True)
-        me.wait(lambda event=event: ("vm1", event) in azure.approvals())  # type: ignore[misc]
+        vm.wait(lambda event=event: ("vm1", event) in azure.approvals())  # type: ignore[misc]
         azure.cancel(event)
-        me.wait(lambda: not me.data("status")[1]["events"])
+        vm.wait(lambda: not vm.data("status")[1]["events"])
     limits: list[tuple[str, ...]] = [("--all",), ("--limit", "3"), ("--limit", "4"), (event,), (event[:-1],)]
-    told = [(me.data("history", *limit), me.command("history", *limit).stdout) for limit in limits]
+    told = [(vm.data("history", *limit), vm.command("history", *limit).stdout) for limit in limits]
     assert [len(data) for (_code, data), _text in told] == [5, 3, 4, 1, 1]
-    me.stop()
-    assert told == [(me.data("history", *limit), me.command("history", *limit).stdout) for limit in limits]
+    vm.stop()
+    assert told == [(vm.data("history", *limit), vm.command("history", *limit).stdout) for limit in limits]
     table = told[0][1].splitlines()
     assert len(table) == 6 and table[0].split()[:2] == ["EVENT", "TYPE"]
     assert (
@@ -292,7 +292,7 @@ def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: A
         and "accepted" in table[5]
     )
     assert f"speaking of {event}" in told[3][1]
-    assert me.command("history", "--all", "--limit", "3").returncode == 2
+    assert vm.command("history", "--all", "--limit", "3").returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -334,42 +334,42 @@ def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: 
         "preflight",
     )
     unneeded = (*others, *("hook_runner." + name for name in ours))
-    me = make_daemon()
+    vm = make_daemon()
     show = f"lambda: print('in memory: %s.' % sorted(set(sys.modules).intersection({unneeded!r})), file=sys.stderr)"
-    me.start(first=f"import atexit, sys\natexit.register({show})")
-    me.stop()
-    assert me.said("in memory: [].") == 1
+    vm.start(first=f"import atexit, sys\natexit.register({show})")
+    vm.stop()
+    assert vm.times_logged("in memory: [].") == 1
 
 
 def test_history_comes_from_the_file_where_the_daemon_cannot_load_what_it_needs_for_that(
     azure: Azure, make_daemon: MakeDaemon
 ) -> None:
-    me = make_daemon()
-    me.start(first="import sys; sys.modules['hook_runner.service.history_source'] = None")
+    vm = make_daemon()
+    vm.start(first="import sys; sys.modules['hook_runner.service.history_source'] = None")
     event = azure.schedule("Freeze", hold=True)
-    me.wait(lambda: me.data("status")[1]["events"])
-    code, found = me.data("history")
+    vm.wait(lambda: vm.data("status")[1]["events"])
+    code, found = vm.data("history")
     assert code == 0 and [each["event"]["event_id"] for each in found] == [event]
-    assert me.data("status")[0] == 0
+    assert vm.data("status")[0] == 0
 
 
 @pytest.mark.parametrize("give_up", [False, True])
 def test_recover_is_tried_again_or_given_up_by_hand(azure: Azure, make_daemon: MakeDaemon, give_up: bool) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a")
-    me.rig.hook("recover/10-a", FAILS)
-    me.start()
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a")
+    vm.harness.hook("recover/10-a", FAILS)
+    vm.start()
     event = azure.schedule("Freeze", hold=True)
-    me.wait(azure.approvals)
-    assert me.command("recover", event).returncode == 1
+    vm.wait(azure.approvals)
+    assert vm.command("recover", event).returncode == 1
     azure.cancel(event)
-    me.wait(lambda: me.times("STATUS=watching as vm1: Freeze Scheduled, NOT RECOVERED"))
-    code, data = me.data("status")
+    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: Freeze Scheduled, NOT RECOVERED"))
+    code, data = vm.data("status")
     assert code == 1 and data["events"][0]["not_recovered"] == ["10-a"]
     if not give_up:
-        me.rig.hook("recover/10-a")
-    done = me.command("recover", event[:8].lower(), *["--give-up"] * give_up)
+        vm.harness.hook("recover/10-a")
+    done = vm.command("recover", event[:8].lower(), *["--give-up"] * give_up)
     assert done.returncode == 0, done.stderr
-    me.wait(lambda: me.data("status")[1]["events"] == [])
-    assert me.said("not recovered, as an operator gave it up") == give_up
-    assert me.command("recover", event).returncode == 4
+    vm.wait(lambda: vm.data("status")[1]["events"] == [])
+    assert vm.times_logged("not recovered, as an operator gave it up") == give_up
+    assert vm.command("recover", event).returncode == 4

@@ -9,11 +9,11 @@ import signal
 import time
 from collections.abc import Callable
 
-from support.daemon.daemon_process import Daemon
+from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import HANGS, is_alive
 from support.daemon.simulated_azure import Azure
 
-MakeDaemon = Callable[..., Daemon]
+MakeDaemon = Callable[..., DaemonProcess]
 
 
 def gets(azure: Azure, status: int = 200) -> int:
@@ -25,54 +25,54 @@ def gets(azure: Azure, status: int = 200) -> int:
 def test_t56_ready_at_once_however_late_the_first_answer_is(azure: Azure, make_daemon: MakeDaemon) -> None:
     azure.schedule("Reboot", hold=True)
     azure.fault("slow-first-answer", route="scheduledevents", delay=119)
-    me = make_daemon()
-    me.start(until="READY=1")
+    vm = make_daemon()
+    vm.start(until="READY=1")
     # the control socket is there when systemd knows that the service is ready, and the first answer
     # is not
-    code, data = me.data("status")
+    code, data = vm.data("status")
     assert (code, data["imds"]["ok"], data["imds"]["last_good_poll"]) == (1, False, None)
-    me.wait(lambda: me.times("STATUS=waiting for the first answer of IMDS"))
-    assert [line for _at, line in me.told if line.startswith("EXTEND_TIMEOUT_USEC=")] == []
+    vm.wait(lambda: vm.times_notified("STATUS=waiting for the first answer of IMDS"))
+    assert [line for _at, line in vm.notifications if line.startswith("EXTEND_TIMEOUT_USEC=")] == []
     azure.advance(119)
-    me.wait(lambda: me.times("STATUS=watching as vm1: Reboot Scheduled, prepare") == 1)
-    assert me.times("READY=1") == 1
+    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: Reboot Scheduled, prepare") == 1)
+    assert vm.times_notified("READY=1") == 1
 
 
 def test_ready_while_imds_is_sick_and_status_and_metrics_say_that_it_is(azure: Azure, make_daemon: MakeDaemon) -> None:
     azure.fault("unavailable", route="scheduledevents")
-    me = make_daemon()
-    file = me.rig.folder / "our.prom"
-    me.rig.configure(metrics_file=str(file))
-    me.start(until="READY=1", first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.2")
-    me.wait(lambda: gets(azure, 503) >= 2)
-    code, data = me.data("status")
+    vm = make_daemon()
+    file = vm.harness.folder / "our.prom"
+    vm.harness.configure(metrics_file=str(file))
+    vm.start(until="READY=1", first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.2")
+    vm.wait(lambda: gets(azure, 503) >= 2)
+    code, data = vm.data("status")
     assert (code, data["imds"]["ok"]) == (1, False) and "503" in data["imds"]["error"]
-    me.wait(lambda: file.exists() and "azure_scheduled_events_imds_ok 0.0" in file.read_text())
+    vm.wait(lambda: file.exists() and "azure_scheduled_events_imds_ok 0.0" in file.read_text())
     azure.heal()
-    me.wait(lambda: me.data("status")[0] == 0)
-    me.wait(lambda: "azure_scheduled_events_imds_ok 1.0" in file.read_text())
+    vm.wait(lambda: vm.data("status")[0] == 0)
+    vm.wait(lambda: "azure_scheduled_events_imds_ok 1.0" in file.read_text())
 
 
 def test_the_status_line_follows_what_happens(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon().start(until="STATUS=watching as vm1: no events")
+    vm = make_daemon().start(until="STATUS=watching as vm1: no events")
     event = azure.schedule("Freeze", started_for=60)
-    me.wait(lambda: me.times("STATUS=watching as vm1: Freeze Scheduled, prepare"))
-    me.wait(azure.approvals)
+    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: Freeze Scheduled, prepare"))
+    vm.wait(azure.approvals)
     azure.advance(2)
-    me.wait(lambda: me.times("STATUS=watching as vm1: Freeze Started, started"))
+    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: Freeze Started, started"))
     azure.complete(event)
-    me.wait(lambda: me.times("STATUS=watching as vm1: no events") == 2)
+    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: no events") == 2)
 
 
 def test_the_watchdog_is_fed_by_polls_and_by_nothing_else(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon(timeout=0.5, first_timeout=0.5)
-    stuck = me.rig.folder / "stuck"
+    vm = make_daemon(timeout=0.5, first_timeout=0.5)
+    stuck = vm.harness.folder / "stuck"
     first = f"""
 import os, time
 from azure_scheduled_events.imds import Imds
 from hook_runner.service import poller
-from hook_runner.service import daemon
-poller.SLACK, daemon.CONNECT_TIMEOUT = 0.5, 0.0
+from hook_runner.service import assembly
+poller.STUCK_MARGIN, assembly.CONNECT_TIMEOUT = 0.5, 0.0
 events = Imds.events
 def events_or_nothing(self, within=None):
     while os.path.exists({str(stuck)!r}):
@@ -80,29 +80,29 @@ def events_or_nothing(self, within=None):
     return events(self, within)
 Imds.events = events_or_nothing
 """
-    me.start(first=first, WATCHDOG_USEC="600000")
-    me.wait(lambda: me.times("WATCHDOG=1") >= 5)
+    vm.start(first=first, WATCHDOG_USEC="600000")
+    vm.wait(lambda: vm.times_notified("WATCHDOG=1") >= 5)
     stuck.touch()
-    me.wait(lambda: me.silent_for("WATCHDOG=1") > 1.5)
+    vm.wait(lambda: vm.seconds_since("WATCHDOG=1") > 1.5)
     # the other loop lives, which is just why it must not feed the watchdog
-    assert me.command("status").returncode in (0, 1) and me.silent_for("WATCHDOG=1") > 1.5
+    assert vm.command("status").returncode in (0, 1) and vm.seconds_since("WATCHDOG=1") > 1.5
     stuck.unlink()
-    me.wait(lambda: me.silent_for("WATCHDOG=1") < 0.5)
+    vm.wait(lambda: vm.seconds_since("WATCHDOG=1") < 0.5)
 
 
 def test_sigterm_ends_it_in_two_seconds_while_a_request_hangs(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
+    vm = make_daemon()
     took = []
     # a machine that is busy may need longer once, but not each time
     for _attempt in range(3):
-        me.start()
+        vm.start()
         azure.fault("hang", route="scheduledevents")
         before = -1
         while before != gets(azure):
             before, until = gets(azure), time.monotonic() + 1
-            me.wait(lambda until=until: time.monotonic() > until)  # type: ignore[misc]
-        took.append(me.stop())
-        assert me.process is not None and me.process.returncode == 0
+            vm.wait(lambda until=until: time.monotonic() > until)  # type: ignore[misc]
+        took.append(vm.stop())
+        assert vm.process is not None and vm.process.returncode == 0
         azure.heal()
         if took[-1] < 2:
             break
@@ -110,55 +110,55 @@ def test_sigterm_ends_it_in_two_seconds_while_a_request_hangs(azure: Azure, make
 
 
 def test_sigterm_while_a_hook_runs_leaves_the_hook_to_the_next_process(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a", HANGS)
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
-    me.start()
-    me.wait(lambda: me.rig.marks("hang"))
-    me.stop()
-    (mark,) = me.rig.marks("hang")
-    assert is_alive(mark.pid) and me.said("hooks that run go on, and are taken over at the next start") == 1
-    me.start()
-    me.wait(lambda: me.said("prepare/10-a runs on from before the daemon's start"))
+    vm.start()
+    vm.wait(lambda: vm.harness.marks("hang"))
+    vm.stop()
+    (mark,) = vm.harness.marks("hang")
+    assert is_alive(mark.pid) and vm.times_logged("hooks that run go on, and are taken over at the next start") == 1
+    vm.start()
+    vm.wait(lambda: vm.times_logged("prepare/10-a runs on from before the daemon's start"))
     assert is_alive(mark.pid) and azure.approvals() == []
-    me.rig.release("prepare/10-a")
-    me.wait(azure.approvals)
-    assert me.rig.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.harness.release("prepare/10-a")
+    vm.wait(azure.approvals)
+    assert vm.harness.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
 def test_kill_9_loses_neither_the_hook_nor_the_approval(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a", HANGS)
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a", HANGS)
     azure.schedule("Reboot", hold=True)
-    me.start()
-    me.wait(lambda: me.rig.marks("hang"))
-    me.stop(signal.SIGKILL)
-    me.rig.release("prepare/10-a")
-    me.start()
-    me.wait(azure.approvals)
-    assert me.rig.ran() == ["prepare/10-a"]
+    vm.start()
+    vm.wait(lambda: vm.harness.marks("hang"))
+    vm.stop(signal.SIGKILL)
+    vm.harness.release("prepare/10-a")
+    vm.start()
+    vm.wait(azure.approvals)
+    assert vm.harness.ran() == ["prepare/10-a"]
 
 
 def test_polling_goes_on_while_a_hook_hangs(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a", HANGS)
-    me.rig.hook("recover/10-a")
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a", HANGS)
+    vm.harness.hook("recover/10-a")
     event = azure.schedule("Reboot", hold=True)
-    me.start()
-    me.wait(lambda: me.rig.marks("hang"))
+    vm.start()
+    vm.wait(lambda: vm.harness.marks("hang"))
     before = gets(azure)
-    me.wait(lambda: gets(azure) >= before + 5)
-    assert is_alive(me.rig.marks("hang")[0].pid)
+    vm.wait(lambda: gets(azure) >= before + 5)
+    assert is_alive(vm.harness.marks("hang")[0].pid)
     azure.cancel(event)
-    me.wait(lambda: me.rig.ran("recover"))
+    vm.wait(lambda: vm.harness.ran("recover"))
 
 
 def test_t53_five_requests_a_second_are_never_exceeded(azure: Azure, make_daemon: MakeDaemon) -> None:
     azure.simulator.post("/knobs", {"rate_limit": 5})
     for _event in range(4):
         azure.schedule("Reboot", hold=True)
-    me = make_daemon().start()
-    me.wait(lambda: len(azure.approvals()) == 4 and gets(azure) >= 10)
+    vm = make_daemon().start()
+    vm.wait(lambda: len(azure.approvals()) == 4 and gets(azure) >= 10)
     statuses = [
         request["status"]
         for request in azure.requests("GET") + azure.requests("POST") + azure.requests("GET", "instance")
@@ -167,59 +167,59 @@ def test_t53_five_requests_a_second_are_never_exceeded(azure: Azure, make_daemon
 
 
 def test_a_lasting_error_of_imds_is_one_line_and_its_end_another(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon().start()
+    vm = make_daemon().start()
     azure.fault("unavailable")
-    me.wait(lambda: gets(azure, 503) >= 2)
+    vm.wait(lambda: gets(azure, 503) >= 2)
     azure.heal()
-    me.wait(lambda: me.said("IMDS answers again"))
-    assert me.said("IMDS gives no good answer") == me.said("IMDS answers again") == 1
+    vm.wait(lambda: vm.times_logged("IMDS answers again"))
+    assert vm.times_logged("IMDS gives no good answer") == vm.times_logged("IMDS answers again") == 1
 
 
 def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon(policy="observe")
-    me.rig.hook("prepare/10-a", HANGS)
+    vm = make_daemon(policy="observe")
+    vm.harness.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
-    me.start()
-    me.wait(lambda: me.rig.marks("hang"))
-    assert me.said("waits up to 15 minutes") == 1
-    me.rig.hook("prepare/20-b")
-    me.rig.configure(
+    vm.start()
+    vm.wait(lambda: vm.harness.marks("hang"))
+    assert vm.times_logged("waits up to 15 minutes") == 1
+    vm.harness.hook("prepare/20-b")
+    vm.harness.configure(
         timeout=9, policy={"name": "other", "rules": [{"when": {}, "do": ["prepare", {"approve": "after_prepare"}]}]}
     )
-    assert me.process is not None
-    me.process.send_signal(signal.SIGHUP)
-    me.wait(lambda: me.times("READY=1") == 2)
-    assert me.said("take effect with the next restart only: timeout") == 1
-    assert me.times("RELOADING=1") == 1 and me.data("status")[1]["policy"] == "other"
-    file = me.rig.folder / "config.yml"
+    assert vm.process is not None
+    vm.process.send_signal(signal.SIGHUP)
+    vm.wait(lambda: vm.times_notified("READY=1") == 2)
+    assert vm.times_logged("take effect with the next restart only: timeout") == 1
+    assert vm.times_notified("RELOADING=1") == 1 and vm.data("status")[1]["policy"] == "other"
+    file = vm.harness.folder / "config.yml"
     good = file.read_text()
     file.write_text(good.replace('"policy"', '"polciy"'))
-    me.process.send_signal(signal.SIGHUP)
-    me.wait(lambda: me.said("the configuration stays as it was"))
-    assert "policy?" in next(line for line in me.log() if "stays as it was" in line)
-    me.wait(lambda: me.times("READY=1") == 3)
-    assert me.command("status").returncode == 78
+    vm.process.send_signal(signal.SIGHUP)
+    vm.wait(lambda: vm.times_logged("the configuration is not changed"))
+    assert "policy?" in next(line for line in vm.log() if "is not changed" in line)
+    vm.wait(lambda: vm.times_notified("READY=1") == 3)
+    assert vm.command("status").returncode == 78
     file.write_text(good)
-    assert me.data("status")[1]["policy"] == "other"
+    assert vm.data("status")[1]["policy"] == "other"
     # what ran went on, and the new hook comes after it
-    me.rig.release("prepare/10-a")
-    me.wait(azure.approvals)
-    assert me.rig.ran() == ["prepare/10-a", "prepare/20-b"] and azure.approvals() == [("vm1", event)]
+    vm.harness.release("prepare/10-a")
+    vm.wait(azure.approvals)
+    assert vm.harness.ran() == ["prepare/10-a", "prepare/20-b"] and azure.approvals() == [("vm1", event)]
 
 
 def test_locale_and_time_zone_of_the_host_do_not_matter(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a")
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a")
     azure.schedule("Reboot", hold=True)
-    me.start(LC_ALL="ru_RU.UTF-8", LANGUAGE="ru", TZ="Europe/Moscow")
-    me.wait(azure.approvals)
-    assert 850 <= me.rig.marks()[0].seconds_left <= 900
+    vm.start(LC_ALL="ru_RU.UTF-8", LANGUAGE="ru", TZ="Europe/Moscow")
+    vm.wait(azure.approvals)
+    assert 850 <= vm.harness.marks()[0].seconds_left <= 900
 
 
 def test_an_event_that_came_before_the_name_was_known_is_not_forgotten(azure: Azure, make_daemon: MakeDaemon) -> None:
     event = azure.schedule("Reboot", hold=True)
     azure.fault("unavailable", route="instance", requests="1-2")
-    me = make_daemon()
-    me.start(first="from hook_runner.service import poller; poller._NAME_RETRY_INTERVAL = 0.5")
-    me.wait(azure.approvals)
-    assert azure.approvals() == [("vm1", event)] and me.said("resource name is not known yet") == 1
+    vm = make_daemon()
+    vm.start(first="from hook_runner.service import poller; poller._NAME_RETRY_INTERVAL = 0.5")
+    vm.wait(azure.approvals)
+    assert azure.approvals() == [("vm1", event)] and vm.times_logged("resource name is not known yet") == 1

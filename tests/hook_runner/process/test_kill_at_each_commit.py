@@ -16,7 +16,7 @@ import pytest
 from hook_runner.journal.journal import Journal
 from hook_runner.records import EventRecord
 from support.daemon.child_processes import die, in_child
-from support.daemon.engine_harness import Rig
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import FAILS
 from support.daemon.simulated_azure import Azure
 
@@ -31,9 +31,9 @@ class Life:
     def __init__(self, folder: Path, azure: Azure, fails: bool) -> None:
         folder.mkdir()
         self.azure = azure
-        self.rig = Rig(folder, azure)
+        self.harness = EngineHarness(folder, azure)
         for hook in ("prepare/10-a", "prepare/20-b", "recover/10-a"):
-            self.rig.hook(hook, FAILS if fails and hook == "prepare/20-b" else ":")
+            self.harness.hook(hook, FAILS if fails and hook == "prepare/20-b" else ":")
         self.event = azure.schedule("Reboot", notice=120, started_for=60)
 
     def until_it_dies(self, number: int, when: str) -> bool:
@@ -45,21 +45,21 @@ class Life:
     def go_on(self, how: str) -> EventRecord:
         """The next process, until all is done."""
         if how == "reboot":
-            self.rig.end_processes()
-            for path in sorted(self.rig.folder.glob("run/**/*"), reverse=True):
+            self.harness.end_processes()
+            for path in sorted(self.harness.folder.glob("run/**/*"), reverse=True):
                 path.rmdir() if path.is_dir() else path.unlink()
         self._live()
-        assert self.rig.engine.records == [] and self.rig.journal.open_records() == []
-        (record,) = self.rig.journal.records(10)
+        assert self.harness.engine.records == [] and self.harness.journal.open_records() == []
+        (record,) = self.harness.journal.reader().records(10)
         return record
 
     def count(self, what: str) -> dict[str, int]:
         """How often each hook has made that mark."""
-        return collections.Counter(mark.hook for mark in self.rig.marks(what))
+        return collections.Counter(mark.hook for mark in self.harness.marks(what))
 
     def _live(self) -> None:
         for after in (0, 1, 1, 120, 61, 1):
-            self.rig.look(after=after)
+            self.harness.poll(after=after)
 
     def _die_at(self, number: int, when: str) -> None:
         commit, count = Journal._commit, 0
@@ -85,7 +85,7 @@ def lives(folder: Path, azure: Azure, how: str, when: str, fails: bool = False) 
         try:
             yield life, life.go_on(how)
         finally:
-            life.rig.close()
+            life.harness.close()
         azure.complete(life.event) if azure.status(life.event) != "Gone" else None
         if not was_cut:
             # the numbers before this one were all of them

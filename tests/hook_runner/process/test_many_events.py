@@ -15,12 +15,21 @@ import pytest
 
 from azure_scheduled_events.document import EventDocument
 from hook_runner.journal.journal import Journal
+from hook_runner.journal.reader import JournalReader
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.reporting.metrics import Metrics
 from hook_runner.reporting.status import summary, to_dict, to_text
 from support.daemon.effort import Effort, effort
-from support.daemon.engine_harness import Rig
-from support.daemon.record_factory import add_step, close_record, end_step, everything, make_event, make_record
+from support.daemon.engine_harness import EngineHarness
+from support.daemon.record_factory import (
+    add_step,
+    close_record,
+    end_step,
+    everything,
+    last_occurrence,
+    make_event,
+    make_record,
+)
 
 FEW, MANY = 100, 1000
 # work that grows with the events takes as many times the effort; work that grows with their square
@@ -43,9 +52,9 @@ def of_others(count: int) -> EventDocument:
     )
 
 
-def engine_of(rig: Rig) -> Engine:
-    rig.configure(log_level="error", resource_name="vm1")
-    return rig.start()
+def engine_of(harness: EngineHarness) -> Engine:
+    harness.configure(log_level="error", resource_name="vm1")
+    return harness.start()
 
 
 def connection_of(journal: Journal) -> sqlite3.Connection:
@@ -67,25 +76,28 @@ class Questions:
         return count
 
 
-def efforts(rig: Rig, count: int) -> dict[str, Effort]:
+def efforts(harness: EngineHarness, count: int) -> dict[str, Effort]:
     """What it takes when so many events of other VMs appear, stay as they are, are reported, and end."""
-    engine, document = engine_of(rig), of_others(count)
-    metrics = Metrics(str(rig.folder / "metrics.prom"))
+    engine, document = engine_of(harness), of_others(count)
+    metrics = Metrics(str(harness.folder / "metrics.prom"))
     work: dict[str, Callable[[], Any]] = {
         "appear": lambda: engine.observe(document),
         "stay": lambda: engine.observe(document),
         "tick": engine.tick,
-        "status": lambda: (to_text(to_dict(engine, rig.health, rig.clock, None)), summary(engine, rig.health)),
-        "metrics": lambda: metrics.write(engine, rig.health, False),
+        "status": lambda: (
+            to_text(to_dict(engine, harness.health, harness.clock, None)),
+            summary(engine, harness.health),
+        ),
+        "metrics": lambda: metrics.write(engine, harness.health, False),
         # two documents without them, since one may be that of another backend
         "missing": lambda: engine.observe(EventDocument(2, ())),
         "gone": lambda: engine.observe(EventDocument(3, ())),
     }
-    return {name: effort(each, connection_of(rig.journal)) for name, each in work.items()}
+    return {name: effort(each, connection_of(harness.journal)) for name, each in work.items()}
 
 
-def test_effort_grows_with_the_events_and_not_with_their_square(make_rig: Callable[..., Rig]) -> None:
-    few, many = efforts(make_rig("vm1"), FEW), efforts(make_rig("vm2"), MANY)
+def test_effort_grows_with_the_events_and_not_with_their_square(make_vm: Callable[..., EngineHarness]) -> None:
+    few, many = efforts(make_vm("vm1"), FEW), efforts(make_vm("vm2"), MANY)
     grown = [
         (name, counted, few[name], many[name])
         for name in few
@@ -96,10 +108,10 @@ def test_effort_grows_with_the_events_and_not_with_their_square(make_rig: Callab
     assert {name: many[name].lines for name, lines in LINES.items() if many[name].lines > lines * MANY} == {}
 
 
-def test_journal_is_asked_a_bounded_number_of_times(make_rig: Callable[..., Rig]) -> None:
-    rig = make_rig()
-    engine, document = engine_of(rig), of_others(MANY)
-    questions = Questions(rig.journal)
+def test_journal_is_asked_a_bounded_number_of_times(make_vm: Callable[..., EngineHarness]) -> None:
+    harness = make_vm()
+    engine, document = engine_of(harness), of_others(MANY)
+    questions = Questions(harness.journal)
     engine.observe(document)
     assert questions.take() <= 3 * MANY
     engine.observe(document)
@@ -132,19 +144,30 @@ def full(path: str) -> Iterator[Journal]:
 def questions_about_some(journal: Journal) -> Effort:
     def ask() -> None:
         for number in range(FEW):
-            assert journal.last_occurrence(f"open-{number}") == journal.last_occurrence(f"closed-{number}") == 1
-            assert journal.last_occurrence(f"none-{number}") == 0
+            assert last_occurrence(journal, f"open-{number}") == 1
+            assert last_occurrence(journal, f"none-{number}") == 0
             assert journal.last_of(f"none-{number}") is None
 
     return effort(ask, connection_of(journal))
 
 
+def loading_some(journal: Journal) -> Effort:
+    def load() -> None:
+        for number in range(FEW):
+            assert last_occurrence(journal, f"closed-{number}") == 1
+
+    return effort(load, connection_of(journal))
+
+
 def test_a_question_costs_the_same_in_a_journal_of_many_records(full: Journal, tmp_path: Path) -> None:
     short = fill(str(tmp_path / "short.db"), FEW)
     few, many = questions_about_some(short), questions_about_some(full)
+    few_loaded, many_loaded = loading_some(short), loading_some(full)
     short.close()
     assert many.lines <= 1.1 * few.lines and many.instructions <= 1.1 * few.instructions
     assert many.lines <= 100 * FEW and many.instructions <= 500 * FEW
+    assert many_loaded.lines <= 1.1 * few_loaded.lines and many_loaded.instructions <= 1.1 * few_loaded.instructions
+    assert many_loaded.lines <= 200 * FEW and many_loaded.instructions <= 500 * FEW
 
 
 def test_one_record_of_many_is_written_alone(full: Journal) -> None:
@@ -180,7 +203,7 @@ def test_one_impossible_record_of_a_batch_does_not_hold_up_the_others(path: str)
         for record in records:
             journal.save(record)
     assert journal.write_error is not None
-    reader = Journal.read_only(path)
+    reader = JournalReader.open(path)
     assert {each.id for each in reader.records(10)} == {each.id for each in records} - {records[2].id}
     reader.close()
     journal.close()
@@ -196,7 +219,7 @@ def test_nothing_is_pruned_while_nothing_was_closed(path: str) -> None:
     journal.prune(5)
     assert questions.take() == 0
     journal.prune(0)
-    assert journal.records(10) == []
+    assert journal.reader().records(10) == []
     journal.close()
 
 
@@ -214,6 +237,6 @@ def test_many_open_records_are_written_into_a_new_file_in_one_transaction(full: 
     full.maintain()
     assert full.write_error is None and len(full.open_records()) == MANY
     assert len(commits) <= 4  # the tables, room for a full disk, the records
-    reader = Journal.read_only(path)
+    reader = JournalReader.open(path)
     assert len(reader.records(MANY * 2)) == MANY + 10
     reader.close()

@@ -10,26 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.reporting.metrics import Metrics
-from support.daemon.daemon_process import Daemon
+from hook_runner.atomic_file import replace_file
+from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import FAILS
 from support.daemon.metrics_file import read
 from support.daemon.simulated_azure import Azure
 
-MakeDaemon = Callable[..., Daemon]
+MakeDaemon = Callable[..., DaemonProcess]
 
 
 def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    file = me.rig.folder / "metrics.prom"
-    me.rig.configure(metrics_file=str(file))
-    me.rig.hook("prepare/10-a")
-    me.rig.hook("prepare/20-b", FAILS)
-    me.start()
+    vm = make_daemon()
+    file = vm.harness.folder / "metrics.prom"
+    vm.harness.configure(metrics_file=str(file))
+    vm.harness.hook("prepare/10-a")
+    vm.harness.hook("prepare/20-b", FAILS)
+    vm.start()
     azure.schedule("Reboot", hold=True)
     run_a = ("hook_runs_total", (("hook", "10-a"), ("result", "ok"), ("stage", "prepare")))
     run_b = ("hook_runs_total", (("hook", "20-b"), ("result", "failed"), ("stage", "prepare")))
-    me.wait(lambda: read(file).get(run_b) == 1)
+    vm.wait(lambda: read(file).get(run_b) == 1)
     found = read(file)
     assert found[run_a] == 1
     assert found["events", (("stage", "prepare"), ("type", "Reboot"))] == 1
@@ -38,54 +38,56 @@ def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
     assert abs(found["last_good_poll_timestamp_seconds", ()] - azure.now().timestamp()) < 60
     assert found["journal_degraded", ()] == 0 == found["journal_degraded_since_timestamp_seconds", ()]
     assert file.stat().st_mode & 0o777 == 0o644
-    assert [path.name for path in me.rig.folder.glob("metrics*")] == ["metrics.prom"]
+    assert [path.name for path in vm.harness.folder.glob("metrics*")] == ["metrics.prom"]
 
 
 def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    file = me.rig.folder / "metrics.prom"
-    me.rig.configure(metrics_file=str(file))
+    vm = make_daemon()
+    file = vm.harness.folder / "metrics.prom"
+    vm.harness.configure(metrics_file=str(file))
     # written every 15 seconds otherwise
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0")
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
     azure.fault("unavailable")
-    me.wait(lambda: read(file).get(("imds_errors_total", (("kind", "status-503"),)), 0) >= 2)
+    vm.wait(lambda: read(file).get(("imds_errors_total", (("kind", "status-503"),)), 0) >= 2)
 
 
 def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.configure(metrics_file=str(me.rig.folder / "metrics.prom"))
-    me.start(first="sys.modules['prometheus_client'] = None")
+    vm = make_daemon()
+    vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
+    vm.start(first="sys.modules['prometheus_client'] = None")
     azure.schedule("Reboot", hold=True)
-    me.wait(azure.approvals)
-    assert me.said("prometheus_client is not installed") == 1 and not (me.rig.folder / "metrics.prom").exists()
+    vm.wait(azure.approvals)
+    assert (
+        vm.times_logged("prometheus_client is not installed") == 1 and not (vm.harness.folder / "metrics.prom").exists()
+    )
 
 
 def test_a_folder_that_is_not_there_is_told_once(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.configure(metrics_file=str(me.rig.folder / "none" / "metrics.prom"))
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0")
+    vm = make_daemon()
+    vm.harness.configure(metrics_file=str(vm.harness.folder / "none" / "metrics.prom"))
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
     azure.schedule("Reboot", hold=True)
-    me.wait(azure.approvals)
-    assert me.said("metrics cannot be written") == 1
+    vm.wait(azure.approvals)
+    assert vm.times_logged("metrics cannot be written") == 1
 
 
 def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    file = me.rig.folder / "metrics.prom"
-    me.rig.configure(metrics_file=str(file))
+    vm = make_daemon()
+    file = vm.harness.folder / "metrics.prom"
+    vm.harness.configure(metrics_file=str(file))
     azure.show(azure.entry(EventType="\ud800"))
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0")
-    me.wait(lambda: read(file).get(("events", (("stage", "prepare"), ("type", "\\ud800")))) == 1)
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
+    vm.wait(lambda: read(file).get(("events", (("stage", "prepare"), ("type", "\\ud800")))) == 1)
 
 
 def test_an_error_of_the_library_ends_nothing_and_is_told_once(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    me.rig.configure(metrics_file=str(me.rig.folder / "metrics.prom"))
+    vm = make_daemon()
+    vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
     broken = "import prometheus_client; prometheus_client.generate_latest = lambda registry: 1 / 0"
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.0\n" + broken)
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0\n" + broken)
     azure.schedule("Reboot", hold=True)
-    me.wait(azure.approvals)
-    assert me.said("metrics cannot be written: ZeroDivisionError") == 1
+    vm.wait(azure.approvals)
+    assert vm.times_logged("metrics cannot be written: ZeroDivisionError") == 1
 
 
 @pytest.mark.parametrize("name", ["metrics.prom", ".metrics.prom.new"])
@@ -94,7 +96,7 @@ def test_nothing_is_done_to_what_a_link_of_somebody_else_leads_to(tmp_path: Path
     secret.write_text("secret")
     secret.chmod(0o600)
     (tmp_path / name).symlink_to(secret)
-    Metrics(str(tmp_path / "metrics.prom"))._replace(b"figures")
+    replace_file(str(tmp_path / "metrics.prom"), b"figures", 0o644)
     assert (secret.read_text(), secret.stat().st_mode & 0o777) == ("secret", 0o600)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.prom", "secret"]
     file = tmp_path / "metrics.prom"

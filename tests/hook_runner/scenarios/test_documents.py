@@ -10,60 +10,62 @@ from typing import Any
 
 import pytest
 
-from support.daemon.engine_harness import AFTER_PREPARE, Rig
+from support.daemon.engine_harness import AFTER_PREPARE, EngineHarness
 from support.daemon.simulated_azure import Azure
 
-MakeRig = Callable[..., Rig]
+MakeVm = Callable[..., EngineHarness]
 
 # approves whatever it may
 ALWAYS = {"rules": [{"name": "always", "when": {}, "do": ["prepare", "approve"]}]}
 
 
-def test_t31_the_impossible_step_back_is_noted_and_changes_nothing(azure: Azure, me: Rig) -> None:
+def test_t31_the_impossible_step_back_is_noted_and_changes_nothing(azure: Azure, vm: EngineHarness) -> None:
     event = azure.schedule("Reboot")
-    me.look()
-    me.look(after=2)
+    vm.poll()
+    vm.poll(after=2)
     azure.change(event, status="Scheduled", notice="10m")
-    me.look()
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a", "started/10-a"] and len(azure.approvals()) == 1
-    assert "anomaly" in me.words(event)
+    vm.poll()
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "started/10-a"] and len(azure.approvals()) == 1
+    assert "anomaly" in vm.timeline(event)
     azure.complete(event)
-    me.look()
-    assert me.ran("recover") == ["recover/10-a"] and me.record(event).outcome == "completed"
+    vm.poll()
+    assert vm.ran("recover") == ["recover/10-a"] and vm.record(event).outcome == "completed"
 
 
-def test_t32_t34_the_incarnation_decides_nothing(azure: Azure, me: Rig) -> None:
+def test_t32_t34_the_incarnation_decides_nothing(azure: Azure, vm: EngineHarness) -> None:
     first = azure.schedule("Reboot", hold=True)
-    me.look()
+    vm.poll()
     azure.simulator.post("/incarnation", {"group": "web", "add": 278})
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a"]
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"]
     azure.simulator.post("/incarnation", {"group": "web", "to": 1})
     second = azure.schedule("Freeze", hold=True)
-    me.look(after=1)
-    assert [mark.event_id for mark in me.marks("begin")] == [first, second]
+    vm.poll(after=1)
+    assert [mark.event_id for mark in vm.marks("begin")] == [first, second]
 
 
-def test_a_list_that_changes_under_an_unchanged_incarnation_counts_and_is_warned_of_once(azure: Azure, me: Rig) -> None:
+def test_a_list_that_changes_under_an_unchanged_incarnation_counts_and_is_warned_of_once(
+    azure: Azure, vm: EngineHarness
+) -> None:
     entries = [azure.entry(EventId=name, EventType="Freeze") for name in "abcd"]
     azure.show(*entries[:1])
-    me.look()
-    assert me.said("unchanged DocumentIncarnation") == 0
+    vm.poll()
+    assert vm.times_logged("unchanged DocumentIncarnation") == 0
     for number in range(2, 5):
         azure.heal()
         azure.show(*entries[:number])
-        me.look(after=1)
-    assert {mark.event_id for mark in me.marks("begin")} == set("abcd")
-    assert me.said("unchanged DocumentIncarnation (7)") == 1
+        vm.poll(after=1)
+    assert {mark.event_id for mark in vm.marks("begin")} == set("abcd")
+    assert vm.times_logged("unchanged DocumentIncarnation (7)") == 1
 
 
-def test_t35_what_was_missed_is_recovered_from(azure: Azure, me: Rig) -> None:
+def test_t35_what_was_missed_is_recovered_from(azure: Azure, vm: EngineHarness) -> None:
     event = azure.schedule("Reboot", started_for=5)
-    me.look()
-    me.look(after=600)
-    assert me.ran() == ["prepare/10-a", "recover/10-a"] and me.record(event).outcome == "cancelled-or-missed"
-    assert me.said("its start was missed") == 1
+    vm.poll()
+    vm.poll(after=600)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.record(event).outcome == "cancelled-or-missed"
+    assert vm.times_logged("its start was missed") == 1
 
 
 ODD = {
@@ -75,61 +77,61 @@ ODD = {
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_t39_unknown_words_are_never_approved_by_themselves(azure: Azure, me: Rig, what: str) -> None:
-    me.configure(policy=ALWAYS)
+def test_t39_unknown_words_are_never_approved_by_themselves(azure: Azure, vm: EngineHarness, what: str) -> None:
+    vm.configure(policy=ALWAYS)
     azure.show(azure.entry(**{"EventSource": "User", **ODD[what]}))
-    me.look()
-    me.look(after=5)
+    vm.poll()
+    vm.poll(after=5)
     assert azure.requests("POST") == []
     # what nobody has ever heard of cannot be said to be about to begin
-    assert me.ran() == ([] if what == "status" else ["prepare/10-a"])
+    assert vm.ran() == ([] if what == "status" else ["prepare/10-a"])
     azure.show()
-    me.look(after=5)
-    assert me.ran("recover") == ["recover/10-a"] and me.engine.records == []
+    vm.poll(after=5)
+    assert vm.ran("recover") == ["recover/10-a"] and vm.engine.records == []
 
 
-def test_t40_other_members_orders_and_letter_cases_are_tolerated(azure: Azure, me: Rig) -> None:
+def test_t40_other_members_orders_and_letter_cases_are_tolerated(azure: Azure, vm: EngineHarness) -> None:
     spelt = azure.entry(
         EventStatus="sCHEDULED", EventType="reBOOT", EventSource="USER", Resources=["VM1"], Severity={"Of": ["all"]}
     )
     azure.show(dict(reversed(list(spelt.items()))), Extra=None)
-    me.look()
+    vm.poll()
     event = spelt["EventId"]
     azure.show(azure.entry(EventId=event.lower(), EventStatus="STARTED", NotBefore=""))
-    me.look()
-    assert me.ran() == ["prepare/10-a", "started/10-a"]
-    assert [mark.event_type for mark in me.marks("begin")] == ["Reboot", "Reboot"]
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a", "started/10-a"]
+    assert [mark.event_type for mark in vm.marks("begin")] == ["Reboot", "Reboot"]
 
 
 @pytest.mark.parametrize("version", ["2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01"])
 def test_t41_without_source_and_duration_the_documented_policy_approves_nothing(
-    azure: Azure, me: Rig, version: str
+    azure: Azure, vm: EngineHarness, version: str
 ) -> None:
-    me.configure(policy="documented", api_version=version)
+    vm.configure(policy="documented", api_version=version)
     azure.schedule("Reboot", source="User")
     azure.schedule("Freeze", duration=5)
-    me.look()
-    me.look(after=5)
+    vm.poll()
+    vm.poll(after=5)
     has_source = version >= "2019-08-01"
     assert len(azure.requests("POST")) == has_source
-    assert me.ran("prepare") == ["prepare/10-a"] * 2
+    assert vm.ran("prepare") == ["prepare/10-a"] * 2
 
 
-def test_t42_the_preview_version_names_vms_with_an_underscore(azure: Azure, me: Rig) -> None:
-    me.configure(api_version="2017-03-01")
+def test_t42_the_preview_version_names_vms_with_an_underscore(azure: Azure, vm: EngineHarness) -> None:
+    vm.configure(api_version="2017-03-01")
     event = azure.schedule("Reboot")
-    me.look()
-    assert me.record(event).event.resources == ("_vm1",)
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.poll()
+    assert vm.record(event).event.resources == ("_vm1",)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_a_version_that_is_not_there_is_followed_by_the_next(azure: Azure, me: Rig) -> None:
-    me.configure(api_version=["2031-01-01", "2020-07-01"])
+def test_a_version_that_is_not_there_is_followed_by_the_next(azure: Azure, vm: EngineHarness) -> None:
+    vm.configure(api_version=["2031-01-01", "2020-07-01"])
     event = azure.schedule("Reboot")
-    me.look()
-    assert me.ran() == []
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.poll()
+    assert vm.ran() == []
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
 NOT_BEFORE: dict[str, tuple[Any, bool]] = {
@@ -146,33 +148,33 @@ NOT_BEFORE: dict[str, tuple[Any, bool]] = {
 
 
 @pytest.mark.parametrize("what", NOT_BEFORE)
-def test_t44_whatever_the_date_is_the_event_is_dealt_with(azure: Azure, me: Rig, what: str) -> None:
+def test_t44_whatever_the_date_is_the_event_is_dealt_with(azure: Azure, vm: EngineHarness, what: str) -> None:
     value, is_date = NOT_BEFORE[what]
     azure.show(azure.entry(NotBefore=value))
-    me.look()
-    me.look(after=5)
+    vm.poll()
+    vm.poll(after=5)
     event = azure.entry()["EventId"]
-    assert (me.record(event).event.not_before is not None) == is_date
+    assert (vm.record(event).event.not_before is not None) == is_date
     # a time in the past leaves the minimum budget, and an unknown one may be now
-    assert me.steps(event) == [("prepare/10-a", "ok")] and azure.requests("POST")
+    assert vm.steps(event) == [("prepare/10-a", "ok")] and azure.requests("POST")
 
 
-def test_an_entry_that_cannot_be_read_ends_nothing(azure: Azure, me: Rig) -> None:
+def test_an_entry_that_cannot_be_read_ends_nothing(azure: Azure, vm: EngineHarness) -> None:
     azure.show(azure.entry())
-    me.look()
+    vm.poll()
     azure.show({"EventType": "Reboot"})
-    me.look(after=5)
-    assert me.ran("recover") == [] and me.said("has no usable EventId") == 1
+    vm.poll(after=5)
+    assert vm.ran("recover") == [] and vm.times_logged("has no usable EventId") == 1
     azure.show()
-    me.look(after=5)
-    assert me.ran("recover") == ["recover/10-a"]
+    vm.poll(after=5)
+    assert vm.ran("recover") == ["recover/10-a"]
 
 
-def test_policy_and_hooks_hold_for_the_shipped_default(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy=AFTER_PREPARE)
+def test_policy_and_hooks_hold_for_the_shipped_default(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy=AFTER_PREPARE)
     event = azure.schedule("Reboot")
-    me.look()
+    vm.poll()
     assert azure.approvals() == [("vm1", event)], "no hooks at all: there is nothing that could fail"
     azure.complete(event)
-    me.look()
-    assert me.engine.records == [] and me.record(event).outcome == "cancelled-or-missed"
+    vm.poll()
+    assert vm.engine.records == [] and vm.record(event).outcome == "cancelled-or-missed"

@@ -10,38 +10,38 @@ from typing import Any
 
 import pytest
 
-from support.daemon.engine_harness import Rig
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import HANGS
 from support.daemon.simulated_azure import Azure
 
-MakeRig = Callable[..., Rig]
+MakeVm = Callable[..., EngineHarness]
 
 ALL = ("prepare/10-a", "emergency/10-a", "started/10-a", "recover/10-a")
 
 
-def with_hooks(rig: Rig, *hooks: str, body: str = ":") -> Rig:
+def with_hooks(harness: EngineHarness, *hooks: str, body: str = ":") -> EngineHarness:
     for hook in hooks or ALL:
-        rig.hook(hook, body)
-    return rig
+        harness.hook(hook, body)
+    return harness
 
 
-def test_t01_prepare_approve_started_recover(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig())
-    me.look()
-    assert me.engine.records == []
+def test_t01_prepare_approve_started_recover(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm())
+    vm.poll()
+    assert vm.engine.records == []
     event = azure.schedule("Freeze", duration=5, started_for="5m")
-    me.look()
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
-    me.look()
-    me.look(after=2)
-    assert me.ran() == ["prepare/10-a", "started/10-a"]
-    me.look(after=290)
-    me.look(after=20)
-    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
-    assert me.marks("begin")[-1].outcome == "completed"
-    me.look(after=60)
-    assert len(me.ran()) == 3 and azure.approvals() == [("vm1", event)] and me.engine.records == []
-    assert me.words(event) == [
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.poll()
+    vm.poll(after=2)
+    assert vm.ran() == ["prepare/10-a", "started/10-a"]
+    vm.poll(after=290)
+    vm.poll(after=20)
+    assert vm.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+    assert vm.marks("begin")[-1].outcome == "completed"
+    vm.poll(after=60)
+    assert len(vm.ran()) == 3 and azure.approvals() == [("vm1", event)] and vm.engine.records == []
+    assert vm.timeline(event) == [
         "appeared",
         "hook-started",
         "hook-ended",
@@ -57,207 +57,207 @@ def test_t01_prepare_approve_started_recover(azure: Azure, make_rig: MakeRig) ->
     ]
 
 
-def test_t02_never_approved_it_starts_when_its_time_has_come(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig(policy="observe"))
+def test_t02_never_approved_it_starts_when_its_time_has_come(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm(policy="observe"))
     event = azure.schedule("Freeze", started_for="5m")
-    me.look()
-    me.look(after=898)
-    assert me.ran() == ["prepare/10-a"] and me.record(event).event.status == "Scheduled"
-    me.look(after=3)
-    assert me.ran() == ["prepare/10-a", "started/10-a"]
-    me.look(after=310)
-    me.look(after=10)
-    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
-    assert azure.requests("POST") == [] and me.record(event).outcome == "completed"
+    vm.poll()
+    vm.poll(after=898)
+    assert vm.ran() == ["prepare/10-a"] and vm.record(event).event.status == "Scheduled"
+    vm.poll(after=3)
+    assert vm.ran() == ["prepare/10-a", "started/10-a"]
+    vm.poll(after=310)
+    vm.poll(after=10)
+    assert vm.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+    assert azure.requests("POST") == [] and vm.record(event).outcome == "completed"
 
 
-def test_t03_cancelled_before_it_started(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig(policy="observe"))
+def test_t03_cancelled_before_it_started(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm(policy="observe"))
     event = azure.schedule("Freeze", cancel_after="8m")
-    me.look()
-    me.look(after=490)
-    me.look()
-    assert me.ran() == ["prepare/10-a", "recover/10-a"]
-    assert me.marks("begin")[-1].outcome == me.record(event).outcome == "cancelled-or-missed"
+    vm.poll()
+    vm.poll(after=490)
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
+    assert vm.marks("begin")[-1].outcome == vm.record(event).outcome == "cancelled-or-missed"
     assert (
         "cancelled, or its start was missed"
-        in next(entry for entry in me.record(event).timeline if entry.what == "gone").detail
+        in next(entry for entry in vm.record(event).timeline if entry.what == "gone").detail
     )
-    assert me.said("error") == 0
+    assert vm.times_logged("error") == 0
 
 
-def test_t04_cancelled_although_approved(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig())
+def test_t04_cancelled_although_approved(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm())
     event = azure.schedule("Freeze", hold=True, cancel_after="8m")
-    me.look()
-    me.look(after=490)
-    assert me.ran() == ["prepare/10-a", "recover/10-a"] and azure.approvals() == [("vm1", event)]
-    assert me.record(event).outcome == "cancelled-or-missed"
+    vm.poll()
+    vm.poll(after=490)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and azure.approvals() == [("vm1", event)]
+    assert vm.record(event).outcome == "cancelled-or-missed"
 
 
 @pytest.mark.parametrize("kind", ["Reboot", "Redeploy"])
-def test_t06_t07_a_hardware_failure_is_an_emergency(azure: Azure, make_rig: MakeRig, kind: str) -> None:
-    me = with_hooks(make_rig())
-    me.look()
+def test_t06_t07_a_hardware_failure_is_an_emergency(azure: Azure, make_vm: MakeVm, kind: str) -> None:
+    vm = with_hooks(make_vm())
+    vm.poll()
     event = azure.fail("vm1", kind)
-    me.look()
-    me.look(after=30)
-    assert me.ran() == ["emergency/10-a"] and azure.requests("POST") == []
+    vm.poll()
+    vm.poll(after=30)
+    assert vm.ran() == ["emergency/10-a"] and azure.requests("POST") == []
     azure.complete(event)
-    me.look()
-    me.look(after=60)
-    assert me.ran() == ["emergency/10-a", "recover/10-a"] and me.record(event).outcome == "completed"
+    vm.poll()
+    vm.poll(after=60)
+    assert vm.ran() == ["emergency/10-a", "recover/10-a"] and vm.record(event).outcome == "completed"
 
 
-def test_t08_an_automatic_approval_is_one_too_but_told_from_it_by_its_source(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig(policy="documented"))
+def test_t08_an_automatic_approval_is_one_too_but_told_from_it_by_its_source(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm(policy="documented"))
     azure.schedule("Reboot", starts="automatic_approval", source="User")
-    me.look()
-    me.look(after=5)
-    assert me.ran() == ["emergency/10-a"] and azure.requests("POST") == []
-    assert me.said("Reboot by User hits this VM") == 1 and me.said("hardware") == 0
+    vm.poll()
+    vm.poll(after=5)
+    assert vm.ran() == ["emergency/10-a"] and azure.requests("POST") == []
+    assert vm.times_logged("Reboot by User hits this VM") == 1 and vm.times_logged("hardware") == 0
 
 
-def test_t09_a_reboot_that_only_freezes_is_recovered_from_once(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig())
+def test_t09_a_reboot_that_only_freezes_is_recovered_from_once(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm())
     azure.schedule("Reboot", actual="Freeze", impact_for=5, started_for=60)
     for _second in range(15):
-        me.look(after=5)
-    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+        vm.poll(after=5)
+    assert vm.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
 
 
-def test_t10_a_second_impact_is_no_end(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig())
+def test_t10_a_second_impact_is_no_end(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm())
     changes = [{"action": "impact", "after_start": 300, "impact_for": 3}]
     azure.schedule("Freeze", started_for="10m", changes=changes)
-    me.look()
+    vm.poll()
     for _gap in range(18):
-        me.look(after=33)
-    assert me.ran() == ["prepare/10-a", "started/10-a"]
-    me.look(after=33)
-    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+        vm.poll(after=33)
+    assert vm.ran() == ["prepare/10-a", "started/10-a"]
+    vm.poll(after=33)
+    assert vm.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
 
 
-def test_t15_two_at_once_are_two(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig())
+def test_t15_two_at_once_are_two(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm())
     mine = azure.schedule("Freeze")
     other = azure.schedule("Redeploy", "vm2")
-    me.look()
-    assert [mark.event_id for mark in me.marks("begin")] == [mine] and azure.approvals() == [("vm1", mine)]
+    vm.poll()
+    assert [mark.event_id for mark in vm.marks("begin")] == [mine] and azure.approvals() == [("vm1", mine)]
     told = {
-        event["event_id"]: (event["stage"], event["concerns_me"], event["prepared"]) for event in me.status()["events"]
+        event["event_id"]: (event["stage"], event["concerns_me"], event["prepared"]) for event in vm.status()["events"]
     }
     assert told == {mine: ("prepare", True, "ok"), other: ("watched", False, "none")}
 
 
-def test_t17_an_event_of_others_is_seen_and_left_alone(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig(policy="documented", leader="first"))
+def test_t17_an_event_of_others_is_seen_and_left_alone(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm(policy="documented", leader="first"))
     other = azure.schedule("Freeze", "vm2", "vm3", source="User")
-    me.look()
-    me.look(after=300)
-    assert [event["event_id"] for event in me.status()["events"]] == [other]
-    me.look(after=1000)
-    me.look(after=1000)
-    assert me.ran() == [] and azure.requests("POST") == [] and me.engine.records == []
-    assert me.journal.records(10) == []
+    vm.poll()
+    vm.poll(after=300)
+    assert [event["event_id"] for event in vm.status()["events"]] == [other]
+    vm.poll(after=1000)
+    vm.poll(after=1000)
+    assert vm.ran() == [] and azure.requests("POST") == [] and vm.engine.records == []
+    assert vm.journal.reader().records(10) == []
 
 
-def test_t18_somebody_else_approves_during_prepare(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig(), "started/10-a", "recover/10-a")
-    me.hook("prepare/10-a", HANGS)
-    me.hook("prepare/20-b")
+def test_t18_somebody_else_approves_during_prepare(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm(), "started/10-a", "recover/10-a")
+    vm.hook("prepare/10-a", HANGS)
+    vm.hook("prepare/20-b")
     event = azure.schedule("Freeze", "vm2", "vm1", started_for=60)
-    me.look()
+    vm.poll()
     azure.approve(event, "vm2")
-    me.look(after=2)
-    assert me.steps(event)[0] == ("prepare/10-a", "stopped") and azure.approvals() == []
-    assert me.ran() == ["prepare/10-a", "started/10-a"] and me.engine.preparation_state(me.record(event)) == "failed"
-    me.look(after=60)
-    assert me.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
+    vm.poll(after=2)
+    assert vm.steps(event)[0] == ("prepare/10-a", "stopped") and azure.approvals() == []
+    assert vm.ran() == ["prepare/10-a", "started/10-a"] and vm.engine.preparation_state(vm.record(event)) == "failed"
+    vm.poll(after=60)
+    assert vm.ran() == ["prepare/10-a", "started/10-a", "recover/10-a"]
 
 
-def test_t19_both_approve_in_the_same_moment(azure: Azure, make_rig: MakeRig) -> None:
-    both = [with_hooks(make_rig(name, leader="first", takeover_after=0)) for name in ("vm1", "vm2")]
+def test_t19_both_approve_in_the_same_moment(azure: Azure, make_vm: MakeVm) -> None:
+    both = [with_hooks(make_vm(name, leader="first", takeover_after=0)) for name in ("vm1", "vm2")]
     event = azure.schedule("Freeze", "vm1", "vm2", started_for=60)
-    for me in both:
-        me.look()
+    for vm in both:
+        vm.poll()
     assert azure.approvals() == [("vm1", event), ("vm2", event)]
     azure.advance(2)
-    for me in both:
-        me.look()
-        assert me.ran() == ["prepare/10-a", "started/10-a"]
+    for vm in both:
+        vm.poll()
+        assert vm.ran() == ["prepare/10-a", "started/10-a"]
     assert azure.starts(event) == 1
 
 
-def test_t20_approved_but_held_by_other_tenants_is_not_asked_for_again(azure: Azure, make_rig: MakeRig) -> None:
-    me = with_hooks(make_rig())
+def test_t20_approved_but_held_by_other_tenants_is_not_asked_for_again(azure: Azure, make_vm: MakeVm) -> None:
+    vm = with_hooks(make_vm())
     event = azure.schedule("Freeze", hold=True)
     for _minute in range(10):
-        me.look(after=60)
+        vm.poll(after=60)
     assert len(azure.requests("POST")) == 1
-    (told,) = me.status()["events"]
+    (told,) = vm.status()["events"]
     assert (told["status"], told["approval"], told["event_id"]) == ("Scheduled", "accepted", event)
     assert told["reason"].startswith("approved, and waits for Azure to start it")
-    me.restart("reboot")
-    me.look(after=60)
+    vm.restart("reboot")
+    vm.poll(after=60)
     assert len(azure.requests("POST")) == 1
-    me.look(after=301)
-    assert me.ran() == ["prepare/10-a", "prepare/10-a", "started/10-a"]
+    vm.poll(after=301)
+    assert vm.ran() == ["prepare/10-a", "prepare/10-a", "started/10-a"]
 
 
 def test_t21_the_next_one_comes_as_the_last_one_ends_and_one_recovery_serves_both(
-    azure: Azure, make_rig: MakeRig
+    azure: Azure, make_vm: MakeVm
 ) -> None:
-    me = with_hooks(make_rig())
+    vm = with_hooks(make_vm())
     first = azure.schedule("Freeze")
-    me.look()
-    me.look(after=2)
+    vm.poll()
+    vm.poll(after=2)
     azure.complete(first)
     second = azure.schedule("Freeze")
-    me.look()
-    assert [(mark.hook, mark.event_id) for mark in me.marks("begin")] == [
+    vm.poll()
+    assert [(mark.hook, mark.event_id) for mark in vm.marks("begin")] == [
         ("prepare/10-a", first),
         ("started/10-a", first),
         ("prepare/10-a", second),
     ]
     azure.complete(second)
-    me.look(after=1)
-    assert me.ran("recover") == ["recover/10-a"] and me.engine.records == []
+    vm.poll(after=1)
+    assert vm.ran("recover") == ["recover/10-a"] and vm.engine.records == []
 
 
-def test_t24_each_terminate_is_approved_by_its_own_vm_only(azure: Azure, make_rig: MakeRig) -> None:
+def test_t24_each_terminate_is_approved_by_its_own_vm_only(azure: Azure, make_vm: MakeVm) -> None:
     own: dict[str, Any] = {
         "policy": {
             "rules": [{"name": "own", "when": {"only_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]
         }
     }
-    first, second = (with_hooks(make_rig(name, **own)) for name in ("pool_1", "pool_2"))
+    first, second = (with_hooks(make_vm(name, **own)) for name in ("pool_1", "pool_2"))
     one = azure.schedule("Terminate", "pool_1", batch="scale-in")
     two = azure.schedule("Terminate", "pool_2", batch="scale-in")
-    second.look()
+    second.poll()
     assert azure.approvals() == [("pool_2", two)]
-    second.look(after=20)
+    second.poll(after=20)
     assert azure.status(two) == "Scheduled"
-    first.look()
+    first.poll()
     assert azure.approvals() == [("pool_2", two), ("pool_1", one)]
-    second.look(after=5)
+    second.poll(after=5)
     assert azure.status(two) == "Started" and second.ran() == ["prepare/10-a", "started/10-a"]
 
 
-def test_t25_a_predicted_failure_waits_for_days_and_through_restarts(azure: Azure, make_rig: MakeRig) -> None:
+def test_t25_a_predicted_failure_waits_for_days_and_through_restarts(azure: Azure, make_vm: MakeVm) -> None:
     rules = [
         {"name": "later", "when": {"time_left": {"gt": "2h"}}, "do": ["notify", "hold"]},
         {"name": "now", "do": ["prepare", {"approve": "after_prepare"}]},
     ]
-    me = with_hooks(make_rig(policy={"rules": rules}))
+    vm = with_hooks(make_vm(policy={"rules": rules}))
     event = azure.schedule("Redeploy", notice="5d")
-    me.look()
+    vm.poll()
     for day in range(1, 5):
-        me.restart("reboot" if day % 2 else "kill")
-        me.look(after=86400)
-        assert me.ran() == []
-    assert me.said("rule 'later'") >= 1
-    me.look(after=86400 - 7200 - 5)
-    assert me.ran() == []
-    me.look(after=5)
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+        vm.restart("reboot" if day % 2 else "kill")
+        vm.poll(after=86400)
+        assert vm.ran() == []
+    assert vm.times_logged("rule 'later'") >= 1
+    vm.poll(after=86400 - 7200 - 5)
+    assert vm.ran() == []
+    vm.poll(after=5)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]

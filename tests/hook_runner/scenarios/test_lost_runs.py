@@ -10,122 +10,126 @@ from pathlib import Path
 
 import pytest
 
-from support.daemon.engine_harness import Rig
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import HANGS
 from support.daemon.simulated_azure import Azure
 from support.daemon.small_disk import Disk
 
 
-def folders(me: Rig) -> list[str]:
-    runs = Path(me.settings.run_directory, "runs")
+def folders(vm: EngineHarness) -> list[str]:
+    runs = Path(vm.settings.run_directory, "runs")
     return os.listdir(runs) if runs.exists() else []
 
 
-def test_result_stays_until_the_journal_has_it_so_that_a_kill_prepares_once(azure: Azure, me: Rig, disk: Disk) -> None:
-    me.hook("prepare/10-a", HANGS)
+def test_result_stays_until_the_journal_has_it_so_that_a_kill_prepares_once(
+    azure: Azure, vm: EngineHarness, disk: Disk
+) -> None:
+    vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot")
-    me.look()
-    disk.fail(me)
-    me.release("prepare/10-a")
-    me.settle()
-    assert me.steps(event) == [("prepare/10-a", "ok")]
-    assert len(folders(me)) == 1
+    vm.poll()
+    disk.fail(vm)
+    vm.release("prepare/10-a")
+    vm.settle()
+    assert vm.steps(event) == [("prepare/10-a", "ok")]
+    assert len(folders(vm)) == 1
     for _kill in range(3):
-        me.restart("kill")
-        me.look(after=1)
-        assert me.steps(event) == [("prepare/10-a", "ok")] and len(folders(me)) == 1
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == []
+        vm.restart("kill")
+        vm.poll(after=1)
+        assert vm.steps(event) == [("prepare/10-a", "ok")] and len(folders(vm)) == 1
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == []
     disk.heal()
-    me.restart("kill")
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
-    assert folders(me) == []
+    vm.restart("kill")
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    assert folders(vm) == []
 
 
-def test_folders_go_once_the_journal_is_written_again(azure: Azure, me: Rig, disk: Disk) -> None:
-    me.hook("prepare/20-b", HANGS)
+def test_folders_go_once_the_journal_is_written_again(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
+    vm.hook("prepare/20-b", HANGS)
     azure.schedule("Reboot")
-    me.engine.work.hooks = {}
-    disk.fail(me)
-    me.engine.reconfigure(me.settings, me._hooks())
-    me.look()
-    assert len(folders(me)) == 2
+    vm.engine.runtime.hooks = {}
+    disk.fail(vm)
+    vm.engine.reconfigure(vm.settings, vm._hooks())
+    vm.poll()
+    assert len(folders(vm)) == 2
     disk.heal()
-    me.release("prepare/20-b")
-    me.settle()
-    assert me.journal.write_error is None and folders(me) == []
+    vm.release("prepare/20-b")
+    vm.settle()
+    assert vm.journal.write_error is None and folders(vm) == []
 
 
 @pytest.mark.parametrize("ends_before", [True, False], ids=["ended", "runs"])
-def test_run_whose_start_was_never_written_is_adopted(azure: Azure, me: Rig, disk: Disk, ends_before: bool) -> None:
-    me.hook("prepare/10-a", HANGS)
-    me.start()
-    disk.fail(me)
+def test_run_whose_start_was_never_written_is_adopted(
+    azure: Azure, vm: EngineHarness, disk: Disk, ends_before: bool
+) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    vm.start()
+    disk.fail(vm)
     event = azure.schedule("Reboot")
-    me.look()
+    vm.poll()
     if ends_before:
-        me.release("prepare/10-a")
-        me.settle()
-    me.restart("kill")
-    me.look(after=1)
+        vm.release("prepare/10-a")
+        vm.settle()
+    vm.restart("kill")
+    vm.poll(after=1)
     if not ends_before:
-        me.release("prepare/10-a")
-        me.settle()
-    assert me.ran() == ["prepare/10-a"] and me.steps(event) == [("prepare/10-a", "ok")]
-    assert "hook-adopted" in me.words(event)
+        vm.release("prepare/10-a")
+        vm.settle()
+    assert vm.ran() == ["prepare/10-a"] and vm.steps(event) == [("prepare/10-a", "ok")]
+    assert "hook-adopted" in vm.timeline(event)
     disk.heal()
-    me.look(after=1)
-    me.restart("kill")
-    me.look(after=1)
-    assert me.ran("prepare") == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.poll(after=1)
+    vm.restart("kill")
+    vm.poll(after=1)
+    assert vm.ran("prepare") == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_event_that_came_back_after_a_recovery_is_prepared_again(azure: Azure, me: Rig, disk: Disk) -> None:
-    me.start()
-    disk.fail(me)
+def test_event_that_came_back_after_a_recovery_is_prepared_again(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
+    vm.start()
+    disk.fail(vm)
     entry = azure.entry()
     azure.show(entry)
-    me.look()
+    vm.poll()
     azure.show()
-    me.look(after=1)
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a", "recover/10-a"]
-    me.restart("kill")
+    vm.poll(after=1)
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
+    vm.restart("kill")
     azure.show(entry)
-    me.look(after=1)
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
+    vm.poll(after=1)
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
 
 
-def test_recovery_that_the_journal_lost_is_not_repeated(azure: Azure, me: Rig, disk: Disk) -> None:
+def test_recovery_that_the_journal_lost_is_not_repeated(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    disk.fail(me)
+    vm.poll()
+    disk.fail(vm)
     azure.cancel(event)
-    me.look(after=1)
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a", "recover/10-a"]
-    me.restart("kill")
-    me.look(after=1)
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a", "recover/10-a"]
-    assert me.engine.records == []
+    vm.poll(after=1)
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
+    vm.restart("kill")
+    vm.poll(after=1)
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
+    assert vm.engine.records == []
 
 
-def test_lost_run_of_an_event_that_is_gone_is_ended(azure: Azure, me: Rig, disk: Disk) -> None:
-    me.hook("prepare/10-a", HANGS)
-    me.start()
-    disk.fail(me)
+def test_lost_run_of_an_event_that_is_gone_is_ended(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    vm.start()
+    disk.fail(vm)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    me.restart("kill")
-    assert len(folders(me)) == 1
+    vm.poll()
+    vm.restart("kill")
+    assert len(folders(vm)) == 1
     azure.cancel(event)
-    me.look(after=1)
+    vm.poll(after=1)
 
     def has_ended() -> bool:
-        me.engine.tick()
-        return folders(me) == []
+        vm.engine.tick()
+        return folders(vm) == []
 
-    me.wait(has_ended)
-    assert me.engine.records == [] and me.ran() == ["prepare/10-a"]
+    vm.wait(has_ended)
+    assert vm.engine.records == [] and vm.ran() == ["prepare/10-a"]

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from support.daemon.engine_harness import Rig
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import FAILS, HANGS
 from support.daemon.simulated_azure import Azure
 from support.daemon.small_disk import Disk
 
-MakeRig = Callable[..., Rig]
+MakeVm = Callable[..., EngineHarness]
 
 MANUAL = {"rules": [{"when": {}, "do": ["prepare", {"approve": "manual"}]}]}
 
 
-def by_hand(rig: Rig, event: str, force: bool = False, release_others: bool = False) -> tuple[bool, str]:
-    asked = rig.engine.approve_manually(event, "root", force, release_others)
+def by_hand(harness: EngineHarness, event: str, force: bool = False, release_others: bool = False) -> tuple[bool, str]:
+    asked = harness.engine.approve_manually(event, "root", force, release_others)
     assert asked is not None
-    rig.settle()
+    harness.settle()
     return asked.accepted, asked.text
 
 
@@ -32,200 +32,200 @@ def by_hand(rig: Rig, event: str, force: bool = False, release_others: bool = Fa
     [({"source": "User"}, True), ({"duration": 5}, True), ({"duration": 9}, False), ({"duration": -1}, False)],
 )
 def test_the_documented_policy_approves_what_microsofts_sample_does(
-    azure: Azure, make_rig: MakeRig, what: dict[str, Any], approved: bool
+    azure: Azure, make_vm: MakeVm, what: dict[str, Any], approved: bool
 ) -> None:
-    me = make_rig(policy="documented")
+    vm = make_vm(policy="documented")
     azure.schedule("Freeze", **what)
-    me.look()
+    vm.poll()
     assert bool(azure.approvals()) == approved
 
 
 @pytest.mark.parametrize("body, approved", [(HANGS, False), (FAILS, False), (":", True)])
 def test_documented_policy_approves_after_the_prepare_hooks(
-    azure: Azure, make_rig: MakeRig, body: str, approved: bool
+    azure: Azure, make_vm: MakeVm, body: str, approved: bool
 ) -> None:
-    me = make_rig(policy="documented")
-    me.hook("prepare/10-a", body)
+    vm = make_vm(policy="documented")
+    vm.hook("prepare/10-a", body)
     azure.schedule("Reboot", source="User", hold=True)
-    me.look()
+    vm.poll()
     assert bool(azure.approvals()) == approved
 
 
-def test_approved_at_once_is_approved_before_the_preparation_ends(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy={"rules": [{"when": {}, "do": ["prepare", "approve"]}]})
-    me.hook("prepare/10-a", HANGS)
+def test_approved_at_once_is_approved_before_the_preparation_ends(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy={"rules": [{"when": {}, "do": ["prepare", "approve"]}]})
+    vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    assert azure.approvals() == [("vm1", event)] and me.steps(event) == [("prepare/10-a", "running")]
+    vm.poll()
+    assert azure.approvals() == [("vm1", event)] and vm.steps(event) == [("prepare/10-a", "running")]
 
 
-def test_approved_at_time_left(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(
+def test_approved_at_time_left(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(
         policy={"rules": [{"when": {}, "do": ["prepare", {"approve": {"when": "after_prepare", "time_left": "5m"}}]}]}
     )
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    me.look(after=599)
+    vm.poll()
+    vm.poll(after=599)
     assert azure.approvals() == []
-    me.look(after=1)
+    vm.poll(after=1)
     assert azure.approvals() == [("vm1", event)]
 
 
-def test_approved_after_a_delay_that_a_restart_does_not_begin_anew(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy={"rules": [{"when": {}, "do": [{"approve": {"delay": "30s"}}]}]})
+def test_approved_after_a_delay_that_a_restart_does_not_begin_anew(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy={"rules": [{"when": {}, "do": [{"approve": {"delay": "30s"}}]}]})
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    me.restart("reboot")
-    me.look(after=29)
+    vm.poll()
+    vm.restart("reboot")
+    vm.poll(after=29)
     assert azure.approvals() == []
-    me.look(after=1)
+    vm.poll(after=1)
     assert azure.approvals() == [("vm1", event)]
 
 
-def test_a_gate_is_open_while_its_file_is_there(azure: Azure, make_rig: MakeRig) -> None:
+def test_a_gate_is_open_while_its_file_is_there(azure: Azure, make_vm: MakeVm) -> None:
     rules = [{"when": {"gate": "quiet"}, "do": ["prepare", {"approve": "after_prepare"}]}, {"when": {}, "do": ["log"]}]
-    me = make_rig(policy={"rules": rules})
-    gate = me.folder / "gate"
-    me.configure(gates={"quiet": str(gate)})
+    vm = make_vm(policy={"rules": rules})
+    gate = vm.folder / "gate"
+    vm.configure(gates={"quiet": str(gate)})
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    me.look(after=60)
+    vm.poll()
+    vm.poll(after=60)
     assert azure.approvals() == []
     gate.touch()
-    me.look(after=1)
+    vm.poll(after=1)
     assert azure.approvals() == [("vm1", event)]
 
 
-def test_hold_waits_until_time_left_is_below_and_then_prepares(azure: Azure, make_rig: MakeRig) -> None:
+def test_hold_waits_until_time_left_is_below_and_then_prepares(azure: Azure, make_vm: MakeVm) -> None:
     rules = [
         {"when": {"time_left": {"gt": "10m"}}, "do": ["hold", "notify"]},
         {"when": {}, "do": ["prepare", {"approve": "after_prepare"}]},
     ]
-    me = make_rig(policy={"rules": rules})
-    me.hook("prepare/10-a")
+    vm = make_vm(policy={"rules": rules})
+    vm.hook("prepare/10-a")
     event = azure.schedule("Reboot")
-    me.look()
-    me.look(after=299)
-    assert me.ran() == []
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.poll()
+    vm.poll(after=299)
+    assert vm.ran() == []
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_what_was_held_and_never_prepared_is_still_recovered_from(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy={"rules": [{"when": {}, "do": ["hold"]}]})
+def test_what_was_held_and_never_prepared_is_still_recovered_from(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy={"rules": [{"when": {}, "do": ["hold"]}]})
     for stage in ("prepare", "started", "recover"):
-        me.hook(stage + "/10-a")
+        vm.hook(stage + "/10-a")
     azure.schedule("Reboot", notice=60, started_for=60)
     for _look in range(6):
-        me.look(after=30)
-    assert me.ran() == ["started/10-a", "recover/10-a"]
+        vm.poll(after=30)
+    assert vm.ran() == ["started/10-a", "recover/10-a"]
 
 
-def test_a_policy_that_never_approves_says_so_once(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy="observe")
+def test_a_policy_that_never_approves_says_so_once(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy="observe")
     azure.schedule("Reboot", source="User")
     for _look in range(5):
-        me.look(after=10)
-    assert me.said("it does not approve") <= 3 and azure.requests("POST") == []
+        vm.poll(after=10)
+    assert vm.times_logged("it does not approve") <= 3 and azure.requests("POST") == []
 
 
-def test_a_person_approves(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy=MANUAL)
-    me.hook("prepare/10-a")
+def test_a_person_approves(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy=MANUAL)
+    vm.hook("prepare/10-a")
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    me.look(after=60)
+    vm.poll()
+    vm.poll(after=60)
     assert azure.approvals() == []
-    assert by_hand(me, event.lower()) == (True, "it is approved now")
-    assert azure.approvals() == [("vm1", event)] and me.record(event).approval_asked_by == "root"
-    assert by_hand(me, event)[0] is True
-    me.look(after=60)
+    assert by_hand(vm, event.lower()) == (True, "it is approved now")
+    assert azure.approvals() == [("vm1", event)] and vm.record(event).approval_asked_by == "root"
+    assert by_hand(vm, event)[0] is True
+    vm.poll(after=60)
     assert len(azure.requests("POST")) == 1
 
 
-def test_a_person_approves_under_a_policy_that_would_not(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy="observe")
+def test_a_person_approves_under_a_policy_that_would_not(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy="observe")
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    assert by_hand(me, event)[0] and azure.approvals() == [("vm1", event)]
+    vm.poll()
+    assert by_hand(vm, event)[0] and azure.approvals() == [("vm1", event)]
 
 
-def test_a_person_who_approves_too_early_is_remembered_through_a_restart(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy=MANUAL)
-    me.hook("prepare/10-a", HANGS)
+def test_a_person_who_approves_too_early_is_remembered_through_a_restart(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy=MANUAL)
+    vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    assert by_hand(me, event) == (True, "it will be approved when its preparation is done")
+    vm.poll()
+    assert by_hand(vm, event) == (True, "it will be approved when its preparation is done")
     assert azure.approvals() == []
-    me.restart("kill")
-    me.look(after=5)
-    me.release("prepare/10-a")
-    me.settle()
+    vm.restart("kill")
+    vm.poll(after=5)
+    vm.release("prepare/10-a")
+    vm.settle()
     assert azure.approvals() == [("vm1", event)]
 
 
-def test_a_person_who_forces_does_not_wait_for_the_preparation(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy=MANUAL)
-    me.hook("prepare/10-a", HANGS)
+def test_a_person_who_forces_does_not_wait_for_the_preparation(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy=MANUAL)
+    vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    assert by_hand(me, event, force=True)[0] and azure.approvals() == [("vm1", event)]
+    vm.poll()
+    assert by_hand(vm, event, force=True)[0] and azure.approvals() == [("vm1", event)]
 
 
-def test_a_failed_preparation_has_to_be_forced(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy=MANUAL)
-    me.hook("prepare/10-a", FAILS)
+def test_a_failed_preparation_has_to_be_forced(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy=MANUAL)
+    vm.hook("prepare/10-a", FAILS)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    accepted, text = by_hand(me, event)
+    vm.poll()
+    accepted, text = by_hand(vm, event)
     assert not accepted and "--force" in text and azure.approvals() == []
-    assert by_hand(me, event, force=True)[0] and azure.approvals() == [("vm1", event)]
+    assert by_hand(vm, event, force=True)[0] and azure.approvals() == [("vm1", event)]
 
 
 @pytest.mark.parametrize("resources", [("vm1", "vm2"), ("vm2",)])
-def test_others_are_released_only_by_that_word(azure: Azure, make_rig: MakeRig, resources: tuple[str, ...]) -> None:
-    me = make_rig(policy=MANUAL)
+def test_others_are_released_only_by_that_word(azure: Azure, make_vm: MakeVm, resources: tuple[str, ...]) -> None:
+    vm = make_vm(policy=MANUAL)
     event = azure.schedule("Reboot", *resources, hold=True)
-    me.look()
-    accepted, text = by_hand(me, event, force=True)
+    vm.poll()
+    accepted, text = by_hand(vm, event, force=True)
     assert not accepted and "--release-others" in text
-    me.look(after=5)
+    vm.poll(after=5)
     assert azure.approvals() == []
-    assert by_hand(me, event, release_others=True)[0] and azure.approvals() == [("vm1", event)]
+    assert by_hand(vm, event, release_others=True)[0] and azure.approvals() == [("vm1", event)]
 
 
-def test_nobody_approves_what_is_not_there_or_has_started(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy=MANUAL)
+def test_nobody_approves_what_is_not_there_or_has_started(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy=MANUAL)
     event = azure.schedule("Reboot")
-    me.look()
-    assert me.engine.approve_manually("nobody's", "root", True, True) is None
+    vm.poll()
+    assert vm.engine.approve_manually("nobody's", "root", True, True) is None
     azure.approve(event)
-    me.look(after=2)
-    accepted, text = by_hand(me, event, force=True)
+    vm.poll(after=2)
+    accepted, text = by_hand(vm, event, force=True)
     assert not accepted and "has started" in text and azure.approvals() == []
 
 
-def test_a_person_does_not_approve_in_a_dry_run(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy=MANUAL, dry_run=True)
+def test_a_person_does_not_approve_in_a_dry_run(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy=MANUAL, dry_run=True)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    by_hand(me, event, force=True)
-    me.look(after=5)
+    vm.poll()
+    by_hand(vm, event, force=True)
+    vm.poll(after=5)
     assert azure.requests("POST") == []
 
 
 def test_without_a_journal_nothing_is_approved_that_would_be_forgotten(
-    azure: Azure, make_rig: MakeRig, disk: Disk
+    azure: Azure, make_vm: MakeVm, disk: Disk
 ) -> None:
-    me = make_rig()
-    me.hook("prepare/10-a")
-    me.start()
-    disk.fail(me)
+    vm = make_vm()
+    vm.hook("prepare/10-a")
+    vm.start()
+    disk.fail(vm)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    assert me.ran() == ["prepare/10-a"] and azure.requests("POST") == []
-    assert "journal cannot be written" in me.status()["events"][0]["reason"]
-    assert by_hand(me, event)[0] is False
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a"] and azure.requests("POST") == []
+    assert "journal cannot be written" in vm.status()["events"][0]["reason"]
+    assert by_hand(vm, event)[0] is False
     disk.heal()
-    me.look(after=1)
+    vm.poll(after=1)
     assert azure.approvals() == [("vm1", event)]

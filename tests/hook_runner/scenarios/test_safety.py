@@ -10,187 +10,185 @@ from typing import Any
 
 import pytest
 
-from support.daemon.engine_harness import Rig
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import ENDS_IN_ITS_OWN_TIME, FAILS, HANGS
 from support.daemon.simulated_azure import Azure
 
-MakeRig = Callable[..., Rig]
+MakeVm = Callable[..., EngineHarness]
 
 
-def test_nothing_is_approved_on_what_was_true_before_imds_fell_ill(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig()
-    me.hook("prepare/10-a", HANGS)
+def test_nothing_is_approved_on_what_was_true_before_imds_fell_ill(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm()
+    vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
+    vm.poll()
     azure.fault("empty", method="GET", route="scheduledevents")
     azure.change(event, resources=["vm1", "vm2"])
-    me.release("prepare/10-a")
+    vm.release("prepare/10-a")
     for _minute in range(5):
-        me.look(after=60)
-    assert azure.approvals() == [] and "no good answer" in me.status()["events"][0]["reason"]
+        vm.poll(after=60)
+    assert azure.approvals() == [] and "no good answer" in vm.status()["events"][0]["reason"]
     azure.heal()
-    me.look(after=60)
-    assert azure.approvals() == [] and me.status()["events"][0]["prepared"] == "ok"
+    vm.poll(after=60)
+    assert azure.approvals() == [] and vm.status()["events"][0]["prepared"] == "ok"
 
 
 @pytest.mark.parametrize("how", ["removed", "not executable", "other types"])
 @pytest.mark.parametrize("body", [FAILS, HANGS])
-def test_a_failure_stays_one_when_the_hook_goes_away(azure: Azure, make_rig: MakeRig, how: str, body: str) -> None:
-    me = make_rig()
-    me.hook("prepare/10-a", body)
+def test_a_failure_stays_one_when_the_hook_goes_away(azure: Azure, make_vm: MakeVm, how: str, body: str) -> None:
+    vm = make_vm()
+    vm.hook("prepare/10-a", body)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
+    vm.poll()
     if how == "removed":
-        (me.hooks_directory / "prepare" / "10-a").unlink()
+        (vm.hooks_directory / "prepare" / "10-a").unlink()
     elif how == "not executable":
-        (me.hooks_directory / "prepare" / "10-a").chmod(0o644)
+        (vm.hooks_directory / "prepare" / "10-a").chmod(0o644)
     else:
-        me.configure(hooks={"10-a": {"types": ["Freeze"]}})
-    me.reload()
+        vm.configure(hooks={"10-a": {"types": ["Freeze"]}})
+    vm.reload()
     if body == HANGS:
-        me.release("prepare/10-a", 3)
-    me.look(after=1)
-    assert me.steps(event) == [("prepare/10-a", "failed")]
-    assert me.status()["events"][0]["prepared"] == "failed" and azure.approvals() == []
+        vm.release("prepare/10-a", 3)
+    vm.poll(after=1)
+    assert vm.steps(event) == [("prepare/10-a", "failed")]
+    assert vm.status()["events"][0]["prepared"] == "failed" and azure.approvals() == []
 
 
-def test_what_recovers_from_one_event_does_not_undo_the_preparation_for_the_next(
-    azure: Azure, make_rig: MakeRig
-) -> None:
-    me = make_rig()
-    me.hook("prepare/10-drain")
-    me.hook("recover/90-undrain", HANGS)
+def test_what_recovers_from_one_event_does_not_undo_the_preparation_for_the_next(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm()
+    vm.hook("prepare/10-drain")
+    vm.hook("recover/90-undrain", HANGS)
     first = azure.schedule("Freeze", hold=True)
-    me.look()
+    vm.poll()
     azure.complete(first)
-    me.look(after=1)
+    vm.poll(after=1)
     second = azure.schedule("Reboot", hold=True)
-    me.look(after=1)
-    assert me.ran("prepare") == ["prepare/10-drain"] and ("vm1", second) not in azure.approvals()
-    me.release("recover/90-undrain")
-    me.look(after=1)
-    assert me.ran()[-2:] == ["recover/90-undrain", "prepare/10-drain"] and azure.approvals()[-1] == ("vm1", second)
+    vm.poll(after=1)
+    assert vm.ran("prepare") == ["prepare/10-drain"] and ("vm1", second) not in azure.approvals()
+    vm.release("recover/90-undrain")
+    vm.poll(after=1)
+    assert vm.ran()[-2:] == ["recover/90-undrain", "prepare/10-drain"] and azure.approvals()[-1] == ("vm1", second)
 
 
 def test_without_prepare_hooks_an_event_is_approved_when_the_recovery_from_another_is_over(
-    azure: Azure, make_rig: MakeRig
+    azure: Azure, make_vm: MakeVm
 ) -> None:
-    me = make_rig()
-    me.hook("recover/10-a", HANGS)
-    azure.complete(_seen(azure, me, "Freeze"))
-    me.look(after=1)
-    second = _seen(azure, me, "Reboot")
+    vm = make_vm()
+    vm.hook("recover/10-a", HANGS)
+    azure.complete(_seen(azure, vm, "Freeze"))
+    vm.poll(after=1)
+    second = _seen(azure, vm, "Reboot")
     assert ("vm1", second) not in azure.approvals()
-    me.release("recover/10-a")
-    me.look(after=1)
+    vm.release("recover/10-a")
+    vm.poll(after=1)
     assert ("vm1", second) in azure.approvals()
 
 
-def test_a_forced_approval_outlives_the_daemon(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy="observe")
-    me.hook("prepare/10-a", FAILS)
-    event = _seen(azure, me, "Reboot")
+def test_a_forced_approval_outlives_the_daemon(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy="observe")
+    vm.hook("prepare/10-a", FAILS)
+    event = _seen(azure, vm, "Reboot")
     azure.fault("status", status=503, method="POST", route="scheduledevents")
-    asked = me.engine.approve_manually(event, "root", force=True, release_others=False)
+    asked = vm.engine.approve_manually(event, "root", force=True, release_others=False)
     assert asked is not None and asked.accepted
-    me.look(after=1)
-    me.restart("kill")
+    vm.poll(after=1)
+    vm.restart("kill")
     azure.heal()
-    me.look(after=30)
-    me.look(after=30)
+    vm.poll(after=30)
+    vm.poll(after=30)
     assert azure.approvals() == [("vm1", event)]
 
 
-def test_a_shared_recovery_waits_for_every_hook_that_is_being_ended(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(kill_after=600, hooks={"20-slow": {"types": ["Reboot"]}})
-    me.hook("prepare/10-a")
-    me.hook("prepare/20-slow", ENDS_IN_ITS_OWN_TIME)
-    me.hook("recover/10-a")
+def test_a_shared_recovery_waits_for_every_hook_that_is_being_ended(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(kill_after=600, hooks={"20-slow": {"types": ["Reboot"]}})
+    vm.hook("prepare/10-a")
+    vm.hook("prepare/20-slow", ENDS_IN_ITS_OWN_TIME)
+    vm.hook("recover/10-a")
     both = [azure.schedule(kind, hold=True) for kind in ("Freeze", "Reboot")]
-    me.look()
+    vm.poll()
     for event in both:
         azure.complete(event)
-    me.poll()
-    me.poll()
-    me.wait(lambda: me.marks("term"))
-    me.engine.tick()
-    assert me.ran("recover") == []
-    me.release("prepare/20-slow", 1)
-    me.settle()
-    assert me.ran("recover") == ["recover/10-a"]
-    assert sorted(me.steps(event)[-1] for event in both) == [("recover/10-a", "ok"), ("recover/10-a", "skipped")]
+    vm.receive_document()
+    vm.receive_document()
+    vm.wait(lambda: vm.marks("term"))
+    vm.engine.tick()
+    assert vm.ran("recover") == []
+    vm.release("prepare/20-slow", 1)
+    vm.settle()
+    assert vm.ran("recover") == ["recover/10-a"]
+    assert sorted(vm.steps(event)[-1] for event in both) == [("recover/10-a", "ok"), ("recover/10-a", "skipped")]
 
 
 @pytest.mark.parametrize("body, state", [(FAILS, "failed"), (HANGS, "running")])
 def test_a_shared_recovery_counts_for_both_events_as_it_went(
-    azure: Azure, make_rig: MakeRig, body: str, state: str
+    azure: Azure, make_vm: MakeVm, body: str, state: str
 ) -> None:
-    me = make_rig()
-    me.hook("recover/10-a", body)
-    both = [_seen(azure, me, kind) for kind in ("Freeze", "Reboot")]
+    vm = make_vm()
+    vm.hook("recover/10-a", body)
+    both = [_seen(azure, vm, kind) for kind in ("Freeze", "Reboot")]
     for event in both:
         azure.complete(event)
-    me.look(after=1)
-    last = [me.steps(event)[-1:] for event in both]
+    vm.poll(after=1)
+    last = [vm.steps(event)[-1:] for event in both]
     assert last.count([("recover/10-a", state)]) == (2 if state == "failed" else 1)
-    assert [me.record(event).closed_at is None for event in both] == [True] * 2
+    assert [vm.record(event).closed_at is None for event in both] == [True] * 2
 
 
-def test_a_time_out_of_less_than_a_second_is_no_lack_of_time(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(hooks={"10-a": {"timeout": 0.5}})
-    me.hook("prepare/10-a")
-    assert me.steps(_seen(azure, me, "Reboot")) == [("prepare/10-a", "ok")]
+def test_a_time_out_of_less_than_a_second_is_no_lack_of_time(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(hooks={"10-a": {"timeout": 0.5}})
+    vm.hook("prepare/10-a")
+    assert vm.steps(_seen(azure, vm, "Reboot")) == [("prepare/10-a", "ok")]
 
 
-def test_what_was_left_out_has_never_run_so_that_it_needs_no_rerun(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(hooks={"10-a": {"needs": 100, "rerun": False}})
-    me.hook("prepare/10-a")
+def test_what_was_left_out_has_never_run_so_that_it_needs_no_rerun(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(hooks={"10-a": {"needs": 100, "rerun": False}})
+    vm.hook("prepare/10-a")
     event = azure.schedule("Reboot", notice=60)
-    me.look()
-    assert me.ran() == []
+    vm.poll()
+    assert vm.ran() == []
     azure.change(event, notice="1h")
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a"]
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"]
 
 
-def test_a_time_in_a_started_event_is_no_deadline(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(when_started="finish")
-    me.hook("prepare/10-a", HANGS)
+def test_a_time_in_a_started_event_is_no_deadline(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(when_started="finish")
+    vm.hook("prepare/10-a", HANGS)
     entry: dict[str, Any] = azure.entry(NotBefore=azure.in_seconds(100))
     azure.show(entry)
-    me.look()
+    vm.poll()
     azure.show({**entry, "EventStatus": "Started"})
-    me.look(after=110)
-    assert me.steps(entry["EventId"]) == [("prepare/10-a", "running")]
+    vm.poll(after=110)
+    assert vm.steps(entry["EventId"]) == [("prepare/10-a", "running")]
 
 
-def test_a_hook_that_others_can_write_by_now_is_not_run(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig()
-    me.hook("prepare/10-a")
-    me.look()
-    (me.hooks_directory / "prepare" / "10-a").chmod(0o777)
-    event = _seen(azure, me, "Reboot")
-    assert me.ran() == [] and me.steps(event) == [("prepare/10-a", "failed")] and azure.approvals() == []
+def test_a_hook_that_others_can_write_by_now_is_not_run(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm()
+    vm.hook("prepare/10-a")
+    vm.poll()
+    (vm.hooks_directory / "prepare" / "10-a").chmod(0o777)
+    event = _seen(azure, vm, "Reboot")
+    assert vm.ran() == [] and vm.steps(event) == [("prepare/10-a", "failed")] and azure.approvals() == []
 
 
-def test_a_dry_run_says_so_to_whoever_approves(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy="observe", dry_run=True)
-    asked = me.engine.approve_manually(_seen(azure, me, "Reboot"), "root", force=False, release_others=False)
+def test_a_dry_run_says_so_to_whoever_approves(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy="observe", dry_run=True)
+    asked = vm.engine.approve_manually(_seen(azure, vm, "Reboot"), "root", force=False, release_others=False)
     assert asked is not None and not asked.accepted and "dry run" in asked.text
 
 
-def test_entries_that_nobody_can_read_are_somebody_s_business(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig()
+def test_entries_that_nobody_can_read_are_somebody_s_business(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm()
     azure.show({"EventStatus": "Scheduled"})
-    me.look()
-    told = me.status()
-    assert told["imds"]["incomplete_since"] is not None and me.said("cannot be read: as long as") == 1
+    vm.poll()
+    told = vm.status()
+    assert told["imds"]["incomplete_since"] is not None and vm.times_logged("cannot be read: as long as") == 1
     azure.show()
-    me.look(after=1)
-    assert me.status()["imds"]["incomplete_since"] is None
+    vm.poll(after=1)
+    assert vm.status()["imds"]["incomplete_since"] is None
 
 
-def _seen(azure: Azure, me: Rig, kind: str) -> str:
+def _seen(azure: Azure, vm: EngineHarness, kind: str) -> str:
     event = azure.schedule(kind, hold=True)
-    me.look(after=1)
+    vm.poll(after=1)
     return event

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from support.daemon.engine_harness import Rig
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import FAILS, HANGS, IGNORES_TERM
 from support.daemon.simulated_azure import Azure
 
-MakeRig = Callable[..., Rig]
+MakeVm = Callable[..., EngineHarness]
 HOLD_FREEZE = {
     "rules": [
         {"name": "freezes wait", "when": {"type": "Freeze"}, "do": ["hold"]},
@@ -22,154 +22,158 @@ HOLD_FREEZE = {
 }
 
 
-def test_event_with_the_nearest_deadline_is_prepared_first(azure: Azure, me: Rig) -> None:
-    me.hook("prepare/10-a", HANGS)
+def test_event_with_the_nearest_deadline_is_prepared_first(azure: Azure, vm: EngineHarness) -> None:
+    vm.hook("prepare/10-a", HANGS)
     azure.schedule("Freeze", notice="14m", hold=True)
     redeploy = azure.schedule("Redeploy", notice="9m", hold=True)
-    me.look()
-    assert [mark.event_id for mark in me.marks("begin")] == [redeploy]
+    vm.poll()
+    assert [mark.event_id for mark in vm.marks("begin")] == [redeploy]
 
 
-def test_worst_event_is_prepared_first_where_the_deadlines_are_equal(azure: Azure, me: Rig) -> None:
-    me.hook("prepare/10-a", HANGS)
+def test_worst_event_is_prepared_first_where_the_deadlines_are_equal(azure: Azure, vm: EngineHarness) -> None:
+    vm.hook("prepare/10-a", HANGS)
     azure.show(
         azure.entry(EventType="Freeze", EventId="A-1"),
         azure.entry(EventType="Preempt", EventId="A-2"),
         azure.entry(EventId="A-3"),
     )
-    me.look()
-    assert [mark.event_id for mark in me.marks("begin")] == ["A-2"]
+    vm.poll()
+    assert [mark.event_id for mark in vm.marks("begin")] == ["A-2"]
 
 
-def test_urgent_event_inherits_the_success_of_the_hook_that_runs_for_another(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(hook_timeout="10m")
-    me.hook("prepare/10-a", HANGS)
+def test_urgent_event_inherits_the_success_of_the_hook_that_runs_for_another(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(hook_timeout="10m")
+    vm.hook("prepare/10-a", HANGS)
     freeze = azure.schedule("Freeze", hold=True)
-    me.look()
+    vm.poll()
     preempt = azure.schedule("Preempt", notice=30, hold=True)
-    me.look(after=1)
-    assert "shortened" in me.words(freeze) and azure.approvals() == []
-    me.release("prepare/10-a")
-    me.settle()
-    assert me.ran() == ["prepare/10-a"] and me.steps(preempt) == [("prepare/10-a", "ok")] == me.steps(freeze)
+    vm.poll(after=1)
+    assert "shortened" in vm.timeline(freeze) and azure.approvals() == []
+    vm.release("prepare/10-a")
+    vm.settle()
+    assert vm.ran() == ["prepare/10-a"] and vm.steps(preempt) == [("prepare/10-a", "ok")] == vm.steps(freeze)
     assert sorted(azure.approvals()) == sorted([("vm1", freeze), ("vm1", preempt)])
 
 
-def test_hook_of_another_event_ends_when_the_urgent_one_has_no_more_time(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(hook_timeout="10m", kill_after=1)
-    me.hook("prepare/10-a", HANGS)
+def test_hook_of_another_event_ends_when_the_urgent_one_has_no_more_time(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(hook_timeout="10m", kill_after=1)
+    vm.hook("prepare/10-a", HANGS)
     freeze = azure.schedule("Freeze", hold=True)
-    me.look()
+    vm.poll()
     preempt = azure.schedule("Preempt", notice=30, hold=True)
-    me.look(after=1)
-    me.look(after=23)
-    assert me.steps(freeze) == [("prepare/10-a", "running")]
-    me.look(after=2)
-    assert me.steps(freeze)[0] == ("prepare/10-a", "stopped") and me.steps(preempt) == [("prepare/10-a", "skipped")]
+    vm.poll(after=1)
+    vm.poll(after=23)
+    assert vm.steps(freeze) == [("prepare/10-a", "running")]
+    vm.poll(after=2)
+    assert vm.steps(freeze)[0] == ("prepare/10-a", "stopped") and vm.steps(preempt) == [("prepare/10-a", "skipped")]
     assert azure.requests("POST") == []
 
 
-def test_failure_of_the_hook_of_another_event_is_not_inherited(azure: Azure, me: Rig) -> None:
-    me.hook("prepare/10-a", HANGS)
+def test_failure_of_the_hook_of_another_event_is_not_inherited(azure: Azure, vm: EngineHarness) -> None:
+    vm.hook("prepare/10-a", HANGS)
     freeze = azure.schedule("Freeze", hold=True)
-    me.look()
+    vm.poll()
     preempt = azure.schedule("Preempt", notice=30, hold=True)
-    me.look(after=1)
-    me.hook("prepare/10-a")
-    me.release("prepare/10-a", exit_status=1)
-    me.settle()
-    assert me.steps(freeze) == [("prepare/10-a", "failed")] and me.steps(preempt) == [("prepare/10-a", "ok")]
+    vm.poll(after=1)
+    vm.hook("prepare/10-a")
+    vm.release("prepare/10-a", exit_status=1)
+    vm.settle()
+    assert vm.steps(freeze) == [("prepare/10-a", "failed")] and vm.steps(preempt) == [("prepare/10-a", "ok")]
     assert azure.approvals() == [("vm1", preempt)]
 
 
-def test_less_urgent_event_waits_and_does_not_shorten_the_hook_of_the_urgent_one(azure: Azure, me: Rig) -> None:
-    me.hook("prepare/10-a", HANGS)
+def test_less_urgent_event_waits_and_does_not_shorten_the_hook_of_the_urgent_one(
+    azure: Azure, vm: EngineHarness
+) -> None:
+    vm.hook("prepare/10-a", HANGS)
     preempt = azure.schedule("Redeploy", notice="9m", hold=True)
-    me.look()
+    vm.poll()
     freeze = azure.schedule("Freeze", hold=True)
-    me.look(after=1)
-    assert "shortened" not in me.words(preempt)
-    me.release("prepare/10-a")
-    me.hook("prepare/10-a")
-    me.settle()
-    assert me.ran() == ["prepare/10-a"] * 2 and me.steps(freeze) == [("prepare/10-a", "ok")]
+    vm.poll(after=1)
+    assert "shortened" not in vm.timeline(preempt)
+    vm.release("prepare/10-a")
+    vm.hook("prepare/10-a")
+    vm.settle()
+    assert vm.ran() == ["prepare/10-a"] * 2 and vm.steps(freeze) == [("prepare/10-a", "ok")]
 
 
-def test_recovery_that_holds_an_urgent_event_back_gets_half_of_its_time(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(hook_timeout="10m", kill_after=1)
-    me.hook("prepare/10-a")
-    me.hook("recover/10-a", HANGS)
+def test_recovery_that_holds_an_urgent_event_back_gets_half_of_its_time(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(hook_timeout="10m", kill_after=1)
+    vm.hook("prepare/10-a")
+    vm.hook("recover/10-a", HANGS)
     reboot = azure.schedule("Reboot", cancel_after=60)
-    me.look()
-    me.look(after=61)
+    vm.poll()
+    vm.poll(after=61)
     preempt = azure.schedule("Preempt", notice=30, hold=True)
-    me.look(after=1)
-    me.look(after=11)
-    assert me.ran() == ["prepare/10-a", "recover/10-a"]
-    me.look(after=3)
-    assert me.steps(preempt) == [("prepare/10-a", "ok")] and azure.approvals()[-1] == ("vm1", preempt)
+    vm.poll(after=1)
+    vm.poll(after=11)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
+    vm.poll(after=3)
+    assert vm.steps(preempt) == [("prepare/10-a", "ok")] and azure.approvals()[-1] == ("vm1", preempt)
     # the recovery that was cut short comes after the event that needed its time
     azure.cancel(preempt)
-    me.hook("recover/10-a")
-    me.look(after=1)
-    me.look(after=1)
-    assert me.record(reboot).closed_at is not None and me.record(preempt).closed_at is not None
+    vm.hook("recover/10-a")
+    vm.poll(after=1)
+    vm.poll(after=1)
+    assert vm.record(reboot).closed_at is not None and vm.record(preempt).closed_at is not None
 
 
-def test_hook_of_an_event_that_is_called_off_goes_on_for_the_one_that_waits_for_it(azure: Azure, me: Rig) -> None:
-    me.hook("prepare/10-a", HANGS)
+def test_hook_of_an_event_that_is_called_off_goes_on_for_the_one_that_waits_for_it(
+    azure: Azure, vm: EngineHarness
+) -> None:
+    vm.hook("prepare/10-a", HANGS)
     first = azure.schedule("Reboot", hold=True)
-    me.look()
+    vm.poll()
     second = azure.schedule("Freeze", hold=True, notice="14m")
-    me.look(after=1)
+    vm.poll(after=1)
     azure.cancel(first)
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a"]
-    me.release("prepare/10-a")
-    me.settle()
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", second)]
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"]
+    vm.release("prepare/10-a")
+    vm.settle()
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", second)]
     azure.cancel(second)
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a", "recover/10-a"] and me.engine.records == []
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.engine.records == []
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
-def test_recovery_waits_for_an_event_that_is_going_to_be_prepared(azure: Azure, me: Rig, how: str) -> None:
-    me.hook("prepare/10-a", IGNORES_TERM)
+def test_recovery_waits_for_an_event_that_is_going_to_be_prepared(azure: Azure, vm: EngineHarness, how: str) -> None:
+    vm.hook("prepare/10-a", IGNORES_TERM)
     first = azure.schedule("Reboot", hold=True, notice="14m")
-    me.look()
+    vm.poll()
     second = azure.schedule("Freeze", hold=True)
-    me.look(after=1)
-    me.restart(how)
-    me.hook("prepare/10-a")
+    vm.poll(after=1)
+    vm.restart(how)
+    vm.hook("prepare/10-a")
     azure.cancel(first)
     if how != "reboot":
-        me.end_processes()
-    me.look(after=1)
-    me.look(after=1)
-    assert me.ran("recover") == []
+        vm.end_processes()
+    vm.poll(after=1)
+    vm.poll(after=1)
+    assert vm.ran("recover") == []
     azure.cancel(second)
-    me.look(after=1)
-    assert me.ran("recover") == ["recover/10-a"] and me.engine.records == []
+    vm.poll(after=1)
+    assert vm.ran("recover") == ["recover/10-a"] and vm.engine.records == []
 
 
-def test_recovery_does_not_wait_for_an_event_on_hold(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(policy=HOLD_FREEZE)
+def test_recovery_does_not_wait_for_an_event_on_hold(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(policy=HOLD_FREEZE)
     for stage in ("prepare", "recover"):
-        me.hook(stage + "/10-a")
+        vm.hook(stage + "/10-a")
     azure.schedule("Freeze", hold=True)
     reboot = azure.schedule("Reboot", hold=True)
-    me.look()
+    vm.poll()
     azure.cancel(reboot)
-    me.look(after=1)
-    assert me.ran() == ["prepare/10-a", "recover/10-a"] and me.record(reboot).closed_at is not None
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.record(reboot).closed_at is not None
 
 
-def test_failed_preparation_of_one_event_leaves_the_other_alone(azure: Azure, make_rig: MakeRig) -> None:
-    me = make_rig(hooks={"prepare/10-a": {"types": ["Freeze"]}, "prepare/20-b": {"types": ["Reboot"]}})
-    me.hook("prepare/10-a", FAILS)
-    me.hook("prepare/20-b")
+def test_failed_preparation_of_one_event_leaves_the_other_alone(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(hooks={"prepare/10-a": {"types": ["Freeze"]}, "prepare/20-b": {"types": ["Reboot"]}})
+    vm.hook("prepare/10-a", FAILS)
+    vm.hook("prepare/20-b")
     azure.schedule("Freeze", hold=True)
     reboot = azure.schedule("Reboot", hold=True)
-    me.look()
+    vm.poll()
     assert azure.approvals() == [("vm1", reboot)]

@@ -11,7 +11,7 @@ import pytest
 
 from support.salt.azure import Azure
 from support.salt.fleet import Fleet
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 pytestmark = pytest.mark.xdist_group("faults-minion")
 

@@ -16,7 +16,7 @@ from support.salt.cluster import Cluster, cluster
 from support.salt.salt_installation import SaltInstallation
 from support.salt.scripted import ScriptedImds
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 pytestmark = pytest.mark.xdist_group("faults-documents")
 

@@ -25,7 +25,7 @@ from azure_events_steps.recovery import recover
 from support.salt.azure import Azure
 from support.salt.loaded import ROOT, CountingMinion
 from support.salt.scripted import ScriptedImds
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 FORK = multiprocessing.get_context("fork")
 

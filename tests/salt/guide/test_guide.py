@@ -24,9 +24,9 @@ from support.salt.master import Master
 from support.salt.salt_installation import SaltInstallation
 from support.salt.salt_process import ADDRESS, PORTS
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog
-from support.salt.wait import wait_until
 from support.salt.webhook_receiver import Hook
-from tools.collection_tree import copy_tree
+from support.wait import wait_until
+from tools.repository.collection_tree import copy_tree
 
 # masters of one minion have the same ports
 OTHER_ADDRESS = f"127.127.{ADDRESS.split('.', 2)[2]}"

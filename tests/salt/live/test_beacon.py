@@ -9,7 +9,7 @@ import pytest
 
 from support.salt.azure import Azure
 from support.salt.cluster import Cluster
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 pytestmark = pytest.mark.xdist_group("watching")
 

@@ -16,7 +16,7 @@ from support.salt.cluster import Cluster, cluster
 from support.salt.minion import Minion
 from support.salt.salt_installation import SaltInstallation
 from support.salt.scripted import ScriptedImds
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 pytestmark = pytest.mark.xdist_group("minion")
 

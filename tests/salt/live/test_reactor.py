@@ -15,8 +15,8 @@ from support.salt.azure import Azure, simulated
 from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.salt_installation import SaltInstallation
 from support.salt.tree_minion import MINION_DIRS, StepLog
-from support.salt.wait import wait_until
 from support.salt.webhook_receiver import Hook
+from support.wait import wait_until
 
 pytestmark = pytest.mark.xdist_group("reactor")
 

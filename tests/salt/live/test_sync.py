@@ -12,7 +12,7 @@ import pytest
 from support.repository import REPOSITORY
 from support.salt.cluster import Cluster
 from support.salt.master import Master, Refused
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 pytestmark = pytest.mark.xdist_group("watching")

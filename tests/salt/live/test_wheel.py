@@ -17,8 +17,8 @@ from support.repository import REPOSITORY
 from support.salt.azure import Azure
 from support.salt.cluster import Cluster, cluster
 from support.salt.salt_installation import SaltInstallation
-from support.salt.wait import wait_until
-from tools.collection_tree import copy_tree
+from support.wait import wait_until
+from tools.repository.collection_tree import copy_tree
 
 pytestmark = pytest.mark.xdist_group("wheel")
 

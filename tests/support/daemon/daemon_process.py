@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from support.daemon.engine_harness import PATIENCE, Rig
+from support.daemon.engine_harness import EngineHarness
 from support.repository import REPOSITORY
+from support.wait import DEFAULT_TIMEOUT, wait_until
 
 PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module_utils", "roles/hook_runner/files"))
 
@@ -27,40 +28,40 @@ WATCHING = "STATUS=watching as "
 _PROGRAM = "import sys\n%s\nfrom hook_runner.cli.main import main\nsys.exit(main())"
 
 
-class Daemon:
-    """One VM's daemon in the folder of a rig, whose hooks, configuration and marks it uses.
+class DaemonProcess:
+    """One VM's daemon in the folder of a harness, whose hooks, configuration and marks it uses.
 
     Attributes:
         told: what the service manager was told, with the monotonic time.
     """
 
-    def __init__(self, rig: Rig) -> None:
-        self.rig = rig
-        self.azure = rig.azure
-        rig.configure(interval=0.2)
-        self.told: list[tuple[float, str]] = []
+    def __init__(self, harness: EngineHarness) -> None:
+        self.harness = harness
+        self.azure = harness.azure
+        harness.configure(interval=0.2)
+        self.notifications: list[tuple[float, str]] = []
         self.process: subprocess.Popen[bytes] | None = None
-        self._ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._ear.bind(str(rig.folder / "notify"))
+        self._notify_socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._notify_socket.bind(str(harness.folder / "notify"))
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def start(self, *arguments: str, first: str = "", until: str = WATCHING, **environment: str) -> Daemon:
+    def start(self, *arguments: str, first: str = "", until: str = WATCHING, **environment: str) -> DaemonProcess:
         """Start it and wait until it has said a line that begins so; the default: it is ready, and IMDS has answered.
 
         ``first``: Python that runs before; ``environment``: on top of a service's own.
         """
-        before = self.begun(until)
+        before = self.times_begun(until)
         command = ["-c", _PROGRAM % first] if first else ["-m", "hook_runner"]
-        with open(self.rig.folder / "stderr", "ab") as log:
+        with open(self.harness.folder / "stderr", "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *command, "run", "--config", str(self.rig.folder / "config.yml"), *arguments],
+                [sys.executable, *command, "run", "--config", str(self.harness.folder / "config.yml"), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**self._environment(), "NOTIFY_SOCKET": str(self.rig.folder / "notify"), **environment},
+                env={**self._environment(), "NOTIFY_SOCKET": str(self.harness.folder / "notify"), **environment},
             )
         if until:
-            self.wait(lambda: self.begun(until) > before)
+            self.wait(lambda: self.times_begun(until) > before)
         return self
 
     def stop(self, how: int = signal.SIGTERM) -> float:
@@ -68,50 +69,55 @@ class Daemon:
         assert self.process is not None
         began = time.monotonic()
         self.process.send_signal(how)
-        self.process.wait(PATIENCE)
+        self.process.wait(DEFAULT_TIMEOUT)
         return time.monotonic() - began
 
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        self.rig.end_processes()
-        self._ear.close()
+        self.harness.end_processes()
+        self._notify_socket.close()
 
     def wait(self, is_so: Callable[[], object]) -> None:
-        until = time.monotonic() + PATIENCE
-        while not is_so():
-            assert time.monotonic() < until, (self.log(), self.told[-5:], self.rig.marks())
-            time.sleep(0.02)
+        wait_until(is_so, explain=lambda: (self.log(), self.notifications[-5:], self.harness.marks()), pause=0.02)
 
-    def times(self, text: str) -> int:
+    def times_notified(self, text: str) -> int:
         """How often the service manager was told exactly that."""
-        return sum(line == text for _at, line in self.told)
+        return sum(line == text for _at, line in self.notifications)
 
-    def begun(self, text: str) -> int:
+    def times_begun(self, text: str) -> int:
         """How often the service manager got a line that begins so."""
-        return sum(line.startswith(text) for _at, line in self.told)
+        return sum(line.startswith(text) for _at, line in self.notifications)
 
-    def silent_for(self, text: str) -> float:
+    def seconds_since(self, text: str) -> float:
         """Seconds since it was last told that."""
-        return time.monotonic() - max([at for at, line in self.told if line == text], default=0.0)
+        return time.monotonic() - max([at for at, line in self.notifications if line == text], default=0.0)
 
     def log(self) -> list[str]:
-        return (self.rig.folder / "stderr").read_text().splitlines()
+        return (self.harness.folder / "stderr").read_text().splitlines()
 
-    def said(self, text: str) -> int:
+    def times_logged(self, text: str) -> int:
         return sum(text in line for line in self.log())
 
     def command(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another verb of the command."""
-        words = [sys.executable, "-m", "hook_runner", verb, "--config", str(self.rig.folder / "config.yml"), *arguments]
+        words = [
+            sys.executable,
+            "-m",
+            "hook_runner",
+            verb,
+            "--config",
+            str(self.harness.folder / "config.yml"),
+            *arguments,
+        ]
         return subprocess.run(
             words,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             env=self._environment(),
-            timeout=PATIENCE,
+            timeout=DEFAULT_TIMEOUT,
             check=False,
         )
 
@@ -132,9 +138,9 @@ class Daemon:
     def _listen(self) -> None:
         while True:
             try:
-                data = self._ear.recv(65536)
+                data = self._notify_socket.recv(65536)
             except OSError:
                 return
             if not data:
                 return
-            self.told += [(time.monotonic(), line) for line in data.decode().split("\n")]
+            self.notifications += [(time.monotonic(), line) for line in data.decode().split("\n")]

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -33,23 +32,21 @@ from hook_runner.permissions import trusted_owners
 from hook_runner.records import EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.service.poller import Date, DocumentReceived, confirmed
-from support.daemon.harness_views import Told
+from support.daemon.harness_views import HarnessViews
 from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_hook
 from support.daemon.simulated_azure import Azure
-
-# a hook takes milliseconds; only a test that fails waits so long
-PATIENCE = 30.0
+from support.wait import wait_until
 
 AFTER_PREPARE = {
     "rules": [{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]
 }
 
 
-class Rig(Told):
+class EngineHarness(HarnessViews):
     """One VM. `hook` and `configure` first, then `look` as often as wanted.
 
     Attributes:
-        wall_is_off: how wrong the host's own clock is.
+        wall_offset: how wrong the host's own clock is.
         delivers: whether approvals get as far as the client; off, they are lost as in a crash.
         boot_number: which boot of the host this is.
     """
@@ -60,9 +57,9 @@ class Rig(Told):
         self.hooks_directory = folder / "hooks.d"
         self.marks_file = folder / "marks"
         self.log = io.StringIO()
-        self.wall_is_off = timedelta()
+        self.wall_offset = timedelta()
         self._began = azure.now()
-        self.delivers = True
+        self.delivers_approvals = True
         self._elapsed = self._booted = 0.0
         self.boot_number = 1
         self._engine: Engine | None = None
@@ -96,9 +93,9 @@ class Rig(Told):
         for folder in (settings.run_directory, os.path.dirname(settings.journal)):
             os.makedirs(folder, exist_ok=True)
         self.clock = ServerClock(self.monotonic, self._wall)
-        self._say = Log("debug", self.log)
-        self.health = ImdsHealth(self._say)
-        self.journal = Journal.open(settings.journal, lambda text: self._say.write("error", text), self.monotonic)
+        self._log = Log("debug", self.log)
+        self.health = ImdsHealth(self._log)
+        self.journal = Journal.open(settings.journal, lambda text: self._log.write("error", text), self.monotonic)
         self.runs = HookRuns(
             settings.run_directory, settings.environment, settings.output_tail, settings.kill_after, self.monotonic
         )
@@ -116,7 +113,7 @@ class Rig(Told):
             self.runs,
             self.clock,
             lambda record, event: self._queue.append((record, event)),
-            self._say,
+            self._log,
             lambda record, step: self.ended.append((record, step)),
             f"boot {self.boot_number}",
         )
@@ -147,16 +144,16 @@ class Rig(Told):
         """Seconds since the host's start, which is what the engine takes for the monotonic clock."""
         return self._elapsed - self._booted
 
-    def look(self, after: float = 0) -> None:
+    def poll(self, after: float = 0) -> None:
         """Let simulated seconds pass, poll until no absence waits to be confirmed, and see through what follows from it."""
-        self.look_once(after)
+        self.poll_once(after)
         while any(record.absences for record in self.engine.records):
-            self.look_once()
+            self.poll_once()
 
-    def look_once(self, after: float = 0) -> None:
+    def poll_once(self, after: float = 0) -> None:
         """The same with a single poll."""
         self.pass_time(after)
-        self.poll()
+        self.receive_document()
         self.settle()
 
     def pass_time(self, seconds: float) -> None:
@@ -165,11 +162,11 @@ class Rig(Told):
             self.azure.advance(seconds)
             self._elapsed += seconds
 
-    def poll(self) -> None:
+    def receive_document(self) -> None:
         """What the poller and the service do with one answer."""
         engine = self.engine
         if engine.own_name is None or not engine.identification.is_confirmed:
-            self._ask_name(engine)
+            self._resolve_name(engine)
         try:
             document = self.pacer.call(self.imds.events)
         except ImdsError as error:
@@ -178,12 +175,12 @@ class Rig(Told):
             return
         dates: tuple[Date, ...] = ((document.server_time, self.monotonic()),)
         if not self._has_seen:
-            document, dates = confirmed(document, self.monotonic(), self._ask_again, self.clock.doubts)
+            document, dates = confirmed(document, self.monotonic(), self._poll_again, self.clock.doubts)
         self._has_seen = True
         for date, at in dates:
             odd = self.clock.synchronise(date, at)
             if odd is not None:
-                self._say.write("warning", odd)
+                self._log.write("warning", odd)
         self.health.poll_succeeded(document, self.clock.now())
         engine.observe(document)
 
@@ -193,18 +190,14 @@ class Rig(Told):
         def is_quiet() -> bool:
             self.journal.maintain()
             self.engine.tick()
-            return not self._deliver() and all(self._rests(step) for step in self.running())
+            return not self._deliver() and all(self._is_waiting(step) for step in self.running())
 
         self.wait(is_quiet)
         self.engine.tick()
 
     def wait(self, is_so: Callable[[], object]) -> None:
         """Wait for something that other processes do, with a limit in real time."""
-        until = time.monotonic() + PATIENCE
-        while not is_so():
-            if time.monotonic() > until:
-                raise AssertionError(f"it did not come: {is_so}\n{self.log.getvalue()}\n{self.marks()}")
-            time.sleep(0.005)
+        wait_until(is_so, str(is_so), explain=lambda: f"{self.log.getvalue()}\n{self.marks()}")
 
     def release(self, hook: str, exit_status: int = 0) -> None:
         """Let a hook that hangs go on and end so."""
@@ -215,7 +208,7 @@ class Rig(Told):
         os.close(gate)
 
     def end_processes(self) -> None:
-        """kill -9 for all keepers and hooks of this rig, and wait until they are gone."""
+        """kill -9 for all keepers and hooks of this harness, and wait until they are gone."""
 
         def find() -> list[int]:
             return [
@@ -243,15 +236,15 @@ class Rig(Told):
         return self.folder / ("marks.gate." + hook.replace("/", "."))
 
     def _wall(self) -> datetime:
-        return self._began + timedelta(seconds=self._elapsed) + self.wall_is_off
+        return self._began + timedelta(seconds=self._elapsed) + self.wall_offset
 
     def _hooks(self) -> Any:
         return discover_hooks(self.settings.hooks_directory, self.settings, trusted_owners())[0]
 
-    def _ask_again(self) -> DocumentReceived:
+    def _poll_again(self) -> DocumentReceived:
         return DocumentReceived(self.pacer.call(self.imds.events), self.monotonic())
 
-    def _ask_name(self, engine: Engine) -> None:
+    def _resolve_name(self, engine: Engine) -> None:
         try:
             instance = self.imds.instance()
             name = resource_name_of(instance)
@@ -269,7 +262,7 @@ class Rig(Told):
         sent = bool(self._queue)
         while self._queue:
             record, event = self._queue.popleft()
-            if not self.delivers:
+            if not self.delivers_approvals:
                 continue
             error: ImdsError | None = None
             try:
@@ -279,11 +272,11 @@ class Rig(Told):
             self.engine.approval_answered(record.id, error)
         return sent
 
-    def _rests(self, step: HookRun) -> bool:
+    def _is_waiting(self, step: HookRun) -> bool:
         """Whether a running hook does nothing until the test, or the clock, lets it."""
         last = next((mark for mark in reversed(self.marks()) if mark.hook == f"{step.stage}/{step.hook}"), None)
-        is_told_to_end = step.id in self.engine.work._stopping
-        return last is not None and last.what == "hang" and is_alive(last.pid) and not is_told_to_end
+        is_stopping = self.engine.work.is_stopping(step.id)
+        return last is not None and last.what == "hang" and is_alive(last.pid) and not is_stopping
 
 
 _ABANDONED: list[object] = []

@@ -15,11 +15,12 @@ import pytest
 
 from hook_runner.records import STAGES
 from support import simulator_process
-from support.daemon.daemon_process import Daemon
-from support.daemon.engine_harness import Rig
-from support.daemon.runs_harness import Bench, marked, until, zombies
+from support.daemon.daemon_process import DaemonProcess
+from support.daemon.engine_harness import EngineHarness
+from support.daemon.runs_harness import RunsHarness, marked, zombies
 from support.daemon.simulated_azure import GROUPS, Azure, clean
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -37,37 +38,37 @@ def azure(_simulator: tuple[Simulator, dict[str, Any]]) -> Azure:
 
 
 @pytest.fixture
-def make_rig(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., Rig]]:
+def make_vm(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., EngineHarness]]:
     """Make a VM of Azure with this configuration; vm1 unless another `name` is given."""
-    made: list[Rig] = []
+    made: list[EngineHarness] = []
 
-    def make(name: str = "vm1", **config: Any) -> Rig:
+    def make(name: str = "vm1", **config: Any) -> EngineHarness:
         folder = tmp_path / name
         folder.mkdir()
-        made.append(Rig(folder, azure, name, **config))
+        made.append(EngineHarness(folder, azure, name, **config))
         return made[-1]
 
     yield make
-    for rig in made:
-        rig.close()
+    for harness in made:
+        harness.close()
 
 
 @pytest.fixture
-def me(make_rig: Callable[..., Rig]) -> Rig:
+def vm(make_vm: Callable[..., EngineHarness]) -> EngineHarness:
     """vm1 with a hook for each stage, which approves when it has prepared."""
-    rig = make_rig()
+    harness = make_vm()
     for stage in STAGES:
-        rig.hook(stage + "/10-a")
-    return rig
+        harness.hook(stage + "/10-a")
+    return harness
 
 
 @pytest.fixture
-def make_daemon(make_rig: Callable[..., Rig]) -> Iterator[Callable[..., Daemon]]:
+def make_daemon(make_vm: Callable[..., EngineHarness]) -> Iterator[Callable[..., DaemonProcess]]:
     """Make a VM whose daemon is a process of its own; it is not started yet."""
-    made: list[Daemon] = []
+    made: list[DaemonProcess] = []
 
-    def make(name: str = "vm1", **config: Any) -> Daemon:
-        made.append(Daemon(make_rig(name, **config)))
+    def make(name: str = "vm1", **config: Any) -> DaemonProcess:
+        made.append(DaemonProcess(make_vm(name, **config)))
         return made[-1]
 
     yield make
@@ -76,18 +77,18 @@ def make_daemon(make_rig: Callable[..., Rig]) -> Iterator[Callable[..., Daemon]]
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def runs(tmp_path: Path) -> Iterator[RunsHarness]:
     """Hook runs in a folder, of which nothing is left afterwards."""
-    bench = Bench(tmp_path)
+    runs = RunsHarness(tmp_path)
     others = set(zombies())
-    yield bench
-    until(
-        lambda: not [pid for pid in marked(bench.mark) if not bench.may_leave or pid in marked("supervisor.py")],
+    yield runs
+    wait_until(
+        lambda: not [pid for pid in marked(runs.mark) if not runs.may_leave or pid in marked("supervisor.py")],
         "the end of all processes",
-        3,
+        timeout=3,
     )
-    for pid in marked(bench.mark):
+    for pid in marked(runs.mark):
         os.kill(pid, signal.SIGKILL)
-    for daemon in bench.daemons:
-        until(daemon.is_idle, "the end of all runs", 3)
+    for daemon in runs.daemons:
+        wait_until(daemon.is_idle, "the end of all runs", timeout=3)
     assert set(zombies()) <= others

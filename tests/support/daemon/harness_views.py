@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a test can see of a rig: marks of hooks, records, timelines, status and log."""
+"""What a test can see of a harness: marks of hooks, records, timelines, status and log."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from hook_runner.reporting.imds_health import ImdsHealth
 from support.daemon.hook_scripts import Mark, read_marks
 
 
-class Told(ABC):
-    """The looking half of a rig."""
+class HarnessViews(ABC):
+    """The looking half of a harness."""
 
     marks_file: Path
     log: io.StringIO
@@ -31,7 +31,7 @@ class Told(ABC):
     @property
     @abstractmethod
     def engine(self) -> Engine:
-        """The engine that the rig drives."""
+        """The engine that the harness drives."""
 
     def running(self) -> list[HookRun]:
         """Steps whose hooks run, as far as the engine knows."""
@@ -49,19 +49,19 @@ class Told(ABC):
         for record in reversed(self.engine.records):
             if record.key == event_id.casefold():
                 return record
-        return self.journal.records(1, event_id)[0]
+        return self.journal.reader().records(1, event_id)[0]
 
     def steps(self, event_id: str) -> list[tuple[str, str]]:
         """(STAGE/NAME, state) of every step of an event."""
         return [(f"{step.stage}/{step.hook}", step.state) for step in self.record(event_id).steps]
 
-    def words(self, event_id: str) -> list[str]:
+    def timeline(self, event_id: str) -> list[str]:
         """The words of an event's timeline."""
         return [entry.what for entry in self.record(event_id).timeline]
 
     def status(self) -> dict[str, Any]:
         return status.to_dict(self.engine, self.health, self.clock, self.journal.write_error)
 
-    def said(self, text: str) -> int:
+    def times_logged(self, text: str) -> int:
         """How many lines of the log hold that text."""
         return sum(text in line for line in self.log.getvalue().splitlines())

@@ -7,30 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from hook_runner.hooks.processes import supervisor_pid
 from hook_runner.hooks.runs import HookRuns, RunResult
 from hook_runner.hooks.spawning import SUPERVISOR
-
-T = TypeVar("T")
+from support.wait import wait_until
 
 LONG = 30.0
 SOURCES = [str(Path(SUPERVISOR).parents[2]), str(Path(SUPERVISOR).parents[5] / "plugins" / "module_utils")]
-
-
-def until(condition: Callable[[], T], what: str = "it", seconds: float = 20.0) -> T:
-    """Wait until a condition holds, and return what it says."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.005)
-    raise AssertionError(f"waited in vain for {what}")
 
 
 def marked(mark: str) -> list[int]:
@@ -59,7 +45,7 @@ def zombies() -> list[int]:
     return found
 
 
-class Daemon(HookRuns):
+class ObservedRuns(HookRuns):
     """The runs of one daemon, of which a test wants to see more than the daemon does."""
 
     def active(self) -> set[int]:
@@ -71,20 +57,20 @@ class Daemon(HookRuns):
         return self.collect_finished() == [] and not self.active() and not self._children
 
 
-class Bench:
+class RunsHarness:
     """A run directory, hooks of a line or two, and a mark by which all their processes are found again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.mark = f"mark-{os.getpid()}-{folder.name}"
-        self.daemons: list[Daemon] = []
+        self.daemons: list[ObservedRuns] = []
         self.may_leave = False
-        self.runs = self.restarted()
+        self.hook_runs = self.restarted()
 
-    def restarted(self, **changed: Any) -> Daemon:
+    def restarted(self, **changed: Any) -> ObservedRuns:
         """What a daemon has that is started anew."""
         given: dict[str, Any] = {"environment": {"MARK": self.mark}, "tail": 4096, "kill_after": 5.0, **changed}
-        self.daemons.append(Daemon(str(self.folder / "run"), **given))
+        self.daemons.append(ObservedRuns(str(self.folder / "run"), **given))
         return self.daemons[-1]
 
     def hook(self, script: str, name: str = "10-hook") -> str:
@@ -104,12 +90,12 @@ class Bench:
         input: bytes = b"{}",
         variables: dict[str, str] | None = None,
         limit: float = LONG,
-        runs: Daemon | None = None,
+        hook_runs: ObservedRuns | None = None,
     ) -> None:
-        (runs or self.runs).start(step, path, input, variables or {}, limit)
+        (hook_runs or self.hook_runs).start(step, path, input, variables or {}, limit)
 
-    def result(self, step: int = 1, runs: Daemon | None = None) -> RunResult:
-        ended = until((runs or self.runs).collect_finished, f"the result of {step}")
+    def result(self, step: int = 1, hook_runs: ObservedRuns | None = None) -> RunResult:
+        ended = wait_until((hook_runs or self.hook_runs).collect_finished, f"the result of {step}")
         assert [number for number, _result in ended] == [step]
         return ended[0][1]
 
@@ -118,7 +104,7 @@ class Bench:
         return self.result()
 
     def wait_for(self, name: str) -> str:
-        return until(lambda: (self.folder / name).read_text() if (self.folder / name).exists() else "", name)
+        return wait_until(lambda: (self.folder / name).read_text() if (self.folder / name).exists() else "", name)
 
     def keeper(self, step: int = 1) -> int:
-        return until(lambda: supervisor_pid(str(self.folder / "run/runs" / str(step))) or 0, "the keeper")
+        return wait_until(lambda: supervisor_pid(str(self.folder / "run/runs" / str(step))) or 0, "the keeper")

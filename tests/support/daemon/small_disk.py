@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from hook_runner.journal import journal
-from support.daemon.engine_harness import Rig
+from support.daemon.engine_harness import EngineHarness
 
 
 class Disk:
@@ -20,8 +20,8 @@ class Disk:
     def __init__(self) -> None:
         self._holder = sqlite3.connect(":memory:")
 
-    def fail(self, me: Rig) -> None:
-        self._holder = sqlite3.connect(me.settings.journal, isolation_level=None)
+    def fail(self, vm: EngineHarness) -> None:
+        self._holder = sqlite3.connect(vm.settings.journal, isolation_level=None)
         self._holder.execute("BEGIN IMMEDIATE")
 
     def heal(self) -> None:

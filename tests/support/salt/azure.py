@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from support import simulator_process
-from support.salt.wait import wait_until
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 # more than the time from the announcement of an event to its end
 A_LONG_TIME = "2h"

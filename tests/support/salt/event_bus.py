@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.salt.wait import TIMEOUT, wait_until
+from support.wait import DEFAULT_TIMEOUT, wait_until
 
 
 class Event(NamedTuple):
@@ -44,17 +44,17 @@ class EventBus:
             and all(event.data.get(name) == value for name, value in fields.items())
         ]
 
-    def wait(self, tag: str, seconds: float = TIMEOUT, **fields: Any) -> Event:
+    def wait(self, tag: str, seconds: float = DEFAULT_TIMEOUT, **fields: Any) -> Event:
         """Wait for the first such event, which may be older than the call."""
-        return wait_until(lambda: self.events(tag, **fields), f"an event {tag} with {fields}", seconds)[0]
+        return wait_until(lambda: self.events(tag, **fields), f"an event {tag} with {fields}", timeout=seconds)[0]
 
-    def wait_for_more(self, tag: str, than: int, seconds: float = TIMEOUT, **fields: Any) -> Event:
+    def wait_for_more(self, tag: str, than: int, seconds: float = DEFAULT_TIMEOUT, **fields: Any) -> Event:
         """Wait for more than ``than`` such events, and return the newest."""
 
         def found() -> list[Event]:
             return self.events(tag, **fields)[than:]
 
-        return wait_until(found, f"more than {than} events {tag} with {fields}", seconds)[-1]
+        return wait_until(found, f"more than {than} events {tag} with {fields}", timeout=seconds)[-1]
 
     def _catch_up(self) -> None:
         if not self._file.exists():

@@ -17,7 +17,7 @@ from support.salt.event_bus import Event
 from support.salt.minion import Minion
 from support.salt.salt_installation import SaltInstallation
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog, hostile, say
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 HOSTILE = "a"
 VMS = ("vm1", "vm2", "vm3")

@@ -26,7 +26,7 @@ from support.salt.guarded_process import GuardedProcess
 from support.salt.master import Master
 from support.salt.salt_installation import QUIET
 from support.salt.salt_process import SaltProcess
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 GUIDE = REPOSITORY / "docs" / "salt.md"
 # the last command of such a block serves until it is ended
@@ -193,7 +193,7 @@ class GuideRunner:
             ran = self._run_line(place, command, check=False)
             return is_as_printed(printed, ran)
 
-        wait_until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", _POLL_TIMEOUT)
+        wait_until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", timeout=_POLL_TIMEOUT)
         return ran
 
     def _run_line(self, place: str, command: str, check: bool = True) -> str:

@@ -20,7 +20,7 @@ import pytest
 
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 ROOT = REPOSITORY / "salt"
 # as on a minion after a sync

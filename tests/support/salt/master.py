@@ -15,7 +15,7 @@ from typing import Any
 from support.salt.event_bus import EventBus
 from support.salt.salt_installation import QUIET, SaltInstallation
 from support.salt.salt_process import ADDRESS, PORTS, SaltProcess
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 # seconds; a busy machine may need a minute to start a master and its minions
 WAIT_FOR_DAEMONS = 300.0
@@ -84,7 +84,9 @@ class Master(SaltProcess):
         """Wait until the master, and then each minion, answers."""
         for minion in minions:
             timeouts = itertools.chain((3, 6, 12, 24), itertools.repeat(48))
-            wait_until(lambda: self._answers(minion, next(timeouts)), f"an answer of {minion}", WAIT_FOR_DAEMONS)
+            wait_until(
+                lambda: self._answers(minion, next(timeouts)), f"an answer of {minion}", timeout=WAIT_FOR_DAEMONS
+            )
 
     def _answers(self, minion: str, timeout: int) -> bool:
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from support.salt.cluster import TREE, Cluster
 from support.salt.minion import Minion
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 MASTER_DIRS: dict[str, Any] = {
     "engines_dirs": [str(TREE / "_engines")],

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from support.salt.http_server import HttpServer, QuietHandler
-from support.salt.wait import wait_until
+from support.wait import wait_until
 
 
 class Hook(HttpServer):

@@ -1,39 +1,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The server's clock, by which NotBefore is meant, and the identity of this boot."""
+"""The server's clock, to which NotBefore refers, and the identity of this boot."""
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import datetime, timedelta, timezone
 from typing import Callable
 
 from azure_scheduled_events.named_tuple import NamedTuple
+from hook_runner.atomic_file import replace_file
 
-# so many answers in a row have to agree before a date is believed that contradicts what this clock
-# says
+# answers in a row that must agree before a date that contradicts this clock is accepted
 ANSWERS_NEEDED = 3
 
 _SECOND = timedelta(seconds=1)
-# seconds by which a date may differ from this clock: it has whole seconds, and an answer may be on
-# its way for a while
+# seconds by which a date may differ from this clock: it has whole seconds, and an answer takes time
 _TOLERANCE = 5.0
-# the same while this is the host's own clock, which may be wrong as well
+# the same while the reference is the host's own clock, which may be wrong
 _TOLERANCE_OF_HOST = 300.0
-# seconds by which dates that agree may differ
+# seconds by which agreeing dates may differ
 _AGREEMENT = 2.0
-# smaller differences are not worth a line in the log; nor is more than one line in so many seconds
+# seconds: smaller differences are not logged, nor is more than one line in this interval
 _WORTH_LOGGING = 60.0
 _LOG_INTERVAL = 600.0
-# years outside of these are no dates of a running server, and the ends of the calendar do not bear
-# any sum
+# a running server sends no other years; arithmetic at the ends of the calendar would overflow
 _YEARS = range(2000, 2201)
 
 
 def boot_id() -> bytes:
-    """What tells one start of the host from another: process ids mean nothing after the next."""
+    """Return the identity of this boot of the host. A process id has no meaning in another boot."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return file.read().strip()
@@ -42,12 +39,12 @@ def boot_id() -> bytes:
 
 
 def wall_clock() -> datetime:
-    """This host's own idea of the time, aware and in UTC."""
+    """Return the time of this host's own clock, aware and in UTC."""
     return datetime.now(timezone.utc)
 
 
 class _Doubted(NamedTuple):
-    """A date that contradicted the clock, when it came, and how many answers in a row have said the same."""
+    """A date that contradicts the clock, its time of arrival, and the number of answers in a row that agree."""
 
     date: datetime
     at: float
@@ -55,14 +52,14 @@ class _Doubted(NamedTuple):
 
 
 class ServerClock:
-    """The server's clock, carried on by this host's monotonic one from one answer to the next.
+    """The server's clock, advanced by this host's monotonic clock between two answers.
 
-    Therefore a host whose own clock is wrong, or is set, still knows how much time is left. Before
-    the first answer with a date it is this host's own clock.
+    Therefore the remaining time is right also on a host whose own clock is wrong, or is set. Before
+    the first answer with a date this is the host's own clock.
 
-    One answer with an odd date changes nothing, since it would end hooks that have time: a date
-    that differs by more than some seconds from this clock (some minutes from the host's own one)
-    counts when several answers agree.
+    A single odd date changes nothing, because it could end hooks that have time left: a date that
+    differs from this clock by more than some seconds (from the host's own clock by more than some
+    minutes) counts when several answers agree.
 
     Args:
         monotonic: seconds that never go back.
@@ -78,28 +75,36 @@ class ServerClock:
         # reads it as well
         self._reference: tuple[datetime, float] | None = None
         self._doubted: _Doubted | None = None
-        self._said_at = float("-inf")
+        self._logged_at = float("-inf")
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the latest answer had a date that needs more answers that agree before it counts."""
+        """Return True if the latest date counts only when further answers agree."""
         return self._doubted is not None
 
     def doubts(self, server_time: datetime | None, at: float) -> bool:
-        """Return True if one answer with this date, at this monotonic time, does not set the clock. For any thread."""
+        """Return True if one answer with this date, at this monotonic time, does not set the clock.
+
+        For any thread.
+        """
         if server_time is None or server_time.year not in _YEARS:
             return False
         tolerance = _TOLERANCE_OF_HOST if self._reference is None else _TOLERANCE
         return abs((server_time - self.at(at)).total_seconds()) > tolerance
 
     def synchronise(self, server_time: datetime | None, at: float) -> str | None:
-        """Take the date of an answer; ``at``: when it came, by the monotonic clock. None changes nothing.
+        """Take the date of an answer.
 
-        Returns a warning about an odd date that is worth a line in the log, else None.
+        A date has whole seconds and means any moment of its second. Therefore this clock moves no
+        farther than into that second: an exact date could move it back by almost one second with
+        each answer, and a hook would seem to end before it began.
 
-        A date has whole seconds and stands for all of its second. So this clock moves no farther
-        than into that second: taken as it is, each answer could move it back by most of one, and a
-        hook would seem to end before it began.
+        Args:
+            server_time: the date, or None, which changes nothing.
+            at: the monotonic time of its arrival.
+
+        Returns:
+            A warning about an odd date, for the log, or None.
         """
         if server_time is None:
             return None
@@ -113,7 +118,7 @@ class ServerClock:
         return None
 
     def _weigh(self, server_time: datetime, at: float) -> str | None:
-        """Count the answers that agree on a date which contradicts this clock, and believe them when they are enough."""
+        """Count the answers that agree on a date that contradicts this clock; accept the date after enough."""
         ahead = (server_time - self.at(at)).total_seconds()
         doubted = self._doubted
         if doubted is not None:
@@ -130,26 +135,24 @@ class ServerClock:
         return self._log_oddity(what, f"it counts when {ANSWERS_NEEDED} answers in a row agree", at)
 
     def _log_oddity(self, what: str, remedy: str, at: float) -> str | None:
-        if at - self._said_at < _LOG_INTERVAL:
+        if at - self._logged_at < _LOG_INTERVAL:
             return None
-        self._said_at = at
+        self._logged_at = at
         return f"IMDS: the answer has {what}; {remedy}"
 
     def save(self, path: str) -> None:
-        """Leave in a file what the server's clock was, for the next process on this host. Raises OSError."""
+        """Write the server's clock to a file, for the next process on this host. Raises OSError."""
         if self._reference is not None:
             date, at = self._reference
-            draft = path + ".new"
-            with open(draft, "w", encoding="ascii") as file:
-                file.write(f"{boot_id().decode('ascii')}\n{at!r}\n{date.isoformat()}\n")
-            os.replace(draft, path)
+            text = f"{boot_id().decode('ascii')}\n{at!r}\n{date.isoformat()}\n"
+            replace_file(path, text.encode("ascii"), 0o600)
 
     def restore(self, path: str) -> None:
-        """Go on from what an earlier process left, if the host has not been started since: its monotonic clock went on."""
+        """Read the clock that an earlier process of the same boot has saved."""
         try:
             with open(path, encoding="ascii") as file:
-                boot, at, heard = file.read(500).split()
-            date = datetime.fromisoformat(heard)
+                boot, at, date_text = file.read(500).split()
+            date = datetime.fromisoformat(date_text)
             if (
                 boot == boot_id().decode("ascii")
                 and 0 <= float(at) <= self.monotonic()
@@ -158,14 +161,14 @@ class ServerClock:
             ):
                 self._reference = date, float(at)
         except (OSError, ValueError):
-            pass  # then it is told with the next answer
+            pass  # the next answer sets the clock
 
     def is_synchronised(self) -> bool:
-        """Whether the server has told its time, so that this is more than the host's own idea of it."""
+        """Return True if an answer has set this clock; before, it is the host's own clock."""
         return self._reference is not None
 
     def at(self, monotonic: float) -> datetime:
-        """The time at a moment of the monotonic clock, aware and in UTC."""
+        """Return the time at a moment of the monotonic clock, aware and in UTC."""
         reference = self._reference
         if reference is None:
             return self._wall() - timedelta(seconds=self.monotonic() - monotonic)
@@ -173,5 +176,5 @@ class ServerClock:
         return date + timedelta(seconds=monotonic - at)
 
     def now(self) -> datetime:
-        """The time now, aware and in UTC."""
+        """Return the present time, aware and in UTC."""
         return self.at(self.monotonic())

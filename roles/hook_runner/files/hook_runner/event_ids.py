@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Event ids as an operator types them: in any letter case, and no longer than needed."""
+"""Event ids as an operator types them: in any letter case, and possibly only the beginning."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MAX_CANDIDATES = 10
 
 
 def matching_ids(asked: str, known: Iterable[str]) -> list[str]:
-    """The ids that `asked` may stand for: the one that it equals, else all that begin so, in the order of `known`."""
+    """Return the id that equals `asked`, or all ids that begin with it, in the order of `known`."""
     folded = asked.casefold()
     found = [each for each in dict.fromkeys(known) if folded and each.casefold().startswith(folded)]
     return [each for each in found if each.casefold() == folded][:1] or found[:MAX_CANDIDATES]
 
 
 def explain_mismatch(asked: str, candidates: Sequence[str] | None) -> str | None:
-    """The error for an id that stands for several events; None where there is no such ambiguity."""
+    """Return the error for the beginning of several ids, or None."""
     if not candidates:
         return None
     return f"{asked}: several events begin so: {', '.join(candidates)}; give more of the id"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Gates of the policy: a file that is there says go, if only those who are trusted can have put it there."""
+"""Policy gates. A gate is open while its file exists and only trusted users can create that file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hook_runner.permissions import permission_problem
 
 
 def open_gates(gates: Mapping[str, str], owners: frozenset[int]) -> dict[str, bool]:
-    """Which gates are open: their file exists, and nobody but `owners` can have made it."""
+    """Return for each gate whether it is open: its file exists, and only `owners` can create it."""
     return {name: os.path.exists(path) and gate_problem(path, owners) is None for name, path in gates.items()}
 
 
 def gate_problem(path: str, owners: frozenset[int]) -> str | None:
-    """Why others than `owners` might open a gate, as one sentence; None where they cannot. The file need not be there."""
+    """Return why other users than `owners` could open a gate, or None. The file need not exist."""
     there = path
     while not os.path.lexists(there) and there != "/":
         there = os.path.dirname(there)

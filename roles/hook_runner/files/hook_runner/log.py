@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon's log: journald's own fields where journald listens, lines of text elsewhere."""
+"""The daemon's log: entries with fields for journald, or lines of text for standard error."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ JOURNALD_SOCKET = "/run/systemd/journal/socket"
 
 
 def printable(text: str) -> str:
-    """The text on one line, without anything that could steer a terminal: no control and format characters, no half ones."""
+    """Return the text on one line, with "?" for each character that could control a terminal."""
     return "".join(character if character.isprintable() else "?" for character in escape_surrogates(text))
 
 
 class Log:
-    """Says one line at a time, and waits for nobody: what is not taken at once is dropped, and counted.
+    """Writes lines without waiting for a reader: a line that is not taken at once is dropped and counted.
 
     Args:
-        threshold: the least level that is said, one of PRIORITIES.
-        stream: where lines go when journald does not listen; standard error by default.
+        threshold: the lowest level that is logged, one of PRIORITIES.
+        stream: gets the lines without journald; standard error by default.
     """
 
     def __init__(self, threshold: str = "info", stream: TextIO | None = None) -> None:
@@ -38,10 +38,14 @@ class Log:
         self._dropped = 0
 
     def write(self, level: str, text: str, **fields: object) -> None:
-        """Say a line; ``fields`` are searchable in journald (``journalctl AZURE_EVENT_ID=...``) and follow the text elsewhere."""
+        """Log one line.
+
+        ``fields`` are searchable in journald (``journalctl AZURE_EVENT_ID=...``); elsewhere they
+        follow the text.
+        """
         if PRIORITIES[level] > PRIORITIES[self.threshold]:
             return
-        if self._dropped and self._deliver("warning", f"{self._dropped} lines were lost, since nobody took them", {}):
+        if self._dropped and self._deliver("warning", f"{self._dropped} lines were lost: the reader was too slow", {}):
             self._dropped = 0
         text = printable(text)
         named = {name.upper(): printable(str(value)) for name, value in fields.items()}
@@ -49,7 +53,7 @@ class Log:
             self._dropped += 1
 
     def _deliver(self, level: str, text: str, named: dict[str, str]) -> bool:
-        """Hand a line over; False where nobody takes it now."""
+        """Write a line; return False if the reader does not take it now."""
         if self._journal is not None:
             entry = {
                 "MESSAGE": text,
@@ -61,22 +65,22 @@ class Log:
                 self._journal.send(b"".join(_field(name, value) for name, value in entry.items()), socket.MSG_DONTWAIT)
                 return True
             except BlockingIOError:
-                return False  # it is stuck, and so would be the stream, which leads to the same
+                return False  # journald is stuck, and the stream leads to journald as well
             except OSError:
-                pass  # journald restarts, or the line is too long for it: the stream reaches it all the same
+                pass  # journald restarts, or the line is too long for a datagram; the stream still reaches it
         line = " ".join([text] + [f"{name}={value}" for name, value in named.items()])
         try:
             return _write(f"{level:7} {line}\n", self._stream or sys.stderr)
         except (OSError, ValueError):
-            return True  # nobody listens any more, which must not stop the work
+            return True  # the reader has ended; the daemon goes on
 
 
 def _write(line: str, stream: TextIO) -> bool:
-    """Write a line without waiting for whoever reads it; False where it, or its end, was not taken."""
+    """Write a line without waiting; return False if its reader did not take all of it."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):
-        print(line, end="", file=stream, flush=True)  # it is in memory
+        print(line, end="", file=stream, flush=True)  # a stream in memory
         return True
     asked = select.poll()
     asked.register(descriptor, select.POLLOUT)
@@ -84,7 +88,7 @@ def _write(line: str, stream: TextIO) -> bool:
     while data:
         if not asked.poll(0):
             return False
-        # what a pipe that takes more takes for sure
+        # poll(2) guarantees space for this many bytes in a pipe
         data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
     return True
 
@@ -95,7 +99,7 @@ def _field(name: str, value: str) -> bytes:
 
 
 def _journal() -> socket.socket | None:
-    """A socket to journald, when that is what standard error leads to."""
+    """Return a socket to journald if standard error leads there, or None."""
     try:
         device, inode = os.environ.get("JOURNAL_STREAM", "").split(":")
         found = os.fstat(2)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Who may change a file: what runs as root must come from where only root can write."""
+"""Checks that only trusted users can modify a file. Anything executed as root must pass."""
 
 from __future__ import annotations
 
@@ -10,33 +10,32 @@ import os
 import stat
 from collections.abc import Iterator
 
-_MAX_LINKS = 40  # as the kernel has it
+_MAX_LINKS = 40  # as in the kernel
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Untrusted(OSError):
-    """A place in which others could interfere; the text is one sentence."""
+    """Other users could change a path; the text is one sentence."""
 
 
 def trusted_owners() -> frozenset[int]:
-    """The users whose files are believed: root, and whoever runs this."""
+    """Return the trusted users: root, and the user of this process."""
     return frozenset({0, os.geteuid()})
 
 
 def permission_problem(path: str, inside: str, owners: frozenset[int]) -> str | None:
-    """Why others than `owners` might decide what `path` says, as one sentence; None where they cannot.
+    """Return why other users than `owners` could change what `path` contains, or None.
 
-    With links resolved, `path` has to lie in the folder `inside` (or be it). Every file, folder and
-    link on the way to it has to belong to one of `owners` and must not be writable by group or
-    others. Access lists need no look of their own: what they allow at most stands in the group's
-    bits. Folders outside `inside` may be sticky, as /tmp is: there nobody can move away what
-    belongs to somebody else.
+    With links resolved, `path` must be in the folder `inside`, or be that folder. Every file,
+    folder and link on the way to it must belong to one of `owners` and must not be writable by
+    group or others. The group's bits also show the most that access control lists allow. Folders
+    outside `inside` may be sticky, as /tmp is: there users cannot move the files of other users.
     """
     try:
         home = os.path.realpath(inside)
         target = "/"
         for target, info in _path_components(path):
-            reason = _component_problem(target, info, owners, sticky_will_do=not _is_inside(target, home))
+            reason = _component_problem(target, info, owners, allow_sticky=not _is_inside(target, home))
             if reason is not None:
                 return reason
     except (OSError, ValueError) as error:
@@ -47,18 +46,18 @@ def permission_problem(path: str, inside: str, owners: frozenset[int]) -> str | 
 
 
 def location_problem(path: str, owners: frozenset[int]) -> str | None:
-    """Why others than `owners` might decide what the folder `path` is, also if it is not there yet; None if they cannot.
+    """Return why other users than `owners` could replace the folder `path`, or None. It need not exist.
 
-    A folder that exists is judged as by `permission_problem`. For one that does not, the nearest folder
-    above it that exists counts, with all on the way there. That one may be sticky: what this
-    process makes there, others can neither move nor replace.
+    `permission_problem` checks a folder that exists. Otherwise the nearest existing folder above it
+    is checked, with all on the way there. That one may be sticky: other users can neither move nor
+    replace a folder that this process creates in it.
     """
     there = nearest_existing(path)
     if there == path:
         return permission_problem(path, path, owners)
     try:
         for target, info in _path_components(there):
-            reason = _component_problem(target, info, owners, sticky_will_do=True)
+            reason = _component_problem(target, info, owners, allow_sticky=True)
             if reason is not None:
                 return f"{printable_path(path)} would be made there, and {reason}"
     except (OSError, ValueError) as error:
@@ -67,10 +66,10 @@ def location_problem(path: str, owners: frozenset[int]) -> str | None:
 
 
 def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
-    """Make a folder, and those above it that are missing, so that nobody but `owners` can decide where it lies.
+    """Create a folder, and missing ones above it, at a path that only `owners` can change.
 
-    Each folder is made in the one that is held open, without following links, and examined when it
-    is there. Raises Untrusted, and OSError where it cannot be made.
+    Each folder is created in the open descriptor of the one above, without following links, and
+    then examined. Raises Untrusted, and OSError if it cannot be created.
     """
     reason = location_problem(path, owners)
     if reason is not None:
@@ -83,12 +82,12 @@ def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
             try:
                 os.mkdir(name, mode if number == len(names) else 0o755, dir_fd=descriptor)
             except FileExistsError:
-                pass  # made in this moment by another process; it is examined as ours is
+                pass  # another process has just created it; it is examined in the same way
             below = os.open(name, _FOLDER, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
             reason = _component_problem(
-                "/".join([there.rstrip("/"), *names[:number]]), os.fstat(descriptor), owners, sticky_will_do=False
+                "/".join([there.rstrip("/"), *names[:number]]), os.fstat(descriptor), owners, allow_sticky=False
             )
             if reason is not None:
                 raise Untrusted(reason)
@@ -97,14 +96,14 @@ def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
 
 
 def nearest_existing(path: str) -> str:
-    """The path, or the nearest one above it that exists. A link that leads nowhere exists."""
+    """Return the path, or the nearest one above it that exists. A dangling link exists."""
     while not os.path.lexists(path) and path != "/":
         path = os.path.dirname(path)
     return path
 
 
 def printable_path(path: str) -> str:
-    """A path as it may stand in logs, whatever characters it has."""
+    """Return a path for the log; unprintable characters are escaped."""
     return path if path.isascii() and path.isprintable() else ascii(path)[1:-1]
 
 
@@ -112,20 +111,20 @@ def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _component_problem(path: str, info: os.stat_result, owners: frozenset[int], sticky_will_do: bool) -> str | None:
+def _component_problem(path: str, info: os.stat_result, owners: frozenset[int], allow_sticky: bool) -> str | None:
     if info.st_uid not in owners:
         return f"{printable_path(path)} belongs to user {info.st_uid}"
     if stat.S_ISLNK(info.st_mode) or not info.st_mode & 0o022:
         return None
-    if sticky_will_do and stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX:
+    if allow_sticky and stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX:
         return None
     return f"{printable_path(path)} can be written by others than its owner (mode {stat.S_IMODE(info.st_mode):04o})"
 
 
 def _path_components(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """All that the kernel passes on its way to `path`: every folder, every link, and last what it arrives at."""
+    """Yield every folder and link that the kernel passes on its way to `path`, and its target last."""
     here, links = "/", 0
-    # not abspath(), which takes "link/.." for nothing
+    # not abspath(), which removes "link/.."
     ahead = os.path.join(os.getcwd(), path).split("/")[::-1]
     yield here, os.lstat(here)
     while ahead:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from hook_runner.permissions import Untrusted, location_problem, make_folder, trusted_owners
-from support.daemon.daemon_process import Daemon
+from support.daemon.daemon_process import DaemonProcess
 from support.daemon.simulated_azure import Azure
 
-MakeDaemon = Callable[..., Daemon]
+MakeDaemon = Callable[..., DaemonProcess]
 
 NOBODY = 65534
 OWNERS = trusted_owners()
@@ -29,26 +29,22 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 def test_a_folder_that_others_can_write_is_refused(
     azure: Azure, make_daemon: MakeDaemon, name: str, key: str, mode: int
 ) -> None:
-    me = make_daemon()
-    folder = me.rig.folder / name
+    vm = make_daemon()
+    folder = vm.harness.folder / name
     folder.mkdir()
     folder.chmod(mode)
-    done = me.command("run")
-    assert (
-        done.returncode == 78
-        and key + ": the service does not work in the folder" in done.stderr
-        and list(folder.iterdir()) == []
-    )
+    done = vm.command("run")
+    assert done.returncode == 78 and key + ": the folder" in done.stderr and list(folder.iterdir()) == []
 
 
 @needs_root
 @pytest.mark.parametrize("name", ["state", "run"])
 def test_a_folder_of_somebody_else_is_refused(azure: Azure, make_daemon: MakeDaemon, name: str) -> None:
-    me = make_daemon()
-    folder = me.rig.folder / name
+    vm = make_daemon()
+    folder = vm.harness.folder / name
     folder.mkdir(0o755)
     os.chown(folder, NOBODY, -1)
-    done = me.command("run")
+    done = vm.command("run")
     assert done.returncode == 78 and f"belongs to user {NOBODY}" in done.stderr
 
 
@@ -58,17 +54,19 @@ def test_a_folder_of_somebody_else_is_refused(azure: Azure, make_daemon: MakeDae
 def test_a_folder_that_is_not_there_is_not_made_where_others_decide(
     azure: Azure, make_daemon: MakeDaemon, name: str, key: str, mode: int, owner: int
 ) -> None:
-    me = make_daemon()
-    above = me.rig.folder / "home"
+    vm = make_daemon()
+    above = vm.harness.folder / "home"
     (above / "cache").mkdir(parents=True)
     above.chmod(mode)
     os.chown(above, owner, -1)
     place = above / "cache" / "not" / "there" / name
-    me.rig.configure(**{"journal": str(place / "journal.db")} if key == "journal" else {"run_directory": str(place)})
-    code, found = me.data("check", "--offline")
+    vm.harness.configure(
+        **{"journal": str(place / "journal.db")} if key == "journal" else {"run_directory": str(place)}
+    )
+    code, found = vm.data("check", "--offline")
     assert code == 1 and [each["severity"] for each in found["findings"] if each["what"] == key] == ["error"], found
-    done = me.command("run")
-    assert done.returncode == 78 and key + f": the service does not work in the folder {place}" in done.stderr
+    done = vm.command("run")
+    assert done.returncode == 78 and key + f": the folder {place} is not safe" in done.stderr
     assert list((above / "cache").iterdir()) == []
 
 
@@ -132,30 +130,30 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
 
 @needs_root
 def test_metrics_are_not_written_where_others_could_put_another_folder(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    folder = me.rig.folder / "home" / "metrics"
+    vm = make_daemon()
+    folder = vm.harness.folder / "home" / "metrics"
     folder.mkdir(parents=True)
     os.chown(folder.parent, NOBODY, -1)
-    me.rig.configure(metrics_file=str(folder / "our.prom"))
-    code, found = me.data("check", "--offline")
+    vm.harness.configure(metrics_file=str(folder / "our.prom"))
+    code, found = vm.data("check", "--offline")
     assert code == 1 and [each["severity"] for each in found["findings"] if each["what"] == "metrics"] == ["error"]
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.1")
-    assert me.said("metrics_file: nothing is written there") == 1
-    me.stop()
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.1")
+    assert vm.times_logged("metrics_file: nothing is written:") == 1
+    vm.stop()
     assert list(folder.iterdir()) == []
     os.chown(folder.parent, 0, -1)
     os.chown(folder, NOBODY, -1)
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.1")
-    me.wait(lambda: [each.name for each in folder.iterdir()] == ["our.prom"])
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.1")
+    vm.wait(lambda: [each.name for each in folder.iterdir()] == ["our.prom"])
 
 
 @needs_root
 def test_a_folder_of_hooks_below_another_users_is_an_error_before_it_is_made(
     azure: Azure, make_daemon: MakeDaemon
 ) -> None:
-    me = make_daemon()
-    (me.rig.folder / "home").mkdir()
-    os.chown(me.rig.folder / "home", NOBODY, -1)
-    me.rig.configure(hooks_directory=str(me.rig.folder / "home" / "hooks.d"))
-    found = me.data("check", "--offline", "--hooks-directory", str(me.rig.folder / "draft"))[1]["findings"]
+    vm = make_daemon()
+    (vm.harness.folder / "home").mkdir()
+    os.chown(vm.harness.folder / "home", NOBODY, -1)
+    vm.harness.configure(hooks_directory=str(vm.harness.folder / "home" / "hooks.d"))
+    found = vm.data("check", "--offline", "--hooks-directory", str(vm.harness.folder / "draft"))[1]["findings"]
     assert [each["what"] for each in found if each["severity"] == "error"] == ["hooks"]

@@ -17,7 +17,8 @@ import pytest
 from hook_runner.clock import boot_id
 from hook_runner.hooks.processes import is_supervised
 from hook_runner.records import Cause
-from support.daemon.runs_harness import LONG, SOURCES, Bench, marked, until
+from support.daemon.runs_harness import LONG, SOURCES, RunsHarness, marked
+from support.wait import wait_until
 
 Earlier = Callable[..., None]
 
@@ -33,97 +34,97 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def earlier(bench: Bench) -> Earlier:
+def earlier(runs: RunsHarness) -> Earlier:
     """Starts a hook by a daemon of its own, which is then killed."""
 
     def run(path: str, limit: float = LONG, wait: str = "") -> None:
-        command = [sys.executable, "-c", DAEMON % SOURCES, str(bench.folder / "run"), bench.mark, path, str(limit)]
+        command = [sys.executable, "-c", DAEMON % SOURCES, str(runs.folder / "run"), runs.mark, path, str(limit)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
             assert daemon.stdout is not None and daemon.stdout.readline() == b"started\n"
             if wait:
-                bench.wait_for(wait)
+                runs.wait_for(wait)
             daemon.kill()
 
     return run
 
 
-def test_a_hook_outlives_its_daemon_and_the_next_one_gets_its_result(bench: Bench, earlier: Earlier) -> None:
+def test_a_hook_outlives_its_daemon_and_the_next_one_gets_its_result(runs: RunsHarness, earlier: Earlier) -> None:
     earlier(
-        bench.hook(
-            f"echo up >{bench.folder}/up\nwhile [ ! -e {bench.folder}/go ]; do sleep 0.02; done\necho done; exit 6\n"
+        runs.hook(
+            f"echo up >{runs.folder}/up\nwhile [ ! -e {runs.folder}/go ]; do sleep 0.02; done\necho done; exit 6\n"
         ),
         wait="up",
     )
-    assert bench.runs.collect_finished() == []
-    assert bench.runs.adopt(1)
-    assert bench.runs.active() == {1}
-    assert bench.runs.collect_finished() == []
-    (bench.folder / "go").touch()
-    result = bench.result()
+    assert runs.hook_runs.collect_finished() == []
+    assert runs.hook_runs.adopt(1)
+    assert runs.hook_runs.active() == {1}
+    assert runs.hook_runs.collect_finished() == []
+    (runs.folder / "go").touch()
+    result = runs.result()
     assert (result.exit_status, result.output, result.error) == (6, "done\n", "")
 
 
-def test_the_result_of_a_hook_that_ended_while_no_daemon_lived_is_found(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook("exit 6\n"))
-    until((bench.folder / "run/runs/1/result").exists, "the result")
-    assert bench.runs.adopt(1)
-    assert bench.result().exit_status == 6
+def test_the_result_of_a_hook_that_ended_while_no_daemon_lived_is_found(runs: RunsHarness, earlier: Earlier) -> None:
+    earlier(runs.hook("exit 6\n"))
+    wait_until((runs.folder / "run/runs/1/result").exists, "the result")
+    assert runs.hook_runs.adopt(1)
+    assert runs.result().exit_status == 6
     # told again to a daemon that was killed before it could write it down
-    again = bench.restarted()
+    again = runs.restarted()
     assert again.adopt(1)
-    assert bench.result(runs=again).exit_status == 6
+    assert runs.result(hook_runs=again).exit_status == 6
     again.remove(1)
-    until(lambda: not bench.restarted().adopt(1), "the end of the keeper")
+    wait_until(lambda: not runs.restarted().adopt(1), "the end of the keeper")
 
 
-def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook("sleep 60\n"), limit=0.3)
-    until((bench.folder / "run/runs/1/result").exists, "the result")
-    assert bench.runs.adopt(1)
-    assert bench.result().cause is Cause.TIME_LIMIT
+def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(runs: RunsHarness, earlier: Earlier) -> None:
+    earlier(runs.hook("sleep 60\n"), limit=0.3)
+    wait_until((runs.folder / "run/runs/1/result").exists, "the result")
+    assert runs.hook_runs.adopt(1)
+    assert runs.result().cause is Cause.TIME_LIMIT
 
 
-def test_an_adopted_hook_can_be_ended(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"), wait="up")
-    assert bench.runs.adopt(1)
-    bench.runs.stop(1, 0.2)
-    assert bench.result().exit_status == -signal.SIGKILL
+def test_an_adopted_hook_can_be_ended(runs: RunsHarness, earlier: Earlier) -> None:
+    earlier(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"), wait="up")
+    assert runs.hook_runs.adopt(1)
+    runs.hook_runs.stop(1, 0.2)
+    assert runs.result().exit_status == -signal.SIGKILL
 
 
-def test_an_adopted_hook_whose_keeper_was_killed_is_ended(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), wait="up")
-    os.kill(bench.keeper(), signal.SIGKILL)
-    until(lambda: not is_supervised(str(bench.folder / "run/runs/1")), "the keeper's end")
-    assert bench.runs.adopt(1)
-    assert bench.result().cause is Cause.SUPERVISOR_LOST
+def test_an_adopted_hook_whose_keeper_was_killed_is_ended(runs: RunsHarness, earlier: Earlier) -> None:
+    earlier(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), wait="up")
+    os.kill(runs.keeper(), signal.SIGKILL)
+    wait_until(lambda: not is_supervised(str(runs.folder / "run/runs/1")), "the keeper's end")
+    assert runs.hook_runs.adopt(1)
+    assert runs.result().cause is Cause.SUPERVISOR_LOST
 
 
-def test_nothing_is_adopted_after_a_reboot_or_where_nothing_began(bench: Bench) -> None:
-    assert not bench.runs.adopt(7)
-    folder = bench.folder / "run/runs/7"
+def test_nothing_is_adopted_after_a_reboot_or_where_nothing_began(runs: RunsHarness) -> None:
+    assert not runs.hook_runs.adopt(7)
+    folder = runs.folder / "run/runs/7"
     folder.mkdir(parents=True)
-    assert not bench.runs.adopt(7)
+    assert not runs.hook_runs.adopt(7)
     # a run directory that is no tmpfs: the number that the keeper had means nothing any more
     innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         (folder / "lock").write_text(f"another-boot\n{innocent.pid}\n")
-        assert not bench.runs.adopt(7)
-        bench.runs.discard(7)
+        assert not runs.hook_runs.adopt(7)
+        runs.hook_runs.discard(7)
         assert innocent.poll() is None
     finally:
         innocent.kill()
         innocent.wait()
-    assert bench.runs.collect_finished() == []
+    assert runs.hook_runs.collect_finished() == []
 
 
-def test_a_number_that_was_given_away_since_is_not_killed(bench: Bench) -> None:
-    folder = bench.folder / "run/runs/7"
+def test_a_number_that_was_given_away_since_is_not_killed(runs: RunsHarness) -> None:
+    folder = runs.folder / "run/runs/7"
     folder.mkdir(parents=True)
     innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         (folder / "lock").write_bytes(boot_id() + b"\n%d\n" % innocent.pid)
-        assert bench.runs.adopt(7)
-        assert bench.result(7).cause is Cause.SUPERVISOR_LOST
+        assert runs.hook_runs.adopt(7)
+        assert runs.result(7).cause is Cause.SUPERVISOR_LOST
         assert innocent.poll() is None
     finally:
         innocent.kill()
@@ -133,31 +134,33 @@ def test_a_number_that_was_given_away_since_is_not_killed(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", '{"exit_status": "0", "output": "", "seconds": 0, "error": ""}', "\xff"]
 )
-def test_a_result_that_cannot_be_read_is_an_error_and_not_a_success(bench: Bench, text: str) -> None:
-    folder = bench.folder / "run/runs/7"
+def test_a_result_that_cannot_be_read_is_an_error_and_not_a_success(runs: RunsHarness, text: str) -> None:
+    folder = runs.folder / "run/runs/7"
     folder.mkdir(parents=True)
     (folder / "result").write_text(text, encoding="latin-1")
-    assert bench.runs.adopt(7)
-    result = bench.result(7)
+    assert runs.hook_runs.adopt(7)
+    result = runs.result(7)
     assert result.exit_status is None
-    assert "cannot be read" in result.error
+    assert "unreadable result" in result.error
 
 
-def test_runs_of_nobody_are_ended_and_removed(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), wait="up")
+def test_runs_of_nobody_are_ended_and_removed(runs: RunsHarness, earlier: Earlier) -> None:
+    earlier(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), wait="up")
     for name in ("5", "6", "other"):
-        (bench.folder / "run/runs" / name).mkdir()
-    bench.runs.stop_orphans({6})
-    assert bench.runs.active() == set()
-    until(
-        lambda: bench.runs.collect_finished() == [] and sorted(os.listdir(bench.folder / "run/runs")) == ["6", "other"],
+        (runs.folder / "run/runs" / name).mkdir()
+    runs.hook_runs.stop_orphans({6})
+    assert runs.hook_runs.active() == set()
+    wait_until(
+        lambda: (
+            runs.hook_runs.collect_finished() == [] and sorted(os.listdir(runs.folder / "run/runs")) == ["6", "other"]
+        ),
         "their end",
     )
 
 
-def test_a_number_that_a_lost_journal_gives_again_ends_the_old_run_first(bench: Bench, earlier: Earlier) -> None:
-    earlier(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nsleep 60\n"), wait="up")
-    result = bench.run(bench.hook("echo new\n", "20-new"))
+def test_a_number_that_a_lost_journal_gives_again_ends_the_old_run_first(runs: RunsHarness, earlier: Earlier) -> None:
+    earlier(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nsleep 60\n"), wait="up")
+    result = runs.run(runs.hook("echo new\n", "20-new"))
     assert (result.exit_status, result.output) == (0, "new\n")
 
 
@@ -174,12 +177,14 @@ sys.stdin.read()
 """
 
 
-def test_whenever_the_daemon_is_killed_a_hook_has_run_once_and_is_known_or_has_not_run_at_all(bench: Bench) -> None:
-    path = bench.hook(f"echo x >>{bench.folder}/ran\nexit 5\n")
+def test_whenever_the_daemon_is_killed_a_hook_has_run_once_and_is_known_or_has_not_run_at_all(
+    runs: RunsHarness,
+) -> None:
+    path = runs.hook(f"echo x >>{runs.folder}/ran\nexit 5\n")
     found = []
     # and at last when it has started the hook, however long that takes
     for delay in [*(number * 0.0002 for number in range(15)), 0.005, 0.01, 0.02, None]:
-        command = [sys.executable, "-IS", "-c", DOOMED % SOURCES, str(bench.folder / "run"), bench.mark, path]
+        command = [sys.executable, "-IS", "-c", DOOMED % SOURCES, str(runs.folder / "run"), runs.mark, path]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
             assert daemon.stdin is not None and daemon.stdout is not None and daemon.stdout.readline() == b"ready\n"
             daemon.stdin.write(b"\n")
@@ -189,16 +194,18 @@ def test_whenever_the_daemon_is_killed_a_hook_has_run_once_and_is_known_or_has_n
             else:
                 time.sleep(delay)
             daemon.kill()
-        later = bench.restarted()
+        later = runs.restarted()
         found.append(later.adopt(1))
         if found[-1]:
-            assert bench.result(runs=later).exit_status == 5
+            assert runs.result(hook_runs=later).exit_status == 5
         # what was not adopted must not begin later
-        until(lambda: not marked(bench.mark), "the end")
-        assert (bench.folder / "ran").exists() is found[-1]
+        wait_until(lambda: not marked(runs.mark), "the end")
+        assert (runs.folder / "ran").exists() is found[-1]
         if found[-1]:
-            assert (bench.folder / "ran").read_text() == "x\n"
-            (bench.folder / "ran").unlink()
+            assert (runs.folder / "ran").read_text() == "x\n"
+            (runs.folder / "ran").unlink()
         later.stop_orphans(set())
-        until(lambda: later.collect_finished() == [] and not list(bench.folder.glob("run/runs/*")), "the folder's end")
+        wait_until(
+            lambda: later.collect_finished() == [] and not list(runs.folder.glob("run/runs/*")), "the folder's end"
+        )
     assert found[-1] is True

@@ -14,27 +14,28 @@ import pytest
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.records import Cause
 from support.daemon.child_processes import fill_up, on_small_disk
-from support.daemon.runs_harness import Bench, Daemon, until
+from support.daemon.runs_harness import ObservedRuns, RunsHarness
+from support.wait import wait_until
 
 WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\nseq 1 20000\n"
 
 
-def waiting(bench: Bench) -> str:
-    return bench.hook(WAITS % (bench.folder, bench.folder))
+def waiting(runs: RunsHarness) -> str:
+    return runs.hook(WAITS % (runs.folder, runs.folder))
 
 
-def test_hook_that_succeeds_while_the_file_system_is_full_has_succeeded(bench: Bench) -> None:
-    path = waiting(bench)
-    disk = bench.folder / "disk"
+def test_hook_that_succeeds_while_the_file_system_is_full_has_succeeded(runs: RunsHarness) -> None:
+    path = waiting(runs)
+    disk = runs.folder / "disk"
     disk.mkdir()
 
     def work() -> None:
-        runs = HookRuns(str(disk), {}, 65536, 5.0)
-        runs.start(1, path, b"{}", {}, 60.0)
-        bench.wait_for("up")
+        hook_runs = HookRuns(str(disk), {}, 65536, 5.0)
+        hook_runs.start(1, path, b"{}", {}, 60.0)
+        runs.wait_for("up")
         fill_up(str(disk / "others"))
-        (bench.folder / "go").touch()
-        ((_number, result),) = until(runs.collect_finished, "the result")
+        (runs.folder / "go").touch()
+        ((_number, result),) = wait_until(hook_runs.collect_finished, "the result")
         assert (result.exit_status, result.error) == (0, ""), result
         # of its output there is what there is room for
         assert result.output.endswith("19999\n20000\n") and len(result.output) < 4096
@@ -44,94 +45,96 @@ def test_hook_that_succeeds_while_the_file_system_is_full_has_succeeded(bench: B
     assert status == 0
 
 
-def test_result_that_cannot_be_written_is_kept_and_written_later(bench: Bench) -> None:
+def test_result_that_cannot_be_written_is_kept_and_written_later(runs: RunsHarness) -> None:
     now = [0.0]
-    runs = bench.restarted(clock=lambda: now[0])
-    bench.start(waiting(bench), runs=runs)
-    bench.wait_for("up")
-    obstacle = bench.folder / "run/runs/1/result.new"
+    hook_runs = runs.restarted(clock=lambda: now[0])
+    runs.start(waiting(runs), hook_runs=hook_runs)
+    runs.wait_for("up")
+    obstacle = runs.folder / "run/runs/1/result.new"
     obstacle.unlink()
     obstacle.mkdir()
-    (bench.folder / "go").touch()
-    until(lambda: not (bench.folder / "run/runs/1/input").exists(), "an attempt")
+    (runs.folder / "go").touch()
+    wait_until(lambda: not (runs.folder / "run/runs/1/input").exists(), "an attempt")
     # the daemon thinks that it takes too long: the hook is not judged by that, and the keeper goes
     # on
-    runs.stop(1, 1)
+    hook_runs.stop(1, 1)
     now[0] = 60.0
-    assert runs.collect_finished() == []
-    assert not bench.restarted().adopt(2)
-    later = bench.restarted()
+    assert hook_runs.collect_finished() == []
+    assert not runs.restarted().adopt(2)
+    later = runs.restarted()
     assert later.adopt(1) and later.collect_finished() == []
     obstacle.rmdir()
-    assert bench.result(runs=later).exit_status == 0
-    assert bench.result(runs=runs).exit_status == 0
+    assert runs.result(hook_runs=later).exit_status == 0
+    assert runs.result(hook_runs=hook_runs).exit_status == 0
 
 
-def test_keeper_that_can_never_write_is_ended_at_last(bench: Bench) -> None:
+def test_keeper_that_can_never_write_is_ended_at_last(runs: RunsHarness) -> None:
     now = [0.0]
-    runs = bench.restarted(clock=lambda: now[0])
-    bench.start(waiting(bench), runs=runs)
-    bench.wait_for("up")
-    (bench.folder / "run/runs/1/result.new").unlink()
-    (bench.folder / "run/runs/1/result.new").mkdir()
-    (bench.folder / "go").touch()
-    until(lambda: not (bench.folder / "run/runs/1/input").exists(), "an attempt")
-    runs.stop(1, 1)
+    hook_runs = runs.restarted(clock=lambda: now[0])
+    runs.start(waiting(runs), hook_runs=hook_runs)
+    runs.wait_for("up")
+    (runs.folder / "run/runs/1/result.new").unlink()
+    (runs.folder / "run/runs/1/result.new").mkdir()
+    (runs.folder / "go").touch()
+    wait_until(lambda: not (runs.folder / "run/runs/1/input").exists(), "an attempt")
+    hook_runs.stop(1, 1)
     now[0] = 3600.0
-    assert bench.result(runs=runs).cause is Cause.SUPERVISOR_LOST
+    assert runs.result(hook_runs=hook_runs).cause is Cause.SUPERVISOR_LOST
 
 
-def is_readable(runs: Daemon, seconds: float) -> bool:
+def is_readable(hook_runs: ObservedRuns, seconds: float) -> bool:
     asked = select.poll()
-    asked.register(runs, select.POLLIN)
+    asked.register(hook_runs, select.POLLIN)
     return bool(asked.poll(seconds * 1000))
 
 
 @pytest.mark.parametrize("adopted", [False, True], ids=["own", "adopted"])
-def test_end_of_a_run_makes_the_descriptor_readable_and_nothing_else_does(bench: Bench, adopted: bool) -> None:
-    bench.start(waiting(bench))
-    bench.wait_for("up")
-    runs = bench.runs
+def test_end_of_a_run_makes_the_descriptor_readable_and_nothing_else_does(runs: RunsHarness, adopted: bool) -> None:
+    runs.start(waiting(runs))
+    runs.wait_for("up")
+    hook_runs = runs.hook_runs
     if adopted:
-        runs = bench.restarted()
-        assert runs.adopt(1)
-    assert runs.collect_finished() == [] and runs.next_check_in() is None
-    assert not is_readable(runs, 0.0)
-    (bench.folder / "go").touch()
-    assert is_readable(runs, 20.0)
-    assert bench.result(runs=runs).exit_status == 0
-    assert not is_readable(runs, 0.0) and runs.next_check_in() is None
+        hook_runs = runs.restarted()
+        assert hook_runs.adopt(1)
+    assert hook_runs.collect_finished() == [] and hook_runs.next_check_in() is None
+    assert not is_readable(hook_runs, 0.0)
+    (runs.folder / "go").touch()
+    assert is_readable(hook_runs, 20.0)
+    assert runs.result(hook_runs=hook_runs).exit_status == 0
+    assert not is_readable(hook_runs, 0.0) and hook_runs.next_check_in() is None
 
 
-def test_run_of_a_daemon_that_made_no_pipe_is_looked_at_each_second(bench: Bench) -> None:
+def test_run_of_a_daemon_that_made_no_pipe_is_looked_at_each_second(runs: RunsHarness) -> None:
     now = [5.0]
-    bench.start(waiting(bench))
-    bench.wait_for("up")
-    (bench.folder / "run/runs/1/alive").unlink()
-    runs = bench.restarted(clock=lambda: now[0])
-    assert runs.adopt(1) and runs.next_check_in() == 6.0
-    (bench.folder / "go").touch()
-    assert bench.result(runs=runs).exit_status == 0
-    bench.result()
+    runs.start(waiting(runs))
+    runs.wait_for("up")
+    (runs.folder / "run/runs/1/alive").unlink()
+    hook_runs = runs.restarted(clock=lambda: now[0])
+    assert hook_runs.adopt(1) and hook_runs.next_check_in() == 6.0
+    (runs.folder / "go").touch()
+    assert runs.result(hook_runs=hook_runs).exit_status == 0
+    runs.result()
 
 
-def test_run_that_has_to_end_is_looked_at_when_its_keeper_has_had_its_time(bench: Bench) -> None:
+def test_run_that_has_to_end_is_looked_at_when_its_keeper_has_had_its_time(runs: RunsHarness) -> None:
     now = [5.0]
-    runs = bench.restarted(clock=lambda: now[0])
-    bench.start(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"), runs=runs)
-    bench.wait_for("up")
-    assert runs.next_check_in() is None
-    runs.stop(1, 0.2)
-    assert runs.next_check_in() == pytest.approx(5.0 + 0.2 + 3.0)
-    assert bench.result(runs=runs).exit_status == -9
+    hook_runs = runs.restarted(clock=lambda: now[0])
+    runs.start(
+        runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"), hook_runs=hook_runs
+    )
+    runs.wait_for("up")
+    assert hook_runs.next_check_in() is None
+    hook_runs.stop(1, 0.2)
+    assert hook_runs.next_check_in() == pytest.approx(5.0 + 0.2 + 3.0)
+    assert runs.result(hook_runs=hook_runs).exit_status == -9
 
 
-def test_descriptors_of_runs_are_closed(bench: Bench) -> None:
+def test_descriptors_of_runs_are_closed(runs: RunsHarness) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for number in range(1, 4):
-        bench.start(bench.hook("exit 0\n"), number)
-        bench.result(number)
-        bench.runs.remove(number)
+        runs.start(runs.hook("exit 0\n"), number)
+        runs.result(number)
+        runs.hook_runs.remove(number)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -145,10 +148,10 @@ def test_descriptors_of_runs_are_closed(bench: Bench) -> None:
         ("it was ended early", Cause.ENDED_EARLY),
     ],
 )
-def test_result_of_a_supervisor_of_0_1_0_has_a_cause(bench: Bench, error: str, cause: Cause) -> None:
-    folder = bench.folder / "run/runs/1"
+def test_result_of_a_supervisor_of_0_1_0_has_a_cause(runs: RunsHarness, error: str, cause: Cause) -> None:
+    folder = runs.folder / "run/runs/1"
     folder.mkdir(parents=True)
     status = None if cause is Cause.NOT_STARTED else -15 if error else 0
     (folder / "result").write_text(json.dumps({"exit_status": status, "output": "", "seconds": 3.0, "error": error}))
-    assert bench.runs.adopt(1)
-    assert bench.result().cause is cause
+    assert runs.hook_runs.adopt(1)
+    assert runs.result().cause is cause

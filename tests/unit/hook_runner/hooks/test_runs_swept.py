@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hook_runner.hooks.processes import supervisor_pid
-from support.daemon.runs_harness import Bench, marked, until
+from support.daemon.runs_harness import RunsHarness, marked
+from support.wait import wait_until
 
 WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\necho done; exit 6\n"
 
@@ -25,54 +26,54 @@ def catches(process: int, number: int) -> bool:
 
 
 @pytest.fixture
-def swept(bench: Bench) -> Bench:
+def swept(runs: RunsHarness) -> RunsHarness:
     """A hook that runs until the file `go` is there, in a run directory that has been removed."""
-    bench.start(bench.hook(WAITS % (bench.folder, bench.folder)))
-    bench.wait_for("up")
-    until(lambda: catches(bench.keeper(), signal.SIGTERM))
-    shutil.rmtree(bench.folder / "run")
-    return bench
+    runs.start(runs.hook(WAITS % (runs.folder, runs.folder)))
+    runs.wait_for("up")
+    wait_until(lambda: catches(runs.keeper(), signal.SIGTERM))
+    shutil.rmtree(runs.folder / "run")
+    return runs
 
 
-def test_hook_whose_folder_was_removed_runs_on_and_its_result_is_known(swept: Bench) -> None:
-    assert swept.runs.collect_finished() == [] and swept.runs.active() == {1}
+def test_hook_whose_folder_was_removed_runs_on_and_its_result_is_known(swept: RunsHarness) -> None:
+    assert swept.hook_runs.collect_finished() == [] and swept.hook_runs.active() == {1}
     (swept.folder / "go").touch()
     result = swept.result()
     assert (result.exit_status, result.output, result.error) == (6, "done\n", "")
-    swept.runs.remove(1)
+    swept.hook_runs.remove(1)
     assert list((swept.folder / "run/runs").iterdir()) == []
 
 
-def test_next_daemon_takes_over_a_hook_whose_folder_was_removed(swept: Bench) -> None:
+def test_next_daemon_takes_over_a_hook_whose_folder_was_removed(swept: RunsHarness) -> None:
     again = swept.restarted()
     assert again.adopt(1) and again.collect_finished() == []
     (swept.folder / "go").touch()
-    assert swept.result(runs=again).exit_status == 6
+    assert swept.result(hook_runs=again).exit_status == 6
 
 
-def test_hook_whose_folder_was_removed_can_be_ended(swept: Bench) -> None:
-    swept.runs.stop(1, 0.5)
+def test_hook_whose_folder_was_removed_can_be_ended(swept: RunsHarness) -> None:
+    swept.hook_runs.stop(1, 0.5)
     assert swept.result().exit_status == -15
 
 
-def test_keeper_that_was_killed_without_its_folder_is_noticed(swept: Bench) -> None:
+def test_keeper_that_was_killed_without_its_folder_is_noticed(swept: RunsHarness) -> None:
     keeper = supervisor_pid(str(swept.folder / "run/runs/1"))
     assert keeper is not None
     os.killpg(keeper, signal.SIGKILL)
     assert swept.result().exit_status is None
     (swept.folder / "go").touch()  # what it left cannot be found any more
-    until(lambda: not marked(swept.mark))
+    wait_until(lambda: not marked(swept.mark))
 
 
-def test_hook_starts_where_the_run_directory_was_removed(bench: Bench) -> None:
-    assert bench.run(bench.hook("exit 0\n")).exit_status == 0
-    bench.runs.remove(1)
-    shutil.rmtree(bench.folder / "run")
-    bench.start(bench.hook("exit 0\n"), step=2)
-    assert bench.result(2).exit_status == 0
+def test_hook_starts_where_the_run_directory_was_removed(runs: RunsHarness) -> None:
+    assert runs.run(runs.hook("exit 0\n")).exit_status == 0
+    runs.hook_runs.remove(1)
+    shutil.rmtree(runs.folder / "run")
+    runs.start(runs.hook("exit 0\n"), step=2)
+    assert runs.result(2).exit_status == 0
 
 
-def test_result_is_not_written_below_a_folder_that_others_can_write(swept: Bench) -> None:
+def test_result_is_not_written_below_a_folder_that_others_can_write(swept: RunsHarness) -> None:
     swept.folder.chmod(0o777)
     (swept.folder / "go").touch()
     assert swept.result().exit_status is None and not (swept.folder / "run").exists()

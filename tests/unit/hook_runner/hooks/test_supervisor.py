@@ -18,91 +18,88 @@ import pytest
 from hook_runner.hooks import supervisor
 from hook_runner.hooks.processes import is_supervised
 from hook_runner.records import Cause
-from support.daemon.runs_harness import LONG, Bench, marked, until
+from support.daemon.runs_harness import LONG, RunsHarness, marked
+from support.wait import wait_until
 
 
-def test_a_hook_is_ended_when_its_time_is_up(bench: Bench) -> None:
-    result = bench.run(bench.hook("sleep 60\n"), limit=0.3)
+def test_a_hook_is_ended_when_its_time_is_up(runs: RunsHarness) -> None:
+    result = runs.run(runs.hook("sleep 60\n"), limit=0.3)
     assert result.exit_status == -signal.SIGTERM
     assert (result.cause, result.error) == (Cause.TIME_LIMIT, "its time limit of 0.3 s was up")
     assert 0.3 <= result.seconds < 5
 
 
-def test_what_ignores_term_is_killed_after_its_time(bench: Bench) -> None:
-    runs = bench.restarted(kill_after=0.2)
-    bench.start(bench.hook("trap '' TERM\nwhile :; do sleep 0.05; done\n"), limit=1.5, runs=runs)
-    result = bench.result(runs=runs)
+def test_what_ignores_term_is_killed_after_its_time(runs: RunsHarness) -> None:
+    hook_runs = runs.restarted(kill_after=0.2)
+    runs.start(runs.hook("trap '' TERM\nwhile :; do sleep 0.05; done\n"), limit=1.5, hook_runs=hook_runs)
+    result = runs.result(hook_runs=hook_runs)
     assert result.exit_status == -signal.SIGKILL
     assert 1.7 <= result.seconds < 20
 
 
-def test_stop_reaches_the_whole_group_at_once_and_kill_follows(bench: Bench) -> None:
-    bench.start(
-        bench.hook(
-            f"trap 'echo got it' TERM\nsleep 60 & sleep 60 & echo up >{bench.folder}/up\nwhile :; do wait; done\n"
-        )
+def test_stop_reaches_the_whole_group_at_once_and_kill_follows(runs: RunsHarness) -> None:
+    runs.start(
+        runs.hook(f"trap 'echo got it' TERM\nsleep 60 & sleep 60 & echo up >{runs.folder}/up\nwhile :; do wait; done\n")
     )
-    bench.wait_for("up")
+    runs.wait_for("up")
     began = time.monotonic()
-    bench.runs.stop(1, 0.4)
-    bench.runs.stop(1, 60)
-    result = bench.result()
+    runs.hook_runs.stop(1, 0.4)
+    runs.hook_runs.stop(1, 60)
+    result = runs.result()
     assert (result.exit_status, result.cause) == (-signal.SIGKILL, Cause.ENDED_EARLY)
     assert "got it" in result.output
     assert 0.3 <= time.monotonic() - began < 20
-    bench.runs.stop(1)
-    bench.runs.stop(99)
+    runs.hook_runs.stop(1)
+    runs.hook_runs.stop(99)
 
 
-def test_a_hook_may_tidy_up_on_term(bench: Bench) -> None:
-    bench.start(
-        bench.hook(f"trap 'echo tidy; exit 7' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.02; done\n")
-    )
-    bench.wait_for("up")
-    bench.runs.stop(1)
-    result = bench.result()
+def test_a_hook_may_tidy_up_on_term(runs: RunsHarness) -> None:
+    runs.start(runs.hook(f"trap 'echo tidy; exit 7' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.02; done\n"))
+    runs.wait_for("up")
+    runs.hook_runs.stop(1)
+    result = runs.result()
     assert result.exit_status == 7
     assert "tidy\n" in result.output
 
 
-def test_a_stop_that_comes_before_the_hook_has_begun_is_not_lost(bench: Bench) -> None:
-    bench.start(bench.hook("sleep 60\n"))
-    bench.runs.stop(1)
-    assert bench.result().cause is Cause.ENDED_EARLY
+def test_a_stop_that_comes_before_the_hook_has_begun_is_not_lost(runs: RunsHarness) -> None:
+    runs.start(runs.hook("sleep 60\n"))
+    runs.hook_runs.stop(1)
+    assert runs.result().cause is Cause.ENDED_EARLY
 
 
-def test_a_later_stop_can_only_be_more_urgent(bench: Bench) -> None:
-    bench.start(bench.hook(f"trap '' TERM\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"))
-    bench.wait_for("up")
-    bench.runs.stop(1, 60)
-    bench.runs.stop(1, 0)
-    assert bench.result().exit_status == -signal.SIGKILL
+def test_a_later_stop_can_only_be_more_urgent(runs: RunsHarness) -> None:
+    runs.start(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"))
+    runs.wait_for("up")
+    runs.hook_runs.stop(1, 60)
+    runs.hook_runs.stop(1, 0)
+    assert runs.result().exit_status == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("ends_by", ["term", "kill"])
-def test_a_hook_that_stops_itself_is_ended(bench: Bench, ends_by: str) -> None:
+def test_a_hook_that_stops_itself_is_ended(runs: RunsHarness, ends_by: str) -> None:
     trap = "trap '' TERM\n" if ends_by == "kill" else ""
-    bench.start(bench.hook(f"{trap}echo up >{bench.folder}/up\nkill -STOP $$\nwhile :; do sleep 0.05; done\n"))
-    bench.wait_for("up")
-    bench.runs.stop(1, 0.3)
-    assert bench.result().exit_status == (-signal.SIGTERM if ends_by == "term" else -signal.SIGKILL)
+    runs.start(runs.hook(f"{trap}echo up >{runs.folder}/up\nkill -STOP $$\nwhile :; do sleep 0.05; done\n"))
+    runs.wait_for("up")
+    runs.hook_runs.stop(1, 0.3)
+    assert runs.result().exit_status == (-signal.SIGTERM if ends_by == "term" else -signal.SIGKILL)
 
 
-def test_what_a_hook_leaves_in_its_group_is_ended(bench: Bench) -> None:
-    result = bench.run(bench.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n"))
+def test_what_a_hook_leaves_in_its_group_is_ended(runs: RunsHarness) -> None:
+    result = runs.run(runs.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n"))
     assert result.exit_status == 0
     assert result.seconds < 5
-    assert not [pid for pid in marked(bench.mark) if b"keeper" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert not [pid for pid in marked(runs.mark) if b"keeper" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(bench: Bench) -> None:
-    bench.may_leave = True
+def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(runs: RunsHarness) -> None:
+    runs.may_leave = True
     leave = "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    open('%s/up', 'w').write(str(os.getpid()))\n    time.sleep(60)\n  os._exit(0)\n"
-    result = bench.run(bench.python(leave % bench.folder + "os.wait()\n"))
+    result = runs.run(runs.python(leave % runs.folder + "os.wait()\n"))
     assert result.exit_status == 0
     assert result.seconds < 5
-    os.kill(int(bench.wait_for("up")), 0)
-    until(lambda: not is_supervised(str(bench.folder / "run/runs/1")), "the keeper's end")
+    os.kill(int(runs.wait_for("up")), 0)
+    wait_until(lambda: not is_supervised(str(runs.folder / "run/runs/1")), "the keeper's end")
 
 
 def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,43 +128,43 @@ def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypa
             os.close(end)
 
 
-def test_a_hook_that_leaves_its_own_group_is_still_ended(bench: Bench) -> None:
+def test_a_hook_that_leaves_its_own_group_is_still_ended(runs: RunsHarness) -> None:
     away = "child = os.fork()\nif not child:\n  time.sleep(60)\nos.setpgid(child, child)\nos.setpgid(0, child)\n"
     script = away + "open('%s/up', 'w').write('1')\ntime.sleep(60)\n"
-    bench.may_leave = True
-    bench.start(bench.python(script % bench.folder))
-    bench.wait_for("up")
-    bench.runs.stop(1)
-    assert bench.result().exit_status == -signal.SIGTERM
+    runs.may_leave = True
+    runs.start(runs.python(script % runs.folder))
+    runs.wait_for("up")
+    runs.hook_runs.stop(1)
+    assert runs.result().exit_status == -signal.SIGTERM
 
 
-def test_a_keeper_that_is_killed_takes_its_hook_with_it(bench: Bench) -> None:
-    bench.start(bench.hook(f"trap '' TERM\nsleep 60 &\necho up >{bench.folder}/up\nwhile :; do sleep 0.05; done\n"))
-    bench.wait_for("up")
-    os.kill(bench.keeper(), signal.SIGKILL)
-    result = bench.result()
+def test_a_keeper_that_is_killed_takes_its_hook_with_it(runs: RunsHarness) -> None:
+    runs.start(runs.hook(f"trap '' TERM\nsleep 60 &\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"))
+    runs.wait_for("up")
+    os.kill(runs.keeper(), signal.SIGKILL)
+    result = runs.result()
     assert (result.exit_status, result.cause) == (None, Cause.SUPERVISOR_LOST)
-    until(lambda: not marked(bench.mark), "the hook's end")
+    wait_until(lambda: not marked(runs.mark), "the hook's end")
 
 
-def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(bench: Bench) -> None:
+def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(runs: RunsHarness) -> None:
     now = [0.0]
-    runs = bench.restarted(clock=lambda: now[0])
-    bench.start(bench.hook(f"echo up >{bench.folder}/up\nsleep 60\n"), runs=runs)
-    bench.wait_for("up")
-    os.kill(bench.keeper(), signal.SIGSTOP)
-    runs.stop(1, 2)
-    assert runs.collect_finished() == []
+    hook_runs = runs.restarted(clock=lambda: now[0])
+    runs.start(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), hook_runs=hook_runs)
+    runs.wait_for("up")
+    os.kill(runs.keeper(), signal.SIGSTOP)
+    hook_runs.stop(1, 2)
+    assert hook_runs.collect_finished() == []
     now[0] = 60.0
-    assert bench.result(runs=runs).cause is Cause.SUPERVISOR_LOST
+    assert runs.result(hook_runs=hook_runs).cause is Cause.SUPERVISOR_LOST
 
 
-def test_keeper_that_gets_term_ends_its_hook_also_in_its_first_moment(bench: Bench) -> None:
+def test_keeper_that_gets_term_ends_its_hook_also_in_its_first_moment(runs: RunsHarness) -> None:
     before = children()
-    bench.start(bench.hook("sleep 60\n"))
+    runs.start(runs.hook("sleep 60\n"))
     (process,) = children() - before
     os.kill(process, signal.SIGTERM)
-    result = bench.result()
+    result = runs.result()
     assert (result.exit_status, result.cause) == (-signal.SIGTERM, Cause.HOST_SHUTDOWN)
 
 

@@ -16,7 +16,7 @@ from hook_runner.hooks import dbus_message, units
 from hook_runner.hooks.spawning import HostEnds
 from hook_runner.hooks.systemd_manager import Refused
 from support.daemon.documents import REFERENCE, quoted, rows
-from support.daemon.engine_harness import Rig
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.simulated_azure import Azure
 
 WANTED = units.UnitRequest("prepare", "10-drain", 7, "E-1", 60.0, 5.0, {"MemoryMax": 1 << 30}, None)
@@ -129,33 +129,35 @@ class Systemd:
         raise self.error
 
 
-def refused_by(systemd: Systemd, me: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the rig's next starts go to this systemd."""
+def refused_by(systemd: Systemd, vm: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the harness's next starts go to this systemd."""
     monkeypatch.setattr(units, "start_unit", systemd.start)
-    monkeypatch.setattr(me.runs, "_in_units", True)
+    monkeypatch.setattr(vm.runs, "_in_units", True)
 
 
 def test_hook_that_the_end_of_the_host_kept_from_running_runs_after_the_boot(
-    azure: Azure, make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+    azure: Azure, make_vm: Callable[..., EngineHarness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    me = make_rig(hooks={"10-a": {"rerun": False}})
-    me.hook("prepare/10-a")
-    me.start()
+    vm = make_vm(hooks={"10-a": {"rerun": False}})
+    vm.hook("prepare/10-a")
+    vm.start()
     systemd = Systemd(HostEnds("the host is going down"))
-    refused_by(systemd, me, monkeypatch)
+    refused_by(systemd, vm, monkeypatch)
     event = azure.schedule("Reboot")
-    me.look()
-    me.look(after=1)
-    assert (systemd.asked, me.steps(event)) == (1, [("prepare/10-a", "stopped")])
-    assert list(Path(me.settings.run_directory, "runs").iterdir()) == []
-    me.restart("reboot")
-    me.look(after=30)
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.poll()
+    vm.poll(after=1)
+    assert (systemd.asked, vm.steps(event)) == (1, [("prepare/10-a", "stopped")])
+    assert list(Path(vm.settings.run_directory, "runs").iterdir()) == []
+    vm.restart("reboot")
+    vm.poll(after=30)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_hook_whose_unit_systemd_refuses_has_failed(azure: Azure, me: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    me.start()
-    refused_by(Systemd(Refused("no")), me, monkeypatch)
+def test_hook_whose_unit_systemd_refuses_has_failed(
+    azure: Azure, vm: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vm.start()
+    refused_by(Systemd(Refused("no")), vm, monkeypatch)
     event = azure.schedule("Reboot")
-    me.look()
-    assert me.steps(event) == [("prepare/10-a", "failed")] and azure.approvals() == []
+    vm.poll()
+    assert vm.steps(event) == [("prepare/10-a", "failed")] and azure.approvals() == []

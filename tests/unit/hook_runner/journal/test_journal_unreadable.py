@@ -15,8 +15,9 @@ import pytest
 
 from hook_runner.journal import database
 from hook_runner.journal.journal import Journal
+from hook_runner.journal.reader import JournalReader
 from hook_runner.records import INTERRUPTED, EventRecord
-from support.daemon.daemon_process import Daemon
+from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import HANGS, is_alive
 from support.daemon.record_factory import add_step, close_record, everything, make_record
 from support.daemon.simulated_azure import Azure
@@ -57,7 +58,7 @@ def with_open_record(path: str) -> EventRecord:
 
 
 def read(path: str) -> list[EventRecord]:
-    reader = Journal.read_only(path)
+    reader = JournalReader.open(path)
     found = reader.records(10)
     reader.close()
     return found
@@ -161,62 +162,62 @@ def test_the_end_of_an_event_is_not_put_off(path: str) -> None:
 UNREADABLE = """
 import os, sqlite3
 from hook_runner.journal import database
-from hook_runner.service import daemon
+from hook_runner.service import assembly, daemon
 connect = database._connect
 def connect_or_not(*arguments, **options):
     if os.path.exists(%r):
         raise sqlite3.OperationalError("disk I/O error")
     return connect(*arguments, **options)
 database._connect = connect_or_not
-daemon.JOURNAL_RETRY_INTERVAL, daemon.JOURNAL_TIMEOUT = 0.1, %r
+assembly.JOURNAL_RETRY_INTERVAL, assembly.JOURNAL_TIMEOUT = 0.1, %r
 """
 
 
 def test_the_start_waits_for_the_journal_and_goes_on_where_it_was(
-    azure: Azure, make_daemon: Callable[..., Daemon]
+    azure: Azure, make_daemon: Callable[..., DaemonProcess]
 ) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a", HANGS)
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
-    me.start()
-    me.wait(lambda: me.rig.marks("hang"))
-    me.stop()
-    broken = me.rig.folder / "broken"
+    vm.start()
+    vm.wait(lambda: vm.harness.marks("hang"))
+    vm.stop()
+    broken = vm.harness.folder / "broken"
     broken.touch()
-    me.start(first=UNREADABLE % (str(broken), 30.0), until="STATUS=waiting for the journal, which cannot be read")
-    assert is_alive(me.rig.marks("hang")[0].pid)
-    assert me.stop() < 2
-    me.start(first=UNREADABLE % (str(broken), 30.0), until="")
-    me.wait(lambda: me.silent_for("STATUS=waiting for the journal, which cannot be read") < 0.2)
+    vm.start(first=UNREADABLE % (str(broken), 30.0), until="STATUS=waiting for the journal, which is not readable")
+    assert is_alive(vm.harness.marks("hang")[0].pid)
+    assert vm.stop() < 2
+    vm.start(first=UNREADABLE % (str(broken), 30.0), until="")
+    vm.wait(lambda: vm.seconds_since("STATUS=waiting for the journal, which is not readable") < 0.2)
     broken.unlink()
-    me.wait(lambda: me.said("prepare/10-a runs on from before the daemon's start"))
-    me.rig.release("prepare/10-a")
-    me.wait(azure.approvals)
-    assert me.rig.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.wait(lambda: vm.times_logged("prepare/10-a runs on from before the daemon's start"))
+    vm.harness.release("prepare/10-a")
+    vm.wait(azure.approvals)
+    assert vm.harness.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
 def test_events_of_a_journal_that_comes_after_the_start_are_recovered_from_once(
-    azure: Azure, make_daemon: Callable[..., Daemon]
+    azure: Azure, make_daemon: Callable[..., DaemonProcess]
 ) -> None:
-    me = make_daemon()
-    me.rig.hook("prepare/10-a")
-    me.rig.hook("recover/10-a")
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a")
+    vm.harness.hook("recover/10-a")
     event = azure.schedule("Reboot", hold=True)
-    me.start()
-    me.wait(azure.approvals)
-    me.stop()
+    vm.start()
+    vm.wait(azure.approvals)
+    vm.stop()
     azure.cancel(event)
-    broken = me.rig.folder / "broken"
+    broken = vm.harness.folder / "broken"
     broken.touch()
-    me.start(
+    vm.start(
         first=UNREADABLE % (str(broken), 0.3)
         + "from hook_runner.journal import journal; journal.REOPEN_INTERVAL = daemon.IDLE_INTERVAL = 0.5\n"
     )
-    assert me.said("cannot be read, so that hooks may run again") == 1 and me.rig.ran() == ["prepare/10-a"]
+    assert vm.times_logged("is not readable: hooks may run again") == 1 and vm.harness.ran() == ["prepare/10-a"]
     broken.unlink()
-    me.wait(lambda: me.said("closed: recovered"))
-    me.stop()
-    me.start()
+    vm.wait(lambda: vm.times_logged("closed: recovered"))
+    vm.stop()
+    vm.start()
     azure.schedule("Freeze", hold=True)
-    me.wait(lambda: len(me.rig.ran("prepare")) == 2)
-    assert me.rig.ran("recover") == ["recover/10-a"]
+    vm.wait(lambda: len(vm.harness.ran("prepare")) == 2)
+    assert vm.harness.ran("recover") == ["recover/10-a"]

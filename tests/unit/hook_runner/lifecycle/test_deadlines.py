@@ -9,8 +9,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from hook_runner.lifecycle.deadlines import hook_ends
-from support.daemon.daemon_process import Daemon
-from support.daemon.engine_harness import Rig
+from support.daemon.daemon_process import DaemonProcess
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import HANGS, IGNORES_TERM
 from support.daemon.record_factory import NOON
 from support.daemon.simulated_azure import Azure
@@ -24,17 +24,19 @@ def test_hook_ends_at_the_nearer_of_its_limit_and_its_stages_end() -> None:
     assert hook_ends(None, NOON - timedelta(seconds=1), NOON, 5.0) == 4.0
 
 
-def test_deadline_of_the_service_is_that_of_the_hook_that_runs(azure: Azure, make_rig: Callable[..., Rig]) -> None:
-    me = make_rig(hook_timeout=100, margin=10)
-    me.hook("prepare/10-a", HANGS)
-    me.start()
-    assert me.engine.work.next_deadline() is None
+def test_deadline_of_the_service_is_that_of_the_hook_that_runs(
+    azure: Azure, make_vm: Callable[..., EngineHarness]
+) -> None:
+    vm = make_vm(hook_timeout=100, margin=10)
+    vm.hook("prepare/10-a", HANGS)
+    vm.start()
+    assert vm.engine.work.next_deadline() is None
     azure.schedule("Reboot", notice=600, hold=True)
-    me.look()
-    assert me.engine.work.next_deadline() == me.monotonic() + 100
-    me.release("prepare/10-a")
-    me.settle()
-    assert me.engine.work.next_deadline() is None
+    vm.poll()
+    assert vm.engine.work.next_deadline() == vm.monotonic() + 100
+    vm.release("prepare/10-a")
+    vm.settle()
+    assert vm.engine.work.next_deadline() is None
 
 
 COUNTS_TICKS = """
@@ -49,27 +51,27 @@ Engine.tick = counted
 
 
 def test_service_sleeps_while_a_hook_runs_and_wakes_for_its_end(
-    azure: Azure, make_daemon: Callable[..., Daemon]
+    azure: Azure, make_daemon: Callable[..., DaemonProcess]
 ) -> None:
-    me = make_daemon(hook_timeout=600)
-    me.rig.hook("prepare/10-a", HANGS)
-    ticks = me.rig.folder / "ticks"
-    me.start(first=COUNTS_TICKS % str(ticks))
+    vm = make_daemon(hook_timeout=600)
+    vm.harness.hook("prepare/10-a", HANGS)
+    ticks = vm.harness.folder / "ticks"
+    vm.start(first=COUNTS_TICKS % str(ticks))
     event = azure.schedule("Reboot", hold=True)
-    me.wait(lambda: me.rig.marks("hang"))
+    vm.wait(lambda: vm.harness.marks("hang"))
     looked = len(azure.requests("GET"))
-    me.wait(lambda: len(azure.requests("GET")) > looked + 5)
+    vm.wait(lambda: len(azure.requests("GET")) > looked + 5)
     looked, before = len(azure.requests("GET")), ticks.stat().st_size
-    me.wait(lambda: len(azure.requests("GET")) > looked + 15)
+    vm.wait(lambda: len(azure.requests("GET")) > looked + 15)
     # each document is looked at, and nothing else is a reason
     assert ticks.stat().st_size - before <= 2 * (len(azure.requests("GET")) - looked) + 4
-    me.rig.release("prepare/10-a")
-    me.wait(lambda: azure.approvals() == [("vm1", event)])
+    vm.harness.release("prepare/10-a")
+    vm.wait(lambda: azure.approvals() == [("vm1", event)])
 
 
-def test_service_wakes_to_end_a_hook_whose_time_is_up(azure: Azure, make_daemon: Callable[..., Daemon]) -> None:
-    me = make_daemon(hook_timeout=0.5, kill_after=0.2)
-    me.rig.hook("prepare/10-a", IGNORES_TERM)
-    me.start()
+def test_service_wakes_to_end_a_hook_whose_time_is_up(azure: Azure, make_daemon: Callable[..., DaemonProcess]) -> None:
+    vm = make_daemon(hook_timeout=0.5, kill_after=0.2)
+    vm.harness.hook("prepare/10-a", IGNORES_TERM)
+    vm.start()
     azure.schedule("Reboot", hold=True)
-    me.wait(lambda: me.said("hook-ended: prepare/10-a: timeout"))
+    vm.wait(lambda: vm.times_logged("hook-ended: prepare/10-a: timeout"))

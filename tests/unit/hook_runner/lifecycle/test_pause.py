@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 from hook_runner.lifecycle.pause import moment
-from support.daemon.daemon_process import Daemon
-from support.daemon.engine_harness import Rig
+from support.daemon.daemon_process import DaemonProcess
+from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import HANGS
 from support.daemon.simulated_azure import Azure
 
-MakeDaemon = Callable[..., Daemon]
-MakeRig = Callable[..., Rig]
+MakeDaemon = Callable[..., DaemonProcess]
+MakeVm = Callable[..., EngineHarness]
 
 NOON = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 
 
-def pause(me: Rig, seconds: float = 0, reason: str = "") -> None:
-    me.engine.pausing.begin("root", me.clock.now() + timedelta(seconds=seconds) if seconds else None, reason)
+def pause(vm: EngineHarness, seconds: float = 0, reason: str = "") -> None:
+    vm.engine.pausing.begin("root", vm.clock.now() + timedelta(seconds=seconds) if seconds else None, reason)
 
 
 @pytest.mark.parametrize(
@@ -51,162 +51,164 @@ def test_a_time_that_is_none_is_refused(text: str) -> None:
         moment(text, NOON)
 
 
-def test_while_paused_nothing_is_prepared_and_nothing_is_approved(me: Rig, azure: Azure) -> None:
-    me.look()
-    pause(me)
+def test_while_paused_nothing_is_prepared_and_nothing_is_approved(vm: EngineHarness, azure: Azure) -> None:
+    vm.poll()
+    pause(vm)
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    me.look(60)
-    assert me.ran() == [] and azure.requests("POST") == []
-    (record,) = me.engine.records
-    assert "no prepare hook begins: the daemon is paused by root" in me.engine.work.blocked[record.id]
-    assert me.engine.pausing.end("root")
-    me.look()
-    assert me.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.poll()
+    vm.poll(60)
+    assert vm.ran() == [] and azure.requests("POST") == []
+    (record,) = vm.engine.records
+    assert "no prepare hook begins: the daemon is paused by root" in record.waiting_for
+    assert vm.engine.pausing.end("root")
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_a_hook_that_runs_goes_on_and_the_next_one_does_not_begin(me: Rig, azure: Azure) -> None:
-    me.hook("prepare/10-a", HANGS)
-    me.hook("prepare/20-b")
+def test_a_hook_that_runs_goes_on_and_the_next_one_does_not_begin(vm: EngineHarness, azure: Azure) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    vm.hook("prepare/20-b")
     azure.schedule("Reboot", hold=True)
-    me.look()
-    pause(me)
-    me.look()
-    me.release("prepare/10-a")
-    me.look()
-    assert me.ran() == ["prepare/10-a"] and azure.requests("POST") == []
-    me.engine.pausing.end("root")
-    me.look()
-    assert me.ran() == ["prepare/10-a", "prepare/20-b"] and len(azure.approvals()) == 1
+    vm.poll()
+    pause(vm)
+    vm.poll()
+    vm.release("prepare/10-a")
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a"] and azure.requests("POST") == []
+    vm.engine.pausing.end("root")
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a", "prepare/20-b"] and len(azure.approvals()) == 1
 
 
-def test_a_hook_that_runs_keeps_its_deadline(me: Rig, azure: Azure) -> None:
-    me.hook("prepare/10-a", HANGS)
-    me.configure(hook_timeout=30)
+def test_a_hook_that_runs_keeps_its_deadline(vm: EngineHarness, azure: Azure) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    vm.configure(hook_timeout=30)
     azure.schedule("Reboot", hold=True)
-    me.look()
-    pause(me)
-    me.look(31)
-    assert [step.state for _record, step in me.ended] == ["timeout"]
+    vm.poll()
+    pause(vm)
+    vm.poll(31)
+    assert [step.state for _record, step in vm.ended] == ["timeout"]
 
 
 @pytest.mark.parametrize("when_started", ["stop", "finish"])
-def test_recovery_goes_on_and_so_do_the_hooks_of_a_start(me: Rig, azure: Azure, when_started: str) -> None:
-    me.configure(when_started=when_started)
-    me.hook("prepare/20-b", HANGS)
+def test_recovery_goes_on_and_so_do_the_hooks_of_a_start(vm: EngineHarness, azure: Azure, when_started: str) -> None:
+    vm.configure(when_started=when_started)
+    vm.hook("prepare/20-b", HANGS)
     event = azure.schedule("Freeze", started_for=600)
-    me.look()
-    pause(me)
+    vm.poll()
+    pause(vm)
     azure.approve(event)
-    me.look(2)
+    vm.poll(2)
     assert azure.status(event) == "Started"
     if when_started == "finish":
-        me.release("prepare/20-b")
-    me.look()
+        vm.release("prepare/20-b")
+    vm.poll()
     azure.complete(event)
-    me.look()
-    assert me.ran("started") and me.ran("recover") and me.engine.records == []
+    vm.poll()
+    assert vm.ran("started") and vm.ran("recover") and vm.engine.records == []
 
 
-def test_it_ends_by_itself_by_the_servers_clock(me: Rig, azure: Azure) -> None:
-    me.wall_is_off = timedelta(hours=5)
-    me.look()
-    pause(me, 60)
+def test_it_ends_by_itself_by_the_servers_clock(vm: EngineHarness, azure: Azure) -> None:
+    vm.wall_offset = timedelta(hours=5)
+    vm.poll()
+    pause(vm, 60)
     azure.schedule("Reboot", hold=True)
-    me.look(59)
-    assert me.ran() == []
-    me.look(2)
-    assert me.ran() == ["prepare/10-a"] and me.engine.pausing.current() is None
-    assert me.log.getvalue().count("is over: its time has passed") == 1
+    vm.poll(59)
+    assert vm.ran() == []
+    vm.poll(2)
+    assert vm.ran() == ["prepare/10-a"] and vm.engine.pausing.current() is None
+    assert vm.log.getvalue().count("is over: its time has passed") == 1
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
-def test_it_outlives_a_restart_and_its_time_passes_meanwhile(me: Rig, azure: Azure, how: str) -> None:
-    me.look()
-    pause(me, 60, "a change of the cluster")
+def test_it_outlives_a_restart_and_its_time_passes_meanwhile(vm: EngineHarness, azure: Azure, how: str) -> None:
+    vm.poll()
+    pause(vm, 60, "a change of the cluster")
     azure.schedule("Reboot", hold=True)
-    me.restart(how)
-    me.look(30)
-    found = me.engine.pausing.current()
-    assert me.ran() == [] and found is not None and (found.by, found.reason) == ("root", "a change of the cluster")
-    me.pass_time(60)
-    me.restart(how)
-    me.look()
-    assert me.ran() == ["prepare/10-a"]
+    vm.restart(how)
+    vm.poll(30)
+    found = vm.engine.pausing.current()
+    assert vm.ran() == [] and found is not None and (found.by, found.reason) == ("root", "a change of the cluster")
+    vm.pass_time(60)
+    vm.restart(how)
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a"]
 
 
-def test_a_wrong_clock_of_the_host_does_not_end_it_at_a_restart(me: Rig, azure: Azure) -> None:
-    me.look()
-    pause(me, 3600)
+def test_a_wrong_clock_of_the_host_does_not_end_it_at_a_restart(vm: EngineHarness, azure: Azure) -> None:
+    vm.poll()
+    pause(vm, 3600)
     azure.schedule("Reboot", hold=True)
-    me.wall_is_off = timedelta(days=365)
-    me.restart("reboot")
-    me.engine.tick()
-    me.look()
-    assert me.ran() == [] and me.engine.pausing.current() is not None
+    vm.wall_offset = timedelta(days=365)
+    vm.restart("reboot")
+    vm.engine.tick()
+    vm.poll()
+    assert vm.ran() == [] and vm.engine.pausing.current() is not None
 
 
-def test_a_person_approves_by_force_only(me: Rig, azure: Azure) -> None:
+def test_a_person_approves_by_force_only(vm: EngineHarness, azure: Azure) -> None:
     event = azure.schedule("Reboot", hold=True)
-    me.delivers = False
-    me.configure(policy="observe")
-    me.look()
-    pause(me)
-    asked = me.engine.approve_manually(event, "anna", False, False)
+    vm.delivers_approvals = False
+    vm.configure(policy="observe")
+    vm.poll()
+    pause(vm)
+    asked = vm.engine.approve_manually(event, "anna", False, False)
     assert asked is not None and not asked.accepted and "paused by root" in asked.text and "--force" in asked.text
-    me.delivers = True
-    asked = me.engine.approve_manually(event, "anna", True, False)
+    vm.delivers_approvals = True
+    asked = vm.engine.approve_manually(event, "anna", True, False)
     assert asked is not None and asked.accepted
-    me.look()
+    vm.poll()
     assert azure.approvals() == [("vm1", event)]
 
 
-def test_an_approval_that_waits_for_its_preparation_waits_for_the_end_of_the_pause(me: Rig, azure: Azure) -> None:
-    me.hook("prepare/10-a", HANGS)
-    me.configure(policy="observe")
+def test_an_approval_that_waits_for_its_preparation_waits_for_the_end_of_the_pause(
+    vm: EngineHarness, azure: Azure
+) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    vm.configure(policy="observe")
     event = azure.schedule("Reboot", hold=True)
-    me.look()
-    me.engine.approve_manually(event, "anna", False, False)
-    pause(me)
-    me.release("prepare/10-a")
-    me.look()
+    vm.poll()
+    vm.engine.approve_manually(event, "anna", False, False)
+    pause(vm)
+    vm.release("prepare/10-a")
+    vm.poll()
     assert azure.requests("POST") == []
-    me.engine.pausing.end("root")
-    me.look()
+    vm.engine.pausing.end("root")
+    vm.poll()
     assert azure.approvals() == [("vm1", event)]
 
 
 def test_the_verbs_pause_and_resume(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon()
-    file = me.rig.folder / "our.prom"
-    me.rig.configure(metrics_file=str(file))
-    assert me.command("pause").returncode == me.command("resume").returncode == 3
-    me.start(first="from hook_runner.service import daemon; daemon.METRICS_INTERVAL = 0.1")
-    code, data = me.data("status")
+    vm = make_daemon()
+    file = vm.harness.folder / "our.prom"
+    vm.harness.configure(metrics_file=str(file))
+    assert vm.command("pause").returncode == vm.command("resume").returncode == 3
+    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.1")
+    code, data = vm.data("status")
     assert (code, data["paused"]) == (0, None)
-    code, data = me.data("pause", "--until", "2h", "--reason", "a change of the cluster")
+    code, data = vm.data("pause", "--until", "2h", "--reason", "a change of the cluster")
     assert (code, data["accepted"]) == (0, True)
-    code, status = me.data("status")
+    code, status = vm.data("status")
     assert (
         code == 1 and status["paused"] == data["paused"] and set(data["paused"]) == {"since", "until", "by", "reason"}
     )
     assert data["paused"]["reason"] == "a change of the cluster"
-    assert me.command("status").stdout.startswith("PAUSED     the daemon is paused by ")
-    me.wait(lambda: file.exists() and "azure_scheduled_events_paused 1.0" in file.read_text())
-    me.wait(lambda: me.times("STATUS=paused; watching as vm1: no events"))
-    me.stop(9)
-    me.start(until="STATUS=paused; watching")
-    assert me.data("status")[1]["paused"] == data["paused"]
-    assert me.data("resume") == (0, {"accepted": True, "text": "resumed", "paused": None})
-    assert me.command("resume").stdout == "the daemon is not paused\n"
-    assert me.data("status")[0] == 0
-    code, data = me.data("pause", "--until", "2020-01-01T00:00:00Z")
+    assert vm.command("status").stdout.startswith("PAUSED     the daemon is paused by ")
+    vm.wait(lambda: file.exists() and "azure_scheduled_events_paused 1.0" in file.read_text())
+    vm.wait(lambda: vm.times_notified("STATUS=paused; watching as vm1: no events"))
+    vm.stop(9)
+    vm.start(until="STATUS=paused; watching")
+    assert vm.data("status")[1]["paused"] == data["paused"]
+    assert vm.data("resume") == (0, {"accepted": True, "text": "resumed", "paused": None})
+    assert vm.command("resume").stdout == "the daemon is not paused\n"
+    assert vm.data("status")[0] == 0
+    code, data = vm.data("pause", "--until", "2020-01-01T00:00:00Z")
     assert (code, data["accepted"], data["paused"]) == (1, False, None) and "has passed" in data["text"]
-    wrong = me.command("pause", "--until", "soon")
+    wrong = vm.command("pause", "--until", "soon")
     assert wrong.returncode == 2 and "expected a time such as 30m" in wrong.stderr
 
 
 def test_the_version_is_that_of_the_collection_and_of_the_daemon(azure: Azure, make_daemon: MakeDaemon) -> None:
-    me = make_daemon().start()
-    version = me.data("status")[1]["version"]
-    assert me.command("--version").stdout == f"azure-scheduled-events {version}\n"
+    vm = make_daemon().start()
+    version = vm.data("status")[1]["version"]
+    assert vm.command("--version").stdout == f"azure-scheduled-events {version}\n"

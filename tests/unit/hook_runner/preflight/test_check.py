@@ -146,10 +146,10 @@ def test_what_looks_like_a_forgotten_hook_is_a_warning_and_what_is_left_over_is_
     stage.hook("prepare/10-c~")
     stage.hook("prepar/10-d")
     report = stage.check()
-    assert "10-a is no hook: it is not executable" in said(report, WARNING)
-    assert "10 b is no hook" in said(report, WARNING)
-    assert "10-c~ is no hook" in said(report, INFO)
-    assert "it is no stage, so that nothing in it is run; did you mean prepare?" in said(report, WARNING)
+    assert "10-a is not a hook: it is not executable" in said(report, WARNING)
+    assert "10 b is not a hook" in said(report, WARNING)
+    assert "10-c~ is not a hook" in said(report, INFO)
+    assert "not a stage, its files are not run; did you mean prepare?" in said(report, WARNING)
     assert not report.has_errors()
 
 
@@ -185,7 +185,7 @@ def test_a_preparation_that_nothing_takes_back_is_told(stage: Stage) -> None:
     stage.hook("prepare/20-b")
     stage.hook("recover/20-b")
     told = said(stage.check(), INFO)
-    assert "there is no recover/10-a" in told
+    assert "no matching recover hook (recover/10-a)" in told
     assert "recover/20-b that" not in told
 
 
@@ -245,7 +245,7 @@ def test_a_group_that_is_not_there_is_an_error(stage: Stage) -> None:
 def test_metrics_need_their_folder_and_their_library(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     errors = said(stage.check(metrics_file=str(stage.folder / "absent" / "x.prom")), ERROR)
-    assert "there is no such folder" in errors
+    assert "does not exist; create it" in errors
     assert "prometheus_client is not installed" in errors
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     assert said(stage.check(metrics_file=str(stage.folder / "x.prom")), ERROR) == ""
@@ -257,7 +257,7 @@ def test_imds_is_asked_for_the_name_and_the_events(stage: Stage, azure: Azure) -
     assert said(report, ERROR) == ""
     assert "it answers: this VM is vm1; events now: 1" in said(report, INFO)
     other = stage.check(offline=False, endpoint=azure.simulator.endpoints["vm1"], resource_name="vm2")
-    assert "it calls this VM vm1, and resource_name says vm2" in said(other, WARNING)
+    assert "the name of this VM is vm1, but resource_name is vm2" in said(other, WARNING)
 
 
 def test_an_imds_that_refuses_or_is_not_there_is_an_error(stage: Stage, azure: Azure) -> None:
@@ -281,7 +281,7 @@ def test_an_imds_that_is_being_updated_or_does_not_answer_in_time_is_a_warning(
         silent.listen()
         report = stage.check(offline=False, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.5)
     assert said(report, ERROR) == ""
-    assert "the service may just be switching on" in said(report, WARNING)
+    assert "Azure may be switching the service on" in said(report, WARNING)
 
 
 def test_findings_are_printed_worst_last_and_without_control_characters(stage: Stage) -> None:
@@ -293,7 +293,9 @@ def test_findings_are_printed_worst_last_and_without_control_characters(stage: S
     assert lines[-1] == "1 error, 1 warning"
 
 
-@pytest.mark.parametrize("mode, error", [(0o755, ""), (0o777, "the gate go stays closed, since others could open it")])
+@pytest.mark.parametrize(
+    "mode, error", [(0o755, ""), (0o777, "the gate go stays closed, because other users could open it")]
+)
 @pytest.mark.parametrize("there", [False, True])
 def test_a_gate_that_others_could_open_is_an_error(stage: Stage, mode: int, error: str, there: bool) -> None:
     folder = stage.folder / "gates"
@@ -308,10 +310,10 @@ def test_a_gate_that_others_could_open_is_an_error(stage: Stage, mode: int, erro
 def test_a_folder_of_metrics_that_others_can_write_is_a_warning(stage: Stage) -> None:
     folder = stage.folder / "metrics"
     folder.mkdir()
-    for mode, warning in ((0o755, ""), (0o777, "others can write the metrics, or replace them")):
+    for mode, warning in ((0o755, ""), (0o777, "other users can write or replace the metrics")):
         folder.chmod(mode)
         report = stage.check(metrics_file=str(folder / "our.prom"))
-        assert warning in said(report, WARNING) and ("others can" in said(report, WARNING)) == bool(warning)
+        assert warning in said(report, WARNING) and ("other users can" in said(report, WARNING)) == bool(warning)
 
 
 @pytest.mark.parametrize("hooks, warns", [(["prepare/10-a"], True), (["recover/10-a"], False)])

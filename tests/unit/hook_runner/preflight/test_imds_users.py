@@ -48,6 +48,6 @@ def test_a_user_with_a_connection_is_named_and_root_is_not(family: int, address:
             (found,) = report.findings
             assert (found.severity, found.what) == (WARNING, "imds-users")
             assert (
-                "(%d) asked %s:%d (1 connections seen)" % (NOBODY, *imds) in found.text
+                "(%d) connected to %s:%d (1 connections)" % (NOBODY, *imds) in found.text
                 and "managed-identity tokens" in found.text
             )

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support.daemon.daemon_process import PYTHONPATH
-from support.daemon.runs_harness import until
+from support.wait import wait_until
 
 COMMAND = [sys.executable, "-m", "hook_runner", "try"]
 ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, "LC_ALL": "C.UTF-8"}
@@ -119,7 +119,7 @@ def test_interrupt_ends_the_hook(site: Site) -> None:
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT
     ) as process:
-        until((site.folder / "up").exists, "the hook")
+        wait_until((site.folder / "up").exists, "the hook")
         process.send_signal(signal.SIGINT)
         told, _errors = process.communicate(timeout=60)
     assert process.returncode == 1 and "it was ended early" in told

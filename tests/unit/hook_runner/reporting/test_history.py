@@ -151,7 +151,7 @@ def test_what_is_not_known_yet_is_null_in_the_data_and_words_in_the_text() -> No
     assert (data["gone_at"], data["outcome"], data["closed_at"], data["approval"]["state"]) == (None, None, None, None)
     assert [data["stages"]["prepare"][0][name] for name in ("ended_at", "seconds", "exit_status")] == [None] * 3
     text = history.as_text([record])
-    assert "unknown type by somebody, no status\n" in text
+    assert "unknown type by unknown source, no status\n" in text
     assert (
         "no VM by name\n" in text
         and "approval   none\n" in text

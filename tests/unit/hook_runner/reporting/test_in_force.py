@@ -18,11 +18,11 @@ from hook_runner.config.settings import ConfigError, load_settings
 from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.permissions import trusted_owners
 from hook_runner.reporting.in_force import InForce, as_lines
-from support.daemon.daemon_process import Daemon
+from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import write_hook
 from support.daemon.simulated_azure import Azure
 
-MakeDaemon = Callable[..., Daemon]
+MakeDaemon = Callable[..., DaemonProcess]
 
 OWNERS = trusted_owners()
 
@@ -133,19 +133,19 @@ def test_a_file_that_is_not_there_has_no_hash_until_it_comes(tmp_path: Path) -> 
 def test_status_fails_while_the_disk_differs_and_reload_brings_it_into_force(
     azure: Azure, make_daemon: MakeDaemon
 ) -> None:
-    me = make_daemon().start()
-    file = me.rig.folder / "config.yml"
-    code, data = me.data("status")
+    vm = make_daemon().start()
+    file = vm.harness.folder / "config.yml"
+    code, data = vm.data("status")
     assert (code, data["configuration"]["sha256"], data["configuration"]["differs"]) == (0, sha256sum(file), False)
-    me.rig.configure(policy="documented")
-    code, data = me.data("status")
+    vm.harness.configure(policy="documented")
+    code, data = vm.data("status")
     assert (code, data["configuration"]["changed"], data["policy"]) == (1, [str(file)], "rules")
-    assert "the disk differs" in me.command("status").stdout
-    assert me.process is not None
-    me.process.send_signal(signal.SIGHUP)
-    me.wait(lambda: me.data("status")[0] == 0)
-    assert me.data("status")[1]["configuration"]["sha256"] == sha256sum(file)
-    me.rig.configure(timeout=9)
-    me.process.send_signal(signal.SIGHUP)
-    me.wait(lambda: me.data("status")[1]["configuration"]["restart_needed"] == ["timeout"])
-    assert me.data("status")[0] == 1
+    assert "the disk differs" in vm.command("status").stdout
+    assert vm.process is not None
+    vm.process.send_signal(signal.SIGHUP)
+    vm.wait(lambda: vm.data("status")[0] == 0)
+    assert vm.data("status")[1]["configuration"]["sha256"] == sha256sum(file)
+    vm.harness.configure(timeout=9)
+    vm.process.send_signal(signal.SIGHUP)
+    vm.wait(lambda: vm.data("status")[1]["configuration"]["restart_needed"] == ["timeout"])
+    assert vm.data("status")[0] == 1

@@ -37,7 +37,7 @@ TWO = parse_document(
 EVENT = TWO._replace(events=TWO.events[:1])
 GROWN = EVENT._replace(events=(EVENT.events[0]._replace(resources=("vm1", "vm2")),))
 SICK = ImdsRefused("answered 503", "http://127.0.0.1", 503)
-PATIENCE = 30
+TIMEOUT = 30
 
 
 class Script:
@@ -73,7 +73,7 @@ class Script:
 def started(script: Script, needs_name: bool = False) -> tuple[Poller, queue.Queue[PollerEvent]]:
     news: queue.Queue[PollerEvent] = queue.Queue()
     poller = Poller(script, 0.01, 60, 60, news.put, needs_name)  # type: ignore[arg-type]
-    poller.deliver_unchanged = False
+    poller.deliver_unchanged(False)
     poller.start()
     return poller, news
 
@@ -83,12 +83,12 @@ def test_only_news_is_delivered_unless_somebody_is_attentive() -> None:
     poller, news = started(script)
     for answer in (NOTHING, NOTHING, EVENT, EVENT, NOTHING):
         script.answers.put(answer)
-    told = [news.get(timeout=PATIENCE) for _document in range(3)]
+    told = [news.get(timeout=TIMEOUT) for _document in range(3)]
     assert [isinstance(each, DocumentReceived) and len(each.document.events) for each in told] == [0, 1, 0]
-    poller.deliver_unchanged = True
+    poller.deliver_unchanged(True)
     for _document in range(2):
         script.answers.put(NOTHING)
-        assert isinstance(news.get(timeout=PATIENCE), DocumentReceived)
+        assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
     assert news.empty() and not poller.is_stuck()
 
 
@@ -97,7 +97,7 @@ def test_the_first_good_document_after_an_error_is_news() -> None:
     _poller, news = started(script)
     for answer in (EVENT, SICK, EVENT):
         script.answers.put(answer)
-    assert [type(news.get(timeout=PATIENCE)) for _answer in range(3)] == [
+    assert [type(news.get(timeout=TIMEOUT)) for _answer in range(3)] == [
         DocumentReceived,
         PollFailed,
         DocumentReceived,
@@ -108,13 +108,13 @@ def test_approvals_are_sent_one_by_one_with_a_look_after_each() -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(TWO)
-    assert isinstance(news.get(timeout=PATIENCE), DocumentReceived)
-    poller.deliver_unchanged = True
+    assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
+    poller.deliver_unchanged(True)
     for number, event in enumerate(TWO.events):
         poller.approve(number, event)
     for _look in range(3):
         script.answers.put(TWO)
-    told = [news.get(timeout=PATIENCE) for _answer in range(5)]
+    told = [news.get(timeout=TIMEOUT) for _answer in range(5)]
     answered = [(each.record_id, each.error) for each in told if isinstance(each, ApprovalAnswered)]
     assert answered == [(0, None), (1, SICK)] and script.approved == [["A"], ["sick"]]
     assert sum(isinstance(each, DocumentReceived) for each in told) == 3 and isinstance(told[-1], DocumentReceived)
@@ -127,13 +127,13 @@ def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile
     script = Script()
     poller, news = started(script)
     script.answers.put(EVENT)
-    assert isinstance(news.get(timeout=PATIENCE), DocumentReceived)
+    assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
     # while it looks again: so that it is this look, and no later one, that the approval comes after
     for _look in range(2):
-        assert script.asked.acquire(timeout=PATIENCE)
+        assert script.asked.acquire(timeout=TIMEOUT)
     poller.approve(1, EVENT.events[0])
     script.answers.put(meanwhile)
-    assert [type(news.get(timeout=PATIENCE)) for _news in range(2)] == [says, ApprovalWithheld]
+    assert [type(news.get(timeout=TIMEOUT)) for _news in range(2)] == [says, ApprovalWithheld]
     assert script.approved == []
 
 
@@ -141,10 +141,10 @@ def test_a_program_error_in_a_look_is_told_and_ends_nothing() -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(RuntimeError("odd"))
-    missed = news.get(timeout=PATIENCE)
+    missed = news.get(timeout=TIMEOUT)
     assert isinstance(missed, PollFailed) and "odd" in str(missed.error)
     script.answers.put(NOTHING)
-    assert isinstance(news.get(timeout=PATIENCE), DocumentReceived) and not poller.is_stuck()
+    assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived) and not poller.is_stuck()
 
 
 def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_again() -> None:
@@ -152,7 +152,7 @@ def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_ag
     script.names.put({"compute": {}})
     _poller, news = started(script, needs_name=True)
     script.answers.put(EVENT)
-    assert [type(news.get(timeout=PATIENCE)) for _answer in range(2)] == [NameUnavailable, DocumentReceived]
+    assert [type(news.get(timeout=TIMEOUT)) for _answer in range(2)] == [NameUnavailable, DocumentReceived]
     script.names.put({"compute": {"name": "vm1"}})
     # the name is asked for again after some seconds, whatever polls bring meanwhile
     told: list[PollerEvent] = []
@@ -161,7 +161,7 @@ def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_ag
         with contextlib.suppress(queue.Empty):
             told.append(news.get(timeout=0.05))
     script.answers.put(EVENT)
-    assert isinstance(news.get(timeout=PATIENCE), DocumentReceived)
+    assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
 
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -191,7 +191,7 @@ class Moved:
             self.sleep,
         )
         self.poller = Poller(*arguments)  # type: ignore[arg-type]
-        self.poller.deliver_unchanged = False
+        self.poller.deliver_unchanged(False)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -3,9 +3,9 @@
 
 """The command azure-scheduled-events.
 
-Exit status: 0 good; 1 something is wrong that the output names; 2 wrong usage; 3 the service does
-not run; 4 no such event or hook, or several that the id may mean; 77 not permitted; 78 the
-configuration cannot be used.
+Exit status: 0 success; 1 a problem, which the output names; 2 wrong usage; 3 the service does not
+run; 4 no such event or hook, or several events that the id may mean; 77 not permitted; 78 the
+configuration is not usable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
     options: Any = options_of_run(words) or other_options(words)
     as_json = getattr(options, "json", False)
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         remedy = "this needs root, or the group of control_group, or for status and history that of status_group"
         return exit_with_error(NOT_PERMITTED, f"{error}; {remedy}", as_json)
     except BrokenPipeError:
-        # whoever read the output has seen enough
+        # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return GOOD
     except (AlreadyRunning, OSError) as error:
@@ -48,8 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def options_of_run(words: Sequence[str]) -> RunOptions | None:
     """Read `run [--config FILE] [--dry-run]`; None for anything else.
 
-    argparse and the other verbs would stay in the daemon's memory, 0.5 MiB for a line that is read
-    once.
+    The daemon does not import argparse and the other verbs: they would keep 0.5 MiB of its memory.
     """
     if not words or words[0] != "run":
         return None
@@ -61,12 +60,12 @@ def options_of_run(words: Sequence[str]) -> RunOptions | None:
         elif word == "--config" and left:
             options = options._replace(config=left.pop(0))
         else:
-            return None  # argparse says what is wrong with it, or prints the help
+            return None  # argparse prints the error or the help
     return options
 
 
 def other_options(words: Sequence[str]) -> argparse.Namespace:
-    """Read any other line; argparse ends the process where it is wrong."""
+    """Parse any other command line; argparse ends the process if it is wrong."""
     from hook_runner.cli.verbs import parser
 
     return parser().parse_args(words)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Exit codes of the command, and what it prints."""
+"""Exit codes and output of the command."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4,
 
 
 def print_error(status: int, text: str) -> int:
+    """Print an error; return the status."""
     print(f"azure-scheduled-events: {printable(text)}", file=sys.stderr)
     return status
 
 
 def exit_with_error(status: int, text: str, as_json: bool, **data: object) -> int:
-    """Say why there is no answer; programs get an object all the same: `data` with the text, or the error."""
+    """Print why there is no answer, as JSON also `data` with the text, or the error; return the status."""
     if as_json:
         print_result({**data, "text": text} if data else {"error": text}, "", as_json)
         sys.stdout.flush()
@@ -28,7 +29,7 @@ def exit_with_error(status: int, text: str, as_json: bool, **data: object) -> in
 
 
 def print_result(data: Any, text: str, as_json: bool) -> None:
-    """Print what a verb found; names from IMDS may hold what a terminal or an old locale cannot take."""
+    """Print a result. Characters that the locale cannot encode are escaped."""
     shown = json.dumps(data, indent=2) if as_json else text
     encoding = sys.stdout.encoding or "ascii"
     print(shown.encode(encoding, "backslashreplace").decode(encoding))

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The verbs of the command azure-scheduled-events and their options. The daemon does without this file: see `main.options_of_run`."""
+"""The verbs of the command azure-scheduled-events and their options.
+
+The daemon does not import this file: see `main.options_of_run`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def parser() -> argparse.ArgumentParser:
-    """All verbs and options."""
+    """Return the parser of all verbs and options."""
     made = argparse.ArgumentParser(
         prog="azure-scheduled-events", description="Prepare this VM for Azure Scheduled Events, and recover from them."
     )
@@ -76,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
     )
     times = "end by itself: 30m, 2h, 18:00 or 2026-11-21T18:00:00Z (UTC)"
     pause.add_argument("--until", type=until, default={}, metavar="TIME", help=times)
-    pause.add_argument("--reason", default="", metavar="TEXT", help="why, for those who look at the status")
+    pause.add_argument("--reason", default="", metavar="TEXT", help="why; `status` shows it")
     verb("resume", resume_service, "end a pause")
     attempt = verb(
         "try",
@@ -105,6 +108,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def positive(text: str) -> int:
+    """Return a whole number of at least 1. Raises ValueError."""
     number = int(text)
     if number < 1:
         raise ValueError("at least 1")
@@ -112,7 +116,8 @@ def positive(text: str) -> int:
 
 
 def until(text: str) -> dict[str, Any]:
-    from hook_runner.lifecycle.pause import moment  # this brings SQLite along, which other verbs do without
+    """Return the members of a request for the end of a pause. Raises ArgumentTypeError."""
+    from hook_runner.lifecycle.pause import moment  # imports SQLite, which other verbs do not need
 
     try:
         return moment(text, datetime.now(timezone.utc))
@@ -121,12 +126,14 @@ def until(text: str) -> dict[str, Any]:
 
 
 def some_id(text: str) -> str:
+    """Return a text that is not empty. Raises ValueError."""
     if not text:
         raise ValueError("an event's id is never empty")
     return text
 
 
 def duration(text: str) -> float:
+    """Return seconds, 0 or more. Raises ValueError."""
     seconds = parse_seconds(text)
     if seconds < 0:
         raise ValueError("not in the past")
@@ -134,6 +141,7 @@ def duration(text: str) -> float:
 
 
 def show_status(options: argparse.Namespace) -> int:
+    """Run the verb `status`; return the exit status."""
     from hook_runner.reporting import status
     from hook_runner.service.control_socket import send_request
 
@@ -147,8 +155,9 @@ def show_status(options: argparse.Namespace) -> int:
 
 
 def show_history(options: argparse.Namespace) -> int:
+    """Run the verb `history`; return the exit status."""
     from hook_runner import event_ids
-    from hook_runner.journal.journal import JournalUnreadable
+    from hook_runner.journal.reader import JournalUnreadable
     from hook_runner.reporting import history_table
     from hook_runner.service import history_source
 
@@ -176,7 +185,7 @@ def show_history(options: argparse.Namespace) -> int:
 
 
 def history_of(settings: Settings, event_id: str | None, limit: int) -> HistoryFound:
-    """The history from the daemon, or from the file where no daemon runs."""
+    """Return the history from the daemon, or from the journal's file if no daemon answers."""
     from hook_runner.service import history_source
 
     try:
@@ -184,7 +193,7 @@ def history_of(settings: Settings, event_id: str | None, limit: int) -> HistoryF
     except PermissionError:
         raise
     except OSError:
-        found = None  # it does not run, or does not answer
+        found = None  # no daemon runs, or it does not answer
     if found is None:
         os.stat(settings.journal)
         found = history_source.from_file(settings.journal, event_id, limit)
@@ -192,27 +201,36 @@ def history_of(settings: Settings, event_id: str | None, limit: int) -> HistoryF
 
 
 def approve_event(options: argparse.Namespace) -> int:
-    question = {
+    """Run the verb `approve`; return the exit status."""
+    request = {
         "ask": "approve",
         "event_id": options.event_id,
         "force": options.force,
         "release_others": options.release_others,
     }
-    return ask_about_event(options, question, "it is the one that approves", "now")
+    return ask_about_event(options, request, "it is the one that approves", "now")
 
 
 def recover_event(options: argparse.Namespace) -> int:
-    question = {"ask": "recover", "event_id": options.event_id, "give_up": options.give_up}
-    return ask_about_event(options, question, "it is the one that recovers", "to recover from")
+    """Run the verb `recover`; return the exit status."""
+    request = {"ask": "recover", "event_id": options.event_id, "give_up": options.give_up}
+    return ask_about_event(options, request, "it is the one that recovers", "to recover from")
 
 
-def ask_about_event(options: argparse.Namespace, question: dict[str, Any], why: str, what: str) -> int:
-    """Put a question about one event to the service. why: it is needed; what: ends the sentence about an event that there is not."""
+def ask_about_event(options: argparse.Namespace, request: dict[str, Any], why: str, what: str) -> int:
+    """Send a request about one event to the daemon; return the exit status.
+
+    Args:
+        options: of the verb.
+        request: its members.
+        why: the reason why the verb needs the daemon.
+        what: the end of the error about an event that does not exist.
+    """
     from hook_runner import event_ids
     from hook_runner.service.control_socket import send_request
 
     try:
-        answer = send_request(load_settings_for(options.config).run_directory, question)
+        answer = send_request(load_settings_for(options.config).run_directory, request)
     except (FileNotFoundError, ConnectionRefusedError):
         return exit_with_error(NOT_RUNNING, f"the service does not run, and {why}", options.json, running=False)
     ambiguous = event_ids.explain_mismatch(options.event_id, answer.get("candidates"))
@@ -226,18 +244,21 @@ def ask_about_event(options: argparse.Namespace, question: dict[str, Any], why: 
 
 
 def pause_service(options: argparse.Namespace) -> int:
+    """Run the verb `pause`; return the exit status."""
     return change_pause(options, {"ask": "pause", "reason": options.reason, **options.until})
 
 
 def resume_service(options: argparse.Namespace) -> int:
+    """Run the verb `resume`; return the exit status."""
     return change_pause(options, {"ask": "resume"})
 
 
-def change_pause(options: argparse.Namespace, question: dict[str, Any]) -> int:
+def change_pause(options: argparse.Namespace, request: dict[str, Any]) -> int:
+    """Send a request to pause or resume; return the exit status."""
     from hook_runner.service.control_socket import send_request
 
     try:
-        answer = send_request(load_settings_for(options.config).run_directory, question)
+        answer = send_request(load_settings_for(options.config).run_directory, request)
     except (FileNotFoundError, ConnectionRefusedError):
         text = "the service does not run; only a service that runs can be paused or resumed"
         return exit_with_error(NOT_RUNNING, text, options.json, running=False)
@@ -248,6 +269,7 @@ def change_pause(options: argparse.Namespace, question: dict[str, Any]) -> int:
 
 
 def try_hook(options: argparse.Namespace) -> int:
+    """Run the verb `try`; return the exit status."""
     from hook_runner.permissions import trusted_owners
     from hook_runner.preflight import trial
 
@@ -265,6 +287,7 @@ def try_hook(options: argparse.Namespace) -> int:
 
 
 def check_host(options: argparse.Namespace) -> int:
+    """Run the verb `check`; return the exit status."""
     from hook_runner.preflight import check
 
     report = check.run_checks(options.config, options.hooks_directory, options.offline)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The folders that the daemon works in: only the daemon's own users may write them, and decide where they are made."""
+"""Checks the folders of the daemon: only trusted users may write or replace them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from hook_runner.permissions import location_problem, permission_problem
 
 
 def check_directory_permissions(settings: Settings, owners: frozenset[int]) -> None:
-    """Refuse folders in which others than `owners` could put files, or which others could put elsewhere. Raises ConfigError."""
+    """Raise ConfigError if other users than `owners` could write or replace a folder of the daemon."""
     for key, folder in (("run_directory", settings.run_directory), ("journal", os.path.dirname(settings.journal))):
         reason = location_problem(folder, owners)
         if reason is not None:
-            raise ConfigError(f"{key}: the service does not work in the folder {folder}: {reason}")
+            raise ConfigError(f"{key}: the folder {folder} is not safe: {reason}")
 
 
 def metrics_obstacle(path: str, owners: frozenset[int]) -> str:
-    """Why the metrics are not written to this path; "" where they are.
+    """Return why the metrics are not written to this path, or "".
 
-    The folder itself may be another user's, such as node_exporter's, but only trusted users may put
-    another one in its place.
+    The folder itself may belong to another user, such as node_exporter's, but only trusted users
+    may be able to replace it.
     """
     folder = os.path.dirname(path)
     above = os.path.dirname(folder)
     if os.path.islink(folder):
         return permission_problem(folder, "/", owners) or ""
     reason = location_problem(above, owners)
-    return "" if reason is None else f"others could put another folder in the place of {folder}: {reason}"
+    return "" if reason is None else f"other users could replace the folder {folder}: {reason}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Limits for single hooks: what may stand in `hooks: NAME: unit:`, by the names and in the notation of systemd's unit files."""
+"""Limits for single hooks: the keys of `hooks: NAME: unit:`, with names and values as in unit files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Callable
 
 INFINITY = (1 << 64) - 1
 
-# name of each limit on the bus, and its type there
+# name and D-Bus type of each limit
 LIMITS: Mapping[str, tuple[str, str]] = {
     "CPUQuota": ("CPUQuotaPerSecUSec", "t"),
     "CPUWeight": ("CPUWeight", "t"),
@@ -26,7 +26,7 @@ LIMITS: Mapping[str, tuple[str, str]] = {
 
 
 def read_limits(value: object) -> dict[str, int]:
-    """Read `unit` of a hook's settings: names and values as in unit files. Raises ValueError."""
+    """Return the limits of a hook's `unit` setting, as numbers by name. Raises ValueError."""
     if not isinstance(value, Mapping):
         raise ValueError(f"expected a mapping of limits, not {value!r}")
     found = {}

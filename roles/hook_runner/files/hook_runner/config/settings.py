@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The configuration: what may stand in config.yml, and what holds where it says nothing."""
+"""The configuration: the keys of config.yml and their defaults."""
 
 from __future__ import annotations
 
@@ -20,31 +20,35 @@ from hook_runner.config import values
 from hook_runner.permissions import permission_problem
 from hook_runner.records import PREPARE
 
-# what a policy that approves nothing costs the users of a VM
+# the consequence of a policy that approves nothing
 NO_APPROVAL_WARNING = (
-    "Nothing will be approved by the policy %r. While this service watches, each restart or redeploy that a user asks for waits up to 15 minutes"
-    " for an approval. `policy: documented` approves those and short freezes of this VM as soon as its prepare hooks have succeeded."
+    "Nothing will be approved by the policy %r. While this service watches, each restart or redeploy"
+    " that a user asks for waits up to 15 minutes for an approval. `policy: documented` approves those"
+    " and short freezes of this VM as soon as its prepare hooks have succeeded."
 )
 DEFAULT_PATH = "/etc/azure-scheduled-events/config.yml"
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the text names file, line and key, and where it can the nearest valid word."""
+    """An unusable configuration; the text has file, line and key, and a suggestion if there is one."""
+
+
+class ConfigPermissionError(ConfigError):
+    """A configuration that users other than the trusted ones can change."""
 
 
 class HookSettings(NamedTuple):
-    """How one hook is run.
+    """The settings of one hook.
 
     Attributes:
-        timeout: seconds that it may take.
+        timeout: most seconds of a run.
         types: event types for which it is run; empty for all.
-        on_failure: "continue" (run the later hooks, too), "stop" (do not) or "ignore" (as if it had
-            not failed).
-        needs: skip it where fewer seconds are left before the deadline; counts in stage prepare
-            only.
+        on_failure: "continue" (run the later hooks), "stop" (do not run them) or "ignore" (the hook
+            counts as succeeded).
+        needs: skip the hook if fewer seconds are left before the deadline; in stage prepare only.
         rerun: whether it may run again after a reboot interrupted it.
-        persists: whether what it did outlives a reboot of the host; counts in stage prepare only.
-            Otherwise it runs again after a reboot.
+        persists: whether its effect outlives a reboot of the host; if not, it runs again after a
+            reboot. In stage prepare only.
         unit: limits of its transient unit, as `hook_limits.read_limits` returns them.
     """
 
@@ -58,9 +62,9 @@ class HookSettings(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """All of config.yml; see docs/configuration.md for the meaning of each key. Times are seconds.
+    """The content of config.yml; see docs/configuration.md for the meaning of each key. Times are seconds.
 
-    `hooks` has for each "NAME" and "STAGE/NAME" only what is set there; `hook` puts it together.
+    `hooks` has the keys that are set for each "NAME" and "STAGE/NAME"; `hook` merges them.
     """
 
     endpoint: str = DEFAULT_ENDPOINT
@@ -93,7 +97,7 @@ class Settings(NamedTuple):
     hooks: Mapping[str, Mapping[str, Any]] = {}
 
     def hook(self, stage: str, name: str) -> HookSettings:
-        """The settings of one hook: those of its name, then those of its name in this stage."""
+        """Return the settings of one hook: those of "STAGE/NAME" override those of "NAME"."""
         found = HookSettings(timeout=self.hook_timeout)
         for key in (name, f"{stage}/{name}"):
             found = found._replace(**self.hooks.get(key, {}))
@@ -102,6 +106,21 @@ class Settings(NamedTuple):
 
 # what `load_settings` returns for a file that does not exist or sets nothing
 DEFAULTS = Settings()
+
+# a reload does not change these settings; the daemon uses their new values after its next start
+RESTART_ONLY_SETTINGS = (
+    "endpoint",
+    "api_version",
+    "resource_name",
+    "interval",
+    "timeout",
+    "first_timeout",
+    "journal",
+    "run_directory",
+    "control_group",
+    "status_group",
+    "metrics_file",
+)
 
 
 def _limits(value: Any) -> dict[str, int]:
@@ -151,10 +170,16 @@ _KEYS = (*Settings._fields, "policy_file")
 
 
 def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
-    """Read the configuration; a file that does not exist stands for the defaults. Raises ConfigError.
+    """Read the configuration. A file that does not exist has the defaults.
 
-    owners: refuse a file that others than these users could write.
-    read: takes (text, name, kind) and returns what the YAML says, as ``yaml_lines.locate`` does.
+    Args:
+        path: the file.
+        owners: refuse a file that other users than these could write; None to accept it.
+        read: parses YAML, as `load_with_lines`.
+
+    Raises:
+        ConfigError: the configuration is not usable.
+        ConfigPermissionError: other users than `owners` could change it.
     """
     if not os.path.lexists(path):
         return DEFAULTS
@@ -191,7 +216,7 @@ def _settings(
 
 
 def _policy(data: Any, path: tuple[object, ...], places: SourceLocations) -> Policy:
-    """A policy that stands in the configuration itself: the name of a preset, rules, or a mapping as in a policy file."""
+    """Read the key policy: the name of a preset, or a mapping as in a policy file."""
     below = _Below(places, path)
     try:
         if isinstance(data, str):
@@ -204,7 +229,7 @@ def _policy(data: Any, path: tuple[object, ...], places: SourceLocations) -> Pol
 
 
 def prepared_first(policy: Policy) -> Policy:
-    """The policy as the daemon applies it: a preset approves after the prepare hooks have succeeded; without any it approves at once."""
+    """Return the policy as the daemon applies it: a preset approves after the prepare hooks have succeeded."""
     return policy.approving_after_preparation() if policy.is_preset else policy
 
 
@@ -218,7 +243,7 @@ def _hooks(data: Any, path: tuple[object, ...], places: SourceLocations) -> dict
         _check_keys(settings, tuple(_HOOK_PARSERS), here, places)
         if "needs" in settings and "/" in name and not name.startswith(PREPARE + "/"):
             raise ConfigError(
-                "{}: only hooks of stage prepare have a deadline that they could need time before".format(
+                "{}: only hooks of stage prepare have a deadline; remove needs".format(
                     places.describe((*here, "needs"))
                 )
             )
@@ -250,11 +275,11 @@ def _check_permissions(path: str, kind: str, owners: frozenset[int] | None) -> N
         else permission_problem(path, os.path.dirname(os.path.abspath(path)), owners)
     )
     if reason is not None:
-        raise ConfigError(f"{kind} {path} is refused: {reason}")
+        raise ConfigPermissionError(f"{kind} {path} is refused: {reason}")
 
 
 class _Below(SourceLocations):
-    """Places of a part of a file, which is read as if it were a file of its own."""
+    """Source locations of a part of a file that is read like a separate file."""
 
     def __init__(self, places: SourceLocations, root: tuple[object, ...], leaf: bool = False) -> None:
         super().__init__()

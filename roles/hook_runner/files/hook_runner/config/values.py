@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Readers of single values of the configuration: each returns the value as it is used, or raises ValueError that says why not."""
+"""Parsers for single values of the configuration. Each returns the parsed value or raises ValueError."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from hook_runner.records import STAGES
 
 Reader = Callable[[Any], Any]
 
-# of a hook: what sorts the same everywhere and needs no quotes anywhere
+# characters that sort equally in every locale and need no quotes
 HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _API_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def text(value: Any) -> str:
-    """A text without control characters."""
+    """Return a text without control characters."""
     if not isinstance(value, str):
-        raise ValueError(f"expected a text, not {value!r}; texts that look like something else need quotes")
+        raise ValueError(f"expected a text, not {value!r}; put a text that YAML reads as another type in quotes")
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
         raise ValueError(f"{value!r} has control characters")
     return value
 
 
 def boolean(value: Any) -> bool:
-    """True or false."""
+    """Return True or False."""
     if not isinstance(value, bool):
         raise ValueError(f"expected true or false, not {value!r}")
     return value
 
 
 def seconds(least: float, most: float) -> Reader:
-    """A time from `least` to `most` seconds."""
+    """Return a parser for a time from `least` to `most` seconds."""
 
     def read(value: Any) -> float:
         return _between(parse_seconds(value), least, most, " seconds")
@@ -50,7 +50,7 @@ def seconds(least: float, most: float) -> Reader:
 
 
 def integer(least: int, most: int) -> Reader:
-    """A whole number from `least` to `most`."""
+    """Return a parser for a whole number from `least` to `most`."""
 
     def read(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -61,12 +61,12 @@ def integer(least: int, most: int) -> Reader:
 
 
 def choice(kind: str, *known: str) -> Reader:
-    """One of a few words."""
+    """Return a parser for one of the known values; ``kind``: for its error."""
     return lambda value: parse_choice(value, known, kind)
 
 
 def path(value: Any) -> str:
-    """An absolute path."""
+    """Return an absolute path."""
     written = text(value)
     if not os.path.isabs(written):
         raise ValueError(f"expected an absolute path, not {written!r}")
@@ -74,12 +74,12 @@ def path(value: Any) -> str:
 
 
 def optional_path(value: Any) -> str:
-    """An absolute path, or an empty text."""
+    """Return an absolute path, or an empty text."""
     return "" if value == "" else path(value)
 
 
 def endpoint(value: Any) -> str:
-    """The address of IMDS, or auto."""
+    """Return the address of IMDS, or auto."""
     try:
         return AUTO if value == AUTO else validate_endpoint(text(value))
     except ImdsError as error:
@@ -87,9 +87,9 @@ def endpoint(value: Any) -> str:
 
 
 def api_versions(value: Any) -> tuple[str, ...]:
-    """One api-version, or several for fall-back in that order."""
+    """Return api-versions: one, or several for fall-back in that order."""
     listed = value if isinstance(value, list) else [value]
-    # without quotes YAML takes a version for a date
+    # YAML reads a version without quotes as a date
     dates = (
         item for item in listed if isinstance(item, (str, datetime.date)) and not isinstance(item, datetime.datetime)
     )
@@ -100,23 +100,23 @@ def api_versions(value: Any) -> tuple[str, ...]:
 
 
 def event_types(value: Any) -> tuple[str, ...]:
-    """One event type, or a list of some."""
+    """Return event types, from one or a list of them."""
     listed = value if isinstance(value, list) else [value]
     return tuple(dict.fromkeys(parse_choice(item, EVENT_TYPES, "event type") for item in listed))
 
 
 def environment(value: Any) -> dict[str, str]:
-    """Variables for hooks."""
+    """Return variables for hooks."""
     return {_variable(name): text(item) for name, item in _mapping(value).items()}
 
 
 def paths_by_name(value: Any) -> dict[str, str]:
-    """Absolute paths by name."""
+    """Return absolute paths by name."""
     return {text(name): path(item) for name, item in _mapping(value).items()}
 
 
 def hook_key(value: Any) -> str:
-    """``NAME`` or ``STAGE/NAME`` of a hook."""
+    """Return ``NAME`` or ``STAGE/NAME`` of a hook."""
     stage, slash, name = text(value).rpartition("/")
     if slash and stage not in STAGES:
         parse_choice(stage, STAGES, "stage")
@@ -130,7 +130,7 @@ def _variable(name: Any) -> str:
     if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
         raise ValueError(f"{name!r} cannot be the name of a variable")
     if name.startswith(("EVENT_", "HOOK_")):
-        raise ValueError(f"{name}: names with EVENT_ and HOOK_ are set by the service")
+        raise ValueError(f"{name}: the service sets variables that begin with EVENT_ or HOOK_; choose another name")
     return name
 
 
@@ -142,7 +142,7 @@ def _mapping(value: Any) -> dict[Any, Any]:
 
 def _between(number: float, least: float, most: float, unit: str) -> float:
     if not least <= number <= most:
-        # not %g: it writes a million as 1e+06
+        # not %g, which writes a million as 1e+06
         raise ValueError(
             "expected {} to {}{}, not {}".format(
                 *((f"{end:.3f}").rstrip("0").rstrip(".") for end in (least, most)), unit, number

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""YAML read in a process of its own: PyYAML would stay in the daemon's memory, a megabyte for a file that is read once."""
+"""Reads YAML in a separate process: PyYAML would keep a megabyte of the daemon's memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import time
 
 from azure_scheduled_events.yaml_lines import YamlSource, load_with_lines
 
-# seconds; a child that got stuck must hold up neither a start nor a reload for good
+# seconds; a stuck child must not block a start or a reload for ever
 CHILD_TIMEOUT = 10.0
 
 
 def load_in_subprocess(text: str, name: str, kind: str) -> YamlSource | None:
-    """What `yaml_lines.locate` returns or raises."""
+    """Parse YAML in a separate process; arguments, result and errors are those of `load_with_lines`."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -29,13 +29,15 @@ def load_in_subprocess(text: str, name: str, kind: str) -> YamlSource | None:
         os.kill(child, signal.SIGKILL)
     _child, status = os.waitpid(child, 0)
     if data is None or status != 0:
-        return load_with_lines(text, name, kind)  # an error to be raised, or a value that marshal does not know
+        return load_with_lines(
+            text, name, kind
+        )  # raises the error again, or returns a value that marshal does not support
     found = marshal.loads(data)
     return None if found is None else YamlSource(*found)
 
 
 def _read_all(reader: int) -> bytes | None:
-    """All that comes by a pipe, which is closed then; None where its end does not come in time."""
+    """Read a pipe to its end and close it; return None if its end does not come in time."""
     until = time.monotonic() + CHILD_TIMEOUT
     data = bytearray()
     asked = select.poll()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Messages of D-Bus in bytes: as much of the wire format as a call of systemd's manager needs. Pure."""
+"""The part of the D-Bus wire format that a call of systemd's manager needs. Pure functions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def call(
 
     Args:
         serial: number of the call, 1 or more.
-        path, interface, member: the object and its method.
+        path: the object.
+        interface: of the method.
+        member: name of the method.
         signature: types of the arguments.
         arguments: one value for each type; a variant is a pair (type, value), a struct a tuple, an
             array a list.

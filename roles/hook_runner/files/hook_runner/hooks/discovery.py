@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Which hooks there are: the executables of hooks.d/STAGE/, in the order of their names."""
+"""Finds the hooks: the executables of hooks.d/STAGE/, in the order of their names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hook_runner.config.values import HOOK_NAME
 from hook_runner.permissions import permission_problem, printable_path
 from hook_runner.records import STAGES
 
-# what editors and package managers leave behind, and what is there for people
+# backup files of editors and package managers, and hooks that an operator has disabled
 _BACKUP_SUFFIXES = (
     "~",
     ".bak",
@@ -31,7 +31,7 @@ _BACKUP_SUFFIXES = (
 )
 _DPKG = (".dpkg-",)
 
-# stands for all hooks of a folder that is refused
+# the name that represents all hooks of a refused folder
 WHOLE_DIRECTORY = "."
 
 
@@ -40,10 +40,10 @@ class Hook(NamedTuple):
 
     Attributes:
         stage: one of STAGES.
-        name: file name; WHOLE_FOLDER for all that a refused folder holds, or held.
-        path: the file, with links in it as they are.
-        settings: how it is run.
-        problem: why it is not run, or None. A hook that is refused counts as one that failed.
+        name: file name; WHOLE_DIRECTORY for all hooks of a refused folder.
+        path: the file; links in it are not resolved.
+        settings: its limits and its reaction to a failure.
+        problem: why it is not run, or None. A refused hook counts as failed.
     """
 
     stage: str
@@ -59,7 +59,10 @@ class SkipReason(Enum):
     HIDDEN = "its name begins with a dot"
     README = "it is there to be read"
     LEFTOVER = "it is a leftover by its name"
-    NAME = "its name has characters other than letters, digits, dot, dash and underscore, or does not begin with a letter or digit"
+    NAME = (
+        "its name has characters other than letters, digits, dot, dash and underscore,"
+        " or does not begin with a letter or digit"
+    )
     NOT_A_FILE = "it is not a file"
     NOT_EXECUTABLE = "it is not executable"
 
@@ -72,13 +75,23 @@ class Skipped(NamedTuple):
 
     @property
     def text(self) -> str:
-        return f"{printable_path(self.path)} is no hook: {self.reason.value}"
+        """One line for the log."""
+        return f"{printable_path(self.path)} is not a hook: {self.reason.value}"
 
 
 def discover_hooks(
     directory: str, settings: Settings, owners: frozenset[int]
 ) -> tuple[dict[str, tuple[Hook, ...]], tuple[Skipped, ...]]:
-    """The hooks of each stage in name order, and the files that are none. A missing folder has no hooks."""
+    """Find the hooks of all stages. A missing folder has no hooks.
+
+    Args:
+        directory: has one folder for each stage.
+        settings: have the settings of single hooks.
+        owners: uids that may own hooks.
+
+    Returns:
+        The hooks of each stage in the order of their names, and the files that are not hooks.
+    """
     skipped: list[Skipped] = []
     return {stage: tuple(_of_stage(directory, stage, settings, owners, skipped)) for stage in STAGES}, tuple(skipped)
 
@@ -96,12 +109,12 @@ def _of_stage(
     except OSError as error:
         refusal = refusal or f"{printable_path(folder)} cannot be listed: {error.strerror}"
     if refusal is not None:
-        # not hook by hook: whoever can write the folder may have taken some out of it
+        # the whole folder: a user who can write it may have removed hooks from it
         return [Hook(stage, WHOLE_DIRECTORY, folder, settings.hook(stage, WHOLE_DIRECTORY), refusal)]
     found: list[Hook] = []
     for name in names:
         path = os.path.join(folder, name)
-        reason = _no_hook(name, path)
+        reason = _skip_reason(name, path)
         if reason is None:
             found.append(
                 Hook(stage, name, path, settings.hook(stage, name), permission_problem(path, directory, owners))
@@ -111,8 +124,8 @@ def _of_stage(
     return found
 
 
-def _no_hook(name: str, path: str) -> SkipReason | None:
-    """Why a file is left out, None for a hook. What cannot be looked at counts as a hook, which is then refused."""
+def _skip_reason(name: str, path: str) -> SkipReason | None:
+    """Return why a file is not a hook, or None. A file that cannot be examined counts as a hook, which is refused."""
     if name.startswith("."):
         return SkipReason.HIDDEN
     if name.startswith("README"):

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a hook is told: the event as JSON on stdin, and the same as EVENT_* variables that are harmless whatever IMDS says."""
+"""The input of a hook: the event as JSON on stdin, and as EVENT_* variables.
+
+The variables are printable, whatever text IMDS sends.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,16 @@ MAX_LIST = 32 * 1024
 
 
 def event_json(record: EventRecord, stage: str, own_name: str, now: datetime, budget: float | None) -> bytes:
-    """The event as one JSON object; ASCII, with escapes for all else.
+    """Return the event as one JSON object in ASCII, with escapes for all other characters.
 
     Args:
-        record: the event and what became of it.
+        record: the event and its state.
         stage: one of STAGES.
         own_name: this VM's resource name.
         now: aware time by the server's clock.
         budget: seconds that the hook may take, or None.
     """
-    told = {
+    fields = {
         **record.event.as_dict(),
         "stage": stage,
         "outcome": record.outcome,
@@ -39,15 +42,15 @@ def event_json(record: EventRecord, stage: str, own_name: str, now: datetime, bu
         "approved": record.approval == ACCEPTED,
         "hook_seconds": None if budget is None else int(budget),
     }
-    return json.dumps(told).encode("ascii") + b"\n"
+    return json.dumps(fields).encode("ascii") + b"\n"
 
 
 def event_environment(
     record: EventRecord, stage: str, own_name: str, now: datetime, budget: float | None
 ) -> dict[str, str]:
-    """The same as variables; what is not known is empty."""
+    """Return the same as variables; unknown values are empty."""
     event = record.event
-    told = {
+    fields = {
         "EVENT_ID": event.event_id,
         "EVENT_TYPE": event.event_type,
         "EVENT_STATUS": event.status,
@@ -63,16 +66,16 @@ def event_environment(
         "EVENT_FIRST_SEEN": as_utc_text(record.first_seen),
         "HOOK_SECONDS": "" if budget is None else f"{int(budget)}",
     }
-    cleaned = {name: truncate(printable(value), MAX_VALUE) for name, value in told.items()}
+    cleaned = {name: truncate(printable(value), MAX_VALUE) for name, value in fields.items()}
     return {**cleaned, "EVENT_RESOURCES": truncate(" ".join(map(without_spaces, event.resources)), MAX_LIST)}
 
 
 def without_spaces(name: str) -> str:
-    """The name of a resource, such that white space separates it from the next one; "?" for an empty one."""
+    """Return a resource name without white space, which separates names in a list; "?" for an empty name."""
     return "".join("?" if character.isspace() else character for character in printable(name)) or "?"
 
 
 def truncate(text: str, most: int) -> str:
-    """At most so many bytes of the text; "..." stands where it was cut."""
+    """Return at most `most` bytes of a text; "..." replaces the end that was cut."""
     data = text.encode("utf-8")
     return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "..."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The processes of one hook run: whether its keeper lives, and ending all that belongs to it."""
+"""The processes of one hook run: its supervisor, and all processes of its session and control group."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ import signal
 
 from hook_runner.clock import boot_id
 
-# how the names of units for hooks begin
+# prefix of the names of units for hooks
 UNITS = "azure-scheduled-events-hook-"
-# file names of the program that runs a hook: today's, and that of 0.1.0, which may run through an
-# upgrade
+# file names of the supervisor: the second one is that of 0.1.0, whose runs may outlive an upgrade
 SUPERVISORS = (b"supervisor.py", b"keeper.py")
 
 
 def is_supervised(folder: str) -> bool:
-    """Whether the keeper of the run in this folder lives: it holds the folder's lock until it ends, however it ends."""
+    """Return True if the supervisor of the run in this folder lives. It holds the folder's lock until it ends."""
     try:
         lock = os.open(os.path.join(folder, "lock"), os.O_RDONLY)
     except OSError:
         return supervisor_without_folder(folder) is not None
     try:
-        # shared, so that two who look at the same time do not take each other for the keeper
+        # shared: two processes that check at the same time must not take each other for the supervisor
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
@@ -36,7 +35,10 @@ def is_supervised(folder: str) -> bool:
 
 
 def supervisor_pid(folder: str) -> int | None:
-    """The process id that the run's keeper has or had, which is its session's number; None where none began since the host started."""
+    """Return the process id of the run's supervisor, alive or dead, which is also its session id.
+
+    None if no supervisor has begun since the host started.
+    """
     try:
         with open(os.path.join(folder, "lock"), "rb") as file:
             boot, number = file.read(200).split(b"\n")[:2]
@@ -46,7 +48,7 @@ def supervisor_pid(folder: str) -> int | None:
 
 
 def supervisor_without_folder(folder: str) -> int | None:
-    """Return the process id of the living keeper of a run whose folder was removed; None where the folder is there, or none lives."""
+    """Return the process id of the living supervisor of a run whose folder was removed, or None."""
     if os.path.lexists(folder):
         return None
     for name in filter(str.isdigit, os.listdir("/proc")):
@@ -65,17 +67,17 @@ def supervisor_without_folder(folder: str) -> int | None:
 
 
 def end_supervisor_without_folder(folder: str) -> None:
-    """TERM to the keeper of a run whose folder was removed, upon which it ends its hook."""
-    keeper = supervisor_without_folder(folder)
-    if keeper is not None:
+    """Send TERM to the supervisor of a run whose folder was removed; it then ends its hook."""
+    supervisor = supervisor_without_folder(folder)
+    if supervisor is not None:
         try:
-            os.kill(keeper, signal.SIGTERM)
+            os.kill(supervisor, signal.SIGTERM)
         except OSError:
             pass  # it has ended
 
 
 def cgroup_of(folder: str) -> str:
-    """Return the control group that the run has for itself, as a folder; "" where it has none."""
+    """Return the folder of the run's own control group; "" if it has none."""
     try:
         with open(os.path.join(folder, "lock"), "rb") as file:
             cgroup = os.fsdecode(file.read(8192).split(b"\n")[2])
@@ -85,19 +87,19 @@ def cgroup_of(folder: str) -> str:
 
 
 def hook_has_ended(folder: str) -> bool:
-    """Return True if the run's keeper is the only process of the run."""
-    keeper = supervisor_pid(folder)
-    return keeper is not None and _all_of(folder, keeper) == {keeper}
+    """Return True if the supervisor is the only process of the run."""
+    supervisor = supervisor_pid(folder)
+    return supervisor is not None and _all_of(folder, supervisor) == {supervisor}
 
 
 def kill_session(folder: str) -> bool:
-    """KILL for all processes of the run's session and control group, the keeper too; False where there are none (any more)."""
-    keeper = supervisor_pid(folder)
-    if keeper is None:
+    """Send KILL to all processes of the run's session and control group. Return False if there are none."""
+    supervisor = supervisor_pid(folder)
+    if supervisor is None:
         return False
-    members = _all_of(folder, keeper)
-    if keeper in members and not is_supervised(folder):
-        # all of that session have ended, and its number has been given to another one since
+    members = _all_of(folder, supervisor)
+    if supervisor in members and not is_supervised(folder):
+        # the session has ended, and another session has its number
         members = set(_of_cgroup(cgroup_of(folder)))
     for member in members:
         with contextlib.suppress(OSError):
@@ -105,8 +107,8 @@ def kill_session(folder: str) -> bool:
     return bool(members)
 
 
-def _all_of(folder: str, keeper: int) -> set[int]:
-    return {*_session_pids(keeper), *_of_cgroup(cgroup_of(folder))}
+def _all_of(folder: str, supervisor: int) -> set[int]:
+    return {*_session_pids(supervisor), *_of_cgroup(cgroup_of(folder))}
 
 
 def _of_cgroup(cgroup: str) -> list[int]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Which hook a run folder is about, so that a daemon whose journal lacks the run finds it again."""
+"""The hook and event of a run folder, by which a daemon finds a run that its journal lacks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FILE = "about"
 
 
 class RunIdentity(NamedTuple):
-    """What a run is for.
+    """The hook and the event of a run.
 
     Attributes:
-        key: identity of the event, as `Record.key`.
-        life: of the event, as `Record.life`.
+        key: identity of the event, as `EventRecord.key`.
+        life: of the event, as `EventRecord.occurrence`.
         stage, hook: stage and file name of the hook.
         started_at: aware UTC time by the server's clock.
     """
@@ -39,7 +39,7 @@ def as_bytes(identity: RunIdentity) -> bytes:
 
 
 def read_identity(folder: str) -> RunIdentity | None:
-    """Return the identity of the run in this folder; None where the folder has none that can be read."""
+    """Return the identity of the run in this folder; None if it has no readable one."""
     try:
         with open(os.path.join(folder, FILE), encoding="ascii") as file:
             data = json.load(file)
@@ -58,12 +58,12 @@ def read_identity(folder: str) -> RunIdentity | None:
 def usable(found: Sequence[tuple[int, RunIdentity]], life: int, is_over: bool) -> list[tuple[int, RunIdentity]]:
     """Return the runs whose effect still holds for an event, of all runs for its key.
 
-    A run of an earlier life counts for nothing, and where recovery has begun an event that is
-    listed has come again.
+    Runs of an earlier occurrence do not count. An event that is listed although its recovery has
+    begun is a new occurrence.
 
     Args:
-        found: numbers and identities.
-        life: the least life that the event may have.
+        found: numbers and identities of runs.
+        life: the lowest occurrence that the event may have.
         is_over: whether the event is over.
     """
     latest = max([identity.life for _number, identity in found], default=0)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hook runs as the daemon sees them: starts, finds again after its own restart, ends and collects them.
+"""Starts and ends hook runs, adopts the runs of an earlier daemon, and collects results.
 
-Each run has a folder and a keeper (supervisor.py). A lock that only the living keeper holds shows
-that it lives; its process id serves for nothing but ending what it left behind. A pipe that only
-the keeper holds open wakes the daemon when it ends.
+Each run has a folder and a supervisor (supervisor.py). The supervisor holds a lock as long as it
+lives; its process id is used only to kill the remaining processes of a run. The supervisor also
+holds a pipe open, which wakes the daemon when the supervisor ends.
 """
 
 from __future__ import annotations
@@ -29,22 +29,21 @@ from hook_runner.records import Cause
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-SUPERVISOR_LOST = "its keeper was killed, so that nobody knows how it ended"
-# how long a keeper that was told to end its hook may take beyond the time for KILL, before both are
-# ended from here
+SUPERVISOR_LOST = "its supervisor was killed; the exit status is unknown"
+# seconds that a supervisor may need after the time for KILL; then the daemon kills it and its hook
 SUPERVISOR_GRACE = 3.0
-# how often what a dead keeper left is killed before its result is told all the same: something may
-# hang in the kernel
+# KILL attempts for the processes of a lost supervisor; then the run is reported anyway, because a
+# process may hang in the kernel
 KILL_ATTEMPTS = 20
-# how long a keeper whose hook has ended may try to write the result before it is ended
+# seconds that a supervisor may try to write the result after the hook has ended
 WRITE_TIMEOUT = 600.0
-# seconds between two looks at a run whose end is near, and at one that does not announce its end
-LOOK_SOON, LOOK = 0.1, 1.0
-# seconds without another start after systemd has said that the host goes down; the daemon's own end
-# usually comes before
+# seconds between two checks of a run whose end is near, and of a run whose end cannot be awaited
+SHORT_CHECK_INTERVAL, CHECK_INTERVAL = 0.1, 1.0
+# seconds without another start after systemd has refused one because the host goes down; the
+# daemon usually ends earlier
 HOLD = 30.0
-# bytes that are reserved for a result with little output (supervisor.LITTLE_OUTPUT), so that a full
-# file system does not lose it
+# bytes that are reserved for a result with little output (supervisor.LITTLE_OUTPUT), in case the
+# file system becomes full
 RESERVED = 4096
 
 
@@ -52,13 +51,12 @@ class RunResult(NamedTuple):
     """How a run ended.
 
     Attributes:
-        exit_status: exit status, minus the signal number where a signal ended it; None where it was
-            never started, or nobody knows.
-        output: the last part of what it printed, without control characters other than newline and
-            tab.
-        seconds: how long it took.
-        cause: NOT_STARTED, TIME_LIMIT, HOST_SHUTDOWN, ENDED_EARLY or SUPERVISOR_LOST; NONE where it
-            came to its own end.
+        exit_status: exit status, or minus the number of the signal that ended it; None if it was
+            never started, or if the status is unknown.
+        output: the last part of its output, without control characters other than newline and tab.
+        seconds: its duration.
+        cause: NOT_STARTED, TIME_LIMIT, HOST_SHUTDOWN, ENDED_EARLY or SUPERVISOR_LOST; NONE if the
+            hook ended by itself.
         error: the same as a text; "" for NONE.
     """
 
@@ -70,26 +68,26 @@ class RunResult(NamedTuple):
 
 
 class _ActiveRun:
-    """What this process knows of a run whose result it has not returned yet.
+    """The state of a run whose result has not been returned yet.
 
     Attributes:
-        end_by: monotonic seconds after which the keeper is ended too; None while nothing has asked
-            for the run's end.
-        kill_after: seconds between TERM and KILL that were asked for.
-        attempts: how often the processes of a dead keeper were killed.
+        end_by: monotonic seconds after which the supervisor is killed too; None while the run's end
+            has not been requested.
+        kill_after: requested seconds between TERM and KILL.
+        attempts: KILL attempts for the processes of a lost supervisor.
         orphan: whether no event needs the result.
-        alive: reading end of the keeper's pipe; -1 where there is none, or it has reached its end.
+        alive: reading end of the supervisor's pipe; -1 without one, or when it has reached its end.
         is_ending: whether the pipe has reached its end.
-        has_begun: whether the keeper has said which process it is.
+        has_begun: whether the supervisor has written its process id.
     """
 
     __slots__ = ("alive", "attempts", "end_by", "has_begun", "is_ending", "kill_after", "orphan")
 
-    def __init__(self, stray: bool = False) -> None:
+    def __init__(self, orphan: bool = False) -> None:
         self.end_by: float | None = None
         self.kill_after: float | None = None
         self.attempts = 0
-        self.orphan = stray
+        self.orphan = orphan
         self.alive = -1
         self.is_ending = False
         self.has_begun = False
@@ -100,16 +98,16 @@ class HookRuns:
 
     Args:
         directory: the service's run directory.
-        environment: variables that every hook gets besides its own.
-        tail: bytes that are kept of each hook's output.
+        environment: variables for all hooks.
+        tail: bytes of each hook's output that are kept.
         kill_after: seconds between TERM and KILL.
         clock: monotonic seconds.
-        in_units: whether each keeper gets a transient unit of systemd; otherwise it is a child of
-            this process.
+        in_units: whether each supervisor gets a transient unit of systemd; otherwise it is a child
+            of this process.
         log: descriptor that gets the hooks' output; None for standard error, or for the journal
             where there are units.
 
-    `environment`, `tail` and `kill_after` may be replaced; they hold for later runs.
+    `environment`, `tail` and `kill_after` may be replaced; the new values apply to later runs.
     """
 
     def __init__(
@@ -124,8 +122,8 @@ class HookRuns:
     ) -> None:
         self._in_units, self._log = in_units, log
         if in_units:
-            # before there is a hook: it may have only seconds, and an upgrade may replace the
-            # package first
+            # now and not for the first hook: the hook may have only seconds, and an upgrade may have
+            # replaced the package by then
             importlib.import_module("hook_runner.hooks.units")
         self._folder = os.path.join(directory, "runs")
         self.environment = environment
@@ -150,18 +148,19 @@ class HookRuns:
     ) -> None:
         """Run a hook that gets `input` on stdin and `variables`.
 
-        Raises HostEnds where the host goes down, so that it has not run; another OSError where it
-        cannot be tried at all.
-
         Args:
             step_id: number of the run.
             path: the hook.
-            input: what it reads on stdin.
-            variables: beside `environment`.
-            limit: seconds after which the keeper ends it even if no daemon lives.
-            identity: what the run is for, so that a daemon whose journal lacks it finds it again.
+            input: the content of its stdin.
+            variables: in addition to `environment`.
+            limit: seconds after which the supervisor ends it, even without a daemon.
+            identity: hook and event of the run; by it a daemon finds a run that its journal lacks.
             limits: properties of the hook's unit, as `hook_limits.read_limits` returns them;
                 without units they have no effect.
+
+        Raises:
+            HostEnds: the host goes down; the hook has not run.
+            OSError: the hook has not run.
         """
         self.discard(step_id)
         folder = self._path(step_id)
@@ -175,7 +174,9 @@ class HookRuns:
                 float(self.kill_after),
                 int(self.tail),
             )
-            _write(os.path.join(folder, "order"), marshal.dumps(order, 4))  # as every Python since 3.4 reads it
+            _write(
+                os.path.join(folder, "order"), marshal.dumps(order, 4)
+            )  # the format that every Python since 3.4 reads
             _write(os.path.join(folder, "input"), input)
             _write(os.path.join(folder, "result.new"), bytes(RESERVED))
             if identity is not None:
@@ -191,7 +192,10 @@ class HookRuns:
             raise
 
     def adopt(self, step_id: int) -> bool:
-        """Whether a run of an earlier daemon lives or has left its result, so that `poll` will tell of it."""
+        """Watch a run of an earlier daemon; return False if it neither lives nor has a result.
+
+        `collect_finished` returns its result.
+        """
         folder = self._path(step_id)
         found = (
             processes.is_supervised(folder)
@@ -203,7 +207,7 @@ class HookRuns:
         return found
 
     def lost(self, key: str) -> list[tuple[int, RunIdentity]]:
-        """Return the runs for an event that the journal did not have at the start, by number."""
+        """Return the runs for an event that the journal did not have at the start, sorted by number."""
         return sorted((number, identity) for number, identity in self._lost.items() if identity.key == key)
 
     def is_lost(self, hook: str) -> bool:
@@ -211,7 +215,7 @@ class HookRuns:
         return any(identity.hook == hook for identity in self._lost.values())
 
     def claim(self, step_id: int) -> bool:
-        """Take over a run of `lost`, as `adopt` does."""
+        """Adopt a run of `lost`; return the value of `adopt`."""
         self._lost.pop(step_id, None)
         return self.adopt(step_id)
 
@@ -221,7 +225,7 @@ class HookRuns:
             self._end_orphan(self._lost.popitem()[0])
 
     def stop(self, step_id: int, kill_after: float | None = None) -> None:
-        """TERM to the hook's whole group now, KILL after `kill_after` seconds. Harmless to repeat."""
+        """Send TERM to the hook's process group now, and KILL after `kill_after` seconds. May be repeated."""
         run = self._active.get(step_id)
         if run is None:
             return
@@ -232,7 +236,7 @@ class HookRuns:
         self._request_stop(step_id, run.kill_after)
 
     def collect_finished(self) -> list[tuple[int, RunResult]]:
-        """The runs that have ended since the last call."""
+        """Return the runs that have ended since the last call, with their results."""
         self._reap()
         self._note_ends()
         ended = []
@@ -248,32 +252,32 @@ class HookRuns:
         return ended
 
     def is_held(self) -> bool:
-        """Return True if no hook should be started now, since the host goes down."""
+        """Return True if no hook should be started now because the host goes down."""
         return self._clock() < self._held_until
 
     def has_orphans(self) -> bool:
-        """Whether a run that belongs to nobody is still being ended."""
+        """Return True if a run without an event is still being ended."""
         return any(run.orphan for run in self._active.values())
 
     def remove(self, step_id: int) -> None:
-        """Remove what is left of a run, after its result has been written down."""
+        """Remove the folder of a run, after its result has been recorded."""
         self._unwatch(step_id)
         shutil.rmtree(self._path(step_id), ignore_errors=True)
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable when a run has ended, so that `poll` is worth a call."""
+        """Return the descriptor for poll(2): readable when a run has ended; then call `collect_finished`."""
         return self._ends.fileno()
 
     def next_check_in(self) -> float | None:
-        """Return the monotonic seconds at which `poll` is worth a call though `fileno` is not readable; None for never."""
+        """Return when to call `collect_finished` although `fileno` is not readable: monotonic seconds, or None."""
         now = self._clock()
-        looks = [self._check(step_id, run, now) for step_id, run in self._active.items()]
+        times = [self._check(step_id, run, now) for step_id, run in self._active.items()]
         if self.is_held():
-            looks.append(self._held_until)
-        return min((at for at in looks if at is not None), default=None)
+            times.append(self._held_until)
+        return min((at for at in times if at is not None), default=None)
 
     def stop_orphans(self, known_ids: set[int]) -> None:
-        """Look at the folders of unknown runs: those that say what they are for become `lost`, all others are ended and removed."""
+        """Examine the folders of unknown runs: adopt those with an identity as `lost`, and end all others."""
         try:
             names = os.listdir(self._folder)
         except OSError:
@@ -291,7 +295,7 @@ class HookRuns:
                 self._end_orphan(int(name))
 
     def discard(self, step_id: int) -> None:
-        """End what runs in the folder of this number at once, and remove the folder."""
+        """Kill the processes of the run with this number, and remove its folder."""
         folder = self._path(step_id)
         if not os.path.lexists(folder):
             return
@@ -304,7 +308,7 @@ class HookRuns:
     def _launch(
         self, folder: str, step_id: int, path: str, event_id: str, limit: float, limits: Mapping[str, int]
     ) -> None:
-        """Start the keeper. Raises OSError."""
+        """Start the supervisor. Raises OSError."""
         if not self._in_units:
             self._children.add(spawn_supervisor(folder, 2 if self._log is None else self._log))
             return
@@ -317,19 +321,19 @@ class HookRuns:
         if not processes.is_supervised(self._path(step_id)):
             self.discard(step_id)
             return
-        run = _ActiveRun(stray=True)
+        run = _ActiveRun(orphan=True)
         run.end_by = self._clock() + self.kill_after + SUPERVISOR_GRACE
         self._watch(step_id, run)
         self._request_stop(step_id, self.kill_after)
 
     def _watch(self, step_id: int, run: _ActiveRun) -> None:
-        """Return the run's result from now on, and see its end."""
+        """Watch a run until `_unwatch`."""
         self._active[step_id] = run
         try:
             run.alive = os.open(os.path.join(self._path(step_id), "alive"), os.O_RDONLY | os.O_NONBLOCK)
             self._ends.register(run.alive, select.EPOLLHUP)
         except OSError:
-            pass  # of a daemon before this one: `next_look` says when to look
+            pass  # a run of 0.1.0 has no such pipe; `next_check_in` polls it
 
     def _unwatch(self, step_id: int) -> None:
         run = self._active.pop(step_id, None)
@@ -338,7 +342,7 @@ class HookRuns:
 
     def _close(self, run: _ActiveRun) -> None:
         if run.alive >= 0:
-            os.close(run.alive)  # which takes it away from `_ends`
+            os.close(run.alive)  # which removes it from `_ends`
             run.alive = -1
 
     def _note_ends(self) -> None:
@@ -346,19 +350,19 @@ class HookRuns:
         for run in self._active.values():
             if run.alive in ended:
                 run.is_ending = True
-                self._close(run)  # or it would wake the daemon again and again until the result is there
+                self._close(run)  # an open pipe would wake the daemon continually until the result is there
 
     def _check(self, step_id: int, run: _ActiveRun, now: float) -> float | None:
-        """Return when to look at a run that may have ended without a sign."""
+        """Return when to check a run that may have ended unnoticed: monotonic seconds, or None."""
         if run.is_ending or run.attempts:
-            return now + LOOK_SOON
+            return now + SHORT_CHECK_INTERVAL
         if not run.has_begun:
             run.has_begun = processes.supervisor_pid(self._path(step_id)) is not None
         if run.alive < 0 or not run.has_begun:
-            return now + LOOK
+            return now + CHECK_INTERVAL
         if run.end_by is None:
             return None
-        return run.end_by if run.end_by > now else now + LOOK
+        return run.end_by if run.end_by > now else now + CHECK_INTERVAL
 
     def _path(self, step_id: int) -> str:
         return os.path.join(self._folder, f"{step_id}")
@@ -372,7 +376,7 @@ class HookRuns:
         return {os.fsencode(name): value.encode("utf-8", "backslashreplace") for name, value in merged.items()}
 
     def _request_stop(self, step_id: int, kill_after: float) -> None:
-        """Tell the keeper; where that fails it is dead or stuck, and `poll` sees to it."""
+        """Ask the supervisor to end its hook. `collect_finished` handles a supervisor that is dead or stuck."""
         try:
             pipe = os.open(os.path.join(self._path(step_id), "requests"), os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
@@ -387,16 +391,14 @@ class HookRuns:
 
     def _result(self, step_id: int, run: _ActiveRun) -> RunResult | None:
         folder = self._path(step_id)
-        lives = processes.is_supervised(folder)  # asked first: a keeper leaves its result before it goes
+        lives = processes.is_supervised(folder)  # checked first: a supervisor writes its result before it ends
         try:
             with open(os.path.join(folder, "result"), encoding="ascii") as file:
                 return _as_result(json.load(file))
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            return RunResult(
-                None, "", 0.0, Cause.SUPERVISOR_LOST, f"its keeper left a result that cannot be read: {error}"
-            )
+            return RunResult(None, "", 0.0, Cause.SUPERVISOR_LOST, f"its supervisor left an unreadable result: {error}")
         if lives and (run.end_by is None or self._clock() < run.end_by):
             return None
         if lives and not run.orphan and self._is_written_soon(folder, run):
@@ -407,7 +409,7 @@ class HookRuns:
         return RunResult(None, "", 0.0, Cause.SUPERVISOR_LOST, SUPERVISOR_LOST)
 
     def _is_written_soon(self, folder: str, run: _ActiveRun) -> bool:
-        """Return True if the hook has ended, and its keeper may still find room for the result."""
+        """Return True if the hook has ended, and its supervisor is still trying to write the result."""
         return (
             run.end_by is not None and self._clock() < run.end_by + WRITE_TIMEOUT and processes.hook_has_ended(folder)
         )
@@ -423,20 +425,20 @@ class HookRuns:
 
 def _as_result(data: object) -> RunResult:
     if not isinstance(data, dict):
-        raise ValueError("it is no object")
+        raise ValueError("not a JSON object")
     status, output, seconds, error = (data.get(name) for name in ("exit_status", "output", "seconds", "error"))
     if (
         not isinstance(status, (int, type(None)))
         or not isinstance(seconds, (int, float))
         or (status is None and not error)
     ):
-        raise ValueError("it lacks what a result has")
+        raise ValueError("a member is missing or has another type")
     cause = Cause(data["cause"]) if "cause" in data else _cause_of_0_1_0(str(error))
     return RunResult(status, str(output), float(seconds), cause, str(error))
 
 
 def _cause_of_0_1_0(error: str) -> Cause:
-    """The cause of a result that a supervisor of 0.1.0 left, which wrote none: a run may last through an upgrade."""
+    """Return the cause for a result of 0.1.0, which has none: a run may outlive an upgrade."""
     if not error:
         return Cause.NONE
     texts = {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Starts a keeper as a child: its lock is held from the first moment, and it inherits nothing else of the daemon.
+"""Starts a supervisor as a child process.
 
-And what the daemon has to know of systemd, which can start it in a unit instead, before there is a
-hook: see `hook_units`.
+The child holds the run's lock from its first instruction, and inherits nothing else of the daemon.
+`units` starts supervisors in units of systemd instead; `has_units` returns whether that is possible.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SYSTEMD = "/run/systemd/private"
 
 
 class HostEnds(OSError):
-    """systemd does not start the keeper's unit now, because it is ending all services."""
+    """systemd does not start the supervisor's unit now, because it is ending all services."""
 
 
 def has_units() -> bool:
@@ -36,28 +36,37 @@ def has_units() -> bool:
 
 @contextlib.contextmanager
 def opened(folder: str) -> Iterator[tuple[int, int]]:
-    """Open the lock of the run in this folder, and lock it, and its pipe of requests; closes both afterwards. Raises OSError."""
+    """Open and lock the lock file of the run in this folder, and open its pipe of requests.
+
+    Closes both afterwards. Raises OSError.
+    """
     lock = _duplicate_above(os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     requests = -1
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(lock, boot_id() + b"\n")
-        # read and write: then there is always a reader, and no request is lost
+        # read and write: there is always a reader, and no request is lost
         requests = _duplicate_above(os.open(os.path.join(folder, "requests"), os.O_RDWR | os.O_NONBLOCK))
         yield lock, requests
     finally:
-        # closed and not unlocked: the keeper shares the lock
+        # closed and not unlocked: the supervisor shares the lock
         os.close(lock)
         if requests >= 0:
             os.close(requests)
 
 
 def spawn_supervisor(folder: str, log: int = 2) -> int:
-    """Start the keeper of the run in this folder as a child: its process id. Raises OSError.
+    """Start the supervisor of the run in this folder as a child, and return its process id.
 
-    The lock is taken here, so that there is no moment without it. TERM is blocked until the keeper
-    can handle it, so that a keeper that gets it at its start ends its hook, too. log: descriptor
-    that gets the hook's output.
+    The lock is taken before the child starts; therefore the run is never without it. TERM is
+    blocked until the supervisor can handle it; therefore an early TERM also ends the hook.
+
+    Args:
+        folder: of the run.
+        log: descriptor that gets the hook's output.
+
+    Raises:
+        OSError: the process cannot be started.
     """
     with opened(folder) as (lock, requests):
         has_log = _is_open(log)
@@ -73,7 +82,7 @@ def spawn_supervisor(folder: str, log: int = 2) -> int:
 
 
 def _duplicate_above(descriptor: int) -> int:
-    """The same file under a number that no descriptor of a keeper has."""
+    """Return a duplicate with a number above the supervisor's descriptors; close the original."""
     try:
         return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
     finally:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A program of its own that runs one hook to its end, so that the hook outlives the daemon and is accounted for.
+"""A separate program that runs one hook to its end and writes its result, also without the daemon.
 
-Started by `runs` as ``python -I -S supervisor.py FOLDER`` with two descriptors: 3 is the run's
-lock, which shows every process that finds the folder that this one lives; 4 is a pipe by which the
-hook is ended early. In a unit of its own it is started with the word ``unit``, and they are 0 and
-1; then all processes of its control group belong to the hook and end with it. It imports as little
-as it can before the hook runs, and nothing of this package: a hook often has seconds, and an
-upgrade may replace the package at that moment.
+`runs` starts it as ``python -I -S supervisor.py FOLDER`` with two descriptors: 3 is the run's lock,
+which is held as long as this process lives; 4 is a pipe of requests to end the hook early. In its
+own unit it gets the argument ``unit``, and the descriptors are 0 and 1; then all processes of its
+control group belong to the hook and end with it.
+
+It imports little before the hook runs, and nothing of this package: a hook often has only seconds,
+and an upgrade may be replacing the package at that moment.
 """
 
 from __future__ import annotations
@@ -18,45 +19,42 @@ import os
 import sys
 import time
 
-# as in typing, whose import takes longer than all others
+# as in typing, whose import takes longer than all others together
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 LOCK, REQUESTS = 3, 4
-# the same two where systemd started this process in a unit of its own
+# the same two if systemd started this process in its own unit
 OF_A_UNIT = (0, 1)
 UNITS = "azure-scheduled-events-hook-"
 CGROUPS = "/sys/fs/cgroup"
 CHUNK_SIZE = 65536
-# what of a hook's output goes on to the log: a hook that floods must not push the service's own
-# lines out of it
+# limit for a hook's lines in the log: a flood must not push the daemon's own lines out of it
 LINES_PER_SECOND = 200
 JOURNAL = "/run/systemd/journal/socket"
-# the last one lets `journalctl --unit azure-scheduled-events` find the lines of hooks too
+# with the last field `journalctl --unit azure-scheduled-events` finds the lines of hooks too
 FIELDS = b"PRIORITY=6\nSYSLOG_IDENTIFIER=azure-scheduled-events\nOBJECT_SYSTEMD_UNIT=azure-scheduled-events.service\n"
-# bytes of an event's id that stand in front of each line
+# bytes of an event's id in front of each line
 MAX_ID = 64
-# three times that, as replaced bytes take, still goes into a pipe in one piece
+# three times that, the most that replacement characters take, is still one write to a pipe
 MAX_LINE = 1300
-# a daemon that a hook started leaves the hook's process group a moment after the hook has ended, as
-# daemon(3) does it
+# seconds in which a daemon that the hook started may leave the hook's process group: daemon(3) does
+# so a moment after the hook has ended
 DAEMONISE_GRACE = 0.25
-# how long whatever stays there has to end by itself when it is asked to
+# seconds between TERM and KILL for the processes that remain in the group
 GROUP_TERM_GRACE = 1.0
-# seconds between two attempts to write a result, at most
+# most seconds between two attempts to write a result
 MAX_POLL_TIMEOUT = 5.0
-# characters of output that fit into the room that the daemon made for the result, each of them
-# escaped at worst
+# characters of output that fit into the reserved space of the result, even if each is escaped
 LITTLE_OUTPUT = 256
-# 9 and 19 are KILL and STOP; the rest has the effect that programs expect, whatever this process
-# was started with
+# all but KILL and STOP: in the hook they have their default effect
 ORDINARY_SIGNALS = [number for number in range(1, 32) if number not in (9, 19)]
 TERM, KILL, CONT, CHLD = 15, 9, 18, 17
 
 
 def main(folder: str, is_unit: bool) -> None:
-    """Run the hook that the folder's order names, and leave its result there."""
+    """Run the hook of the folder's order, and write its result into the folder."""
     global LOCK, REQUESTS
     if is_unit:
         LOCK, REQUESTS = OF_A_UNIT
@@ -81,7 +79,7 @@ def main(folder: str, is_unit: bool) -> None:
 
 
 def own_cgroup() -> str:
-    """Return the folder of this process's control group; "" unless that is one of a unit for a hook."""
+    """Return the folder of this process's control group; "" if it is not that of a hook's unit."""
     with open("/proc/self/cgroup") as file:
         for line in file:
             _number, controllers, path = line.rstrip("\n").split(":", 2)
@@ -94,7 +92,7 @@ def own_cgroup() -> str:
 
 
 def members(cgroup: str) -> list[int]:
-    """Return the processes of a control group and those below it, without this one."""
+    """Return the processes of a control group and of the groups below it, without this process."""
     found = []
     for folder, _folders, _files in os.walk(cgroup):
         try:
@@ -106,7 +104,7 @@ def members(cgroup: str) -> list[int]:
 
 
 def hold_open(home: int) -> None:
-    """Open the pipe whose end of file shows the daemon that this process has ended. It stays open until then."""
+    """Open the pipe whose end of file reports the end of this process to the daemon."""
     try:
         # read and write: this does not wait for a reader
         os.open("alive", os.O_RDWR | os.O_NONBLOCK, dir_fd=home)
@@ -115,16 +113,16 @@ def hold_open(home: int) -> None:
 
 
 def spawn_hook(path: bytes, environment: dict[bytes, bytes], home: int) -> tuple[int, int]:
-    """The hook as leader of a process group of its own: (process id, descriptor of its output)."""
+    """Start the hook in its own process group; return its process id and the descriptor of its output."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:
                 os.set_inheritable(int(name), False)
             except OSError:
-                pass  # the one by which the folder was listed
+                pass  # the descriptor of this listing
     os.chdir("/")
     os.umask(0o022)
-    given = os.open("input", os.O_RDONLY, dir_fd=home)  # a file: nobody has to feed it, and nobody has to read it
+    given = os.open("input", os.O_RDONLY, dir_fd=home)  # a file, which the hook may leave unread
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     try:
@@ -143,22 +141,25 @@ def spawn_hook(path: bytes, environment: dict[bytes, bytes], home: int) -> tuple
 
 
 def start_error(path: bytes, problem: Exception) -> str:
-    """Why a hook could not be started, with what the kernel does not say."""
+    """Return why a hook could not be started, with the likely cause."""
     import errno
 
     number = getattr(problem, "errno", None)
     text = f"it could not be started: {os.strerror(number) if number else problem}"
     if number == errno.ENOEXEC:
-        text += ": it does not begin with #! and an interpreter, and is no program"
+        text += ": it does not begin with #! and an interpreter, and is not a program"
     elif number == errno.ENOENT and os.path.exists(path):
         text += ": the interpreter that its first line names is missing"
     elif number == errno.EACCES:
-        text += ": it, or the interpreter that its first line names, may not be executed, or its file system is mounted noexec"
+        text += (
+            ": it, or the interpreter that its first line names, may not be executed,"
+            " or its file system is mounted noexec"
+        )
     return text
 
 
 class HookSupervisor:
-    """Waits for the end of a hook, and ends it when it is told to or its time is up."""
+    """Waits for the end of a hook, and ends it on request or at its time limit."""
 
     def __init__(
         self, hook: int, output: OutputCapture, began: float, limit: float, kill_after: float, cgroup: str = ""
@@ -172,7 +173,12 @@ class HookSupervisor:
         self.cause = self.error = ""
 
     def wait(self) -> tuple[int, str, str]:
-        """Its exit status (minus the number of the signal that ended it), and why it was ended early or "", as a word and as a text."""
+        """Wait for the end of the hook.
+
+        Returns:
+            The exit status, or minus the number of the signal that ended the hook; the cause of an
+            early end, or ""; the same as a text.
+        """
         import select
         import signal
 
@@ -194,7 +200,7 @@ class HookSupervisor:
                         waiting.unregister(descriptor)
                 elif descriptor == woken:
                     if TERM in os.read(woken, CHUNK_SIZE):
-                        self.terminate("host-shutdown", "the host's services were told to end", self.kill_after)
+                        self.terminate("host-shutdown", "the host's services were ended", self.kill_after)
                 else:
                     request = os.read(REQUESTS, CHUNK_SIZE).split()
                     self.terminate(
@@ -207,12 +213,13 @@ class HookSupervisor:
         return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status), self.cause, self.error
 
     def poll_timeout(self) -> float:
-        """Seconds until something has to be done even if nothing happens."""
+        """Return the seconds until the next TERM or KILL."""
         return min(
             3600.0, max(0.0, (self.term_at if self.kill_at is None else self.kill_at) - time.monotonic()) + 0.001
         )
 
     def enforce_limit(self) -> None:
+        """End the hook if its time limit has passed; kill it if TERM did not end it in time."""
         now = time.monotonic()
         if self.kill_at is None and now >= self.term_at:
             self.terminate("time-limit", f"its time limit of {self.limit:g} s was up", self.kill_after)
@@ -221,22 +228,22 @@ class HookSupervisor:
             self.kill_at = now + 3600
 
     def terminate(self, cause: str, error: str, kill_after: float) -> None:
-        """Ask the hook's whole group to end, and see to it that it does. May come twice: the earlier end holds."""
+        """Send TERM to the hook's process group now, and KILL later. After a second call the earlier KILL holds."""
         kill_at = time.monotonic() + kill_after
         if self.kill_at is None:
             self.cause, self.error = cause, error
             self.signal_group(TERM)
-            self.signal_group(CONT)  # what is stopped would not hear
+            self.signal_group(CONT)  # a stopped process does not handle TERM
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
 
     def signal_group(self, number: int) -> None:
-        """Send a signal to the hook's process group, and to all that it has started where it has a control group."""
+        """Send a signal to the hook's process group and, if there is one, to its control group."""
         try:
             os.killpg(self.hook, number)
         except ProcessLookupError:
             os.kill(self.hook, number)  # it has left its own group
         except OSError:
-            pass  # it has become another user's, which a service that is not root cannot help
+            pass  # the hook runs as another user, whom a service without root cannot signal
         for process in members(self.cgroup) if self.cgroup else ():
             try:
                 if os.getpgid(process) != self.hook:
@@ -245,7 +252,10 @@ class HookSupervisor:
                 pass  # it has ended
 
     def terminate_group(self) -> None:
-        """End what the hook left. It has not been waited for yet, so that no other process can have its number."""
+        """End the remaining processes of the hook.
+
+        The hook has not been waited for yet; therefore no other process can have its id.
+        """
         leaving = [(0, DAEMONISE_GRACE)] if self.kill_at is None else []
         for number, seconds in (*leaving, (TERM, min(self.kill_after, GROUP_TERM_GRACE)), (KILL, GROUP_TERM_GRACE)):
             until = time.monotonic() + seconds
@@ -256,12 +266,12 @@ class HookSupervisor:
                 self.signal_group(CONT)
             while self.group_has_members() and time.monotonic() < until:
                 if number == KILL:
-                    self.signal_group(number)  # to those too that were started since
+                    self.signal_group(number)  # for processes that were started since
                 self.output.read_chunk()
                 time.sleep(0.01)
 
     def group_has_members(self) -> bool:
-        """Return True if the hook's groups have more processes than the dead hook itself."""
+        """Return True if the hook's groups have processes other than the hook, which has ended."""
         if self.cgroup and any(process != self.hook for process in members(self.cgroup)):
             return True
         for name in os.listdir("/proc"):
@@ -277,7 +287,7 @@ class HookSupervisor:
 
 
 class OutputCapture:
-    """The last part of what a hook prints is kept; whole lines go on to the log, but not more than that can bear."""
+    """Keeps the last part of a hook's output, and forwards its lines to the log up to a limit."""
 
     def __init__(self, path: bytes, tail: int, event_id: bytes = b"") -> None:
         self.descriptor = -1
@@ -290,7 +300,7 @@ class OutputCapture:
         self.second, self.lines, self.dropped = 0, 0, 0
 
     def read_chunk(self) -> bytes | None:
-        """What there is: b"" at the end, None where nothing has come."""
+        """Read and handle available output. Return b"" at the end of file, None if there is none now."""
         try:
             chunk = os.read(self.descriptor, CHUNK_SIZE)
         except BlockingIOError:
@@ -300,7 +310,7 @@ class OutputCapture:
         return chunk
 
     def finish(self) -> None:
-        """Take the rest; what a process that left the group prints later is nobody's."""
+        """Read the rest. Later output, of a process that has left the group, is discarded."""
         for _piece in range(16):
             if not self.read_chunk():
                 break
@@ -309,6 +319,7 @@ class OutputCapture:
         self.log_dropped_lines()
 
     def forward(self, chunk: bytes) -> None:
+        """Log the complete lines of a chunk; keep an incomplete one for the next chunk."""
         second = int(time.monotonic())
         if second != self.second:
             self.log_dropped_lines()
@@ -323,30 +334,32 @@ class OutputCapture:
         self.line = self.line[:MAX_LINE]
 
     def log_dropped_lines(self) -> None:
+        """Log how many lines were dropped since the last call."""
         if self.dropped:
             dropped, self.dropped, self.lines = self.dropped, 0, 0
             self.log_line(b"... and %d more lines" % dropped)
 
     def log_line(self, line: bytes) -> None:
+        """Log one line, or count it as dropped."""
         self.lines += 1
         text = strip_control_characters((self.label + line)[:MAX_LINE].decode("utf-8", "replace")).replace("\n", "?")
         if self.lines > LINES_PER_SECOND or not self.log.takes(text.encode("utf-8"), self.event_id):
             self.dropped += 1
 
     def text(self) -> str:
-        """The kept part, without anything that could steer a terminal."""
+        """Return the kept part without characters that control a terminal."""
         return strip_control_characters(self.kept.decode("utf-8", "replace")).lstrip("\ufffd")
 
 
 class Log:
-    """Where lines go, which waits for no reader: journald with the event as a field of its own, or standard error."""
+    """Writes lines to journald, with the event as a field, or to standard error. It never waits for a reader."""
 
     def __init__(self) -> None:
         self.is_open = False
         self.journal: Any = None
 
     def takes(self, text: bytes, event_id: bytes) -> bool:
-        """Hand over a line; False where the reader does not take it now."""
+        """Write a line; return False if the reader does not take it now."""
         if not self.is_open:
             self.is_open, self.journal = True, journal_of_standard_error()
         if self.journal is not None:
@@ -357,18 +370,18 @@ class Log:
             except BlockingIOError:
                 return False
             except OSError:
-                pass  # journald restarts: standard error reaches it all the same
+                pass  # journald restarts; standard error still reaches it
         if not stderr_is_writable():
             return False
         try:
             os.write(2, text + b"\n")
         except OSError:
-            pass  # the reader has gone; the hook's output is still in its result
+            pass  # the reader has ended; the output is still in the result
         return True
 
 
 def journal_of_standard_error() -> Any:
-    """Return a socket to journald where standard error leads there; else None."""
+    """Return a socket to journald if standard error leads there, or None."""
     found = os.fstat(2)
     if os.environ.get("JOURNAL_STREAM") != f"{found.st_dev}:{found.st_ino}":
         return None
@@ -384,7 +397,7 @@ def journal_of_standard_error() -> Any:
 
 
 def stderr_is_writable() -> bool:
-    """Whether a line can be written without waiting for whoever reads the log."""
+    """Return True if a line can be written to standard error without waiting for its reader."""
     import select
 
     log = select.poll()
@@ -393,13 +406,14 @@ def stderr_is_writable() -> bool:
 
 
 def strip_control_characters(text: str) -> str:
+    """Return the text with "?" for each control character other than newline and tab."""
     return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
 
 
 def store_result(
     folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str
 ) -> None:
-    """Leave the result; where the file system does not take it, keep it and try again until it does."""
+    """Write the result; try again for as long as the file system does not take it."""
     import signal
 
     pause = 1.0
@@ -408,7 +422,7 @@ def store_result(
         try:
             return leave_result(folder, home, status, output, seconds, cause, error)
         except FileNotFoundError:
-            return  # nothing of the run directory is left, nor of the folder above it
+            return  # the run directory and the folder above it were removed
         except OSError:
             time.sleep(pause)
             pause = min(2 * pause, MAX_POLL_TIMEOUT)
@@ -417,7 +431,7 @@ def store_result(
 def leave_result(
     folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str
 ) -> None:
-    """Write the result into the run's folder, which is made anew where something removed it."""
+    """Write the result into the run's folder, which is created again if it was removed."""
     try:
         was_removed = not os.path.samestat(os.stat(folder), os.fstat(home))
     except FileNotFoundError:
@@ -425,8 +439,8 @@ def leave_result(
     if not was_removed:
         write_result(home, status, output, seconds, cause, error)
         return
-    # under another name until the result is in it: a folder without lock and result would be one of
-    # a keeper that was killed
+    # under another name until it has the result: a folder without lock and result would look like
+    # that of a killed supervisor
     draft, runs = folder + ".new", os.path.dirname(folder)
     if not is_trusted(os.path.dirname(os.path.dirname(runs))):
         return
@@ -441,22 +455,22 @@ def leave_result(
 
 
 def is_trusted(folder: str) -> bool:
-    """Return True if no other user can make a folder or a link there."""
+    """Return True if no other user can create a folder or a link there."""
     found = os.stat(folder)
     return found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o022
 
 
 def write_result(home: int, status: int | None, output: str, seconds: float, cause: str, error: str) -> None:
-    """Leave the result under its final name in one step, so that there is never half of it. Raises OSError.
+    """Write the result under its final name in one step. Raises OSError.
 
-    The daemon made ``result.new`` with room for a result with little output before the hook began:
-    a full file system costs output only.
+    Before the hook began, the daemon reserved space in ``result.new`` for a result with little
+    output; therefore a full file system loses only output.
     """
     import json
 
     for name in ("input", "order"):
         try:
-            os.unlink(name, dir_fd=home)  # room for the output, should the file system have become full
+            os.unlink(name, dir_fd=home)  # space for the output, in case the file system is full
         except OSError:
             pass
     for most in (len(output), LITTLE_OUTPUT):
@@ -473,7 +487,7 @@ def write_result(home: int, status: int | None, output: str, seconds: float, cau
 
 
 def write_in_place(home: int, data: bytes) -> None:
-    """Write ``result.new`` without giving back the room that it has. Raises OSError."""
+    """Write ``result.new`` in place, which keeps its reserved space. Raises OSError."""
     descriptor = os.open("result.new", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=home)
     try:
         written = 0

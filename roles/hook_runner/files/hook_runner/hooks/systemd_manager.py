@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Asks systemd for a transient unit, over the socket that it has for root, without another process or a message bus.
+"""Starts transient units over systemd's private socket, without another process or a message bus.
 
-A call takes about a millisecond; ``systemd-run`` takes ten times as long, and cannot give a unit
-descriptors that outlive it.
+A call takes about a millisecond; ``systemd-run`` takes ten times as long, and cannot pass
+descriptors that outlive it to a unit.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks import dbus_message
 from hook_runner.hooks.spawning import SYSTEMD, HostEnds
 
-# seconds that systemd may take to answer; a reload of all units takes the better part of one
+# seconds that systemd may take to answer; while it reloads all units, an answer takes almost one second
 ANSWER_TIMEOUT = 10.0
-# how often, and after what pause, a connection is tried that systemd ended, which it does when it
-# executes itself anew
+# attempts, and seconds between them, while systemd closes the connection because it re-executes itself
 ATTEMPTS, PAUSE = 3, 0.2
 EXISTS = "org.freedesktop.systemd1.UnitExists"
-# a job that the end of the host, or of all services, has made impossible
+# errors of a job that is impossible because the host, or all services, are ending
 ENDING = ("org.freedesktop.systemd1.TransactionIsDestructive", "org.freedesktop.systemd1.ShuttingDown")
 MAX_ANSWER = 1 << 20
 
@@ -39,15 +38,15 @@ class Property(NamedTuple):
 
 
 class NoAnswer(OSError):
-    """systemd has got the call, and may still do what it says."""
+    """systemd has received the call and may still execute it."""
 
 
 class Refused(OSError):
-    """systemd does not start the unit; the text says why."""
+    """systemd does not start the unit; the text is the reason."""
 
 
 def start_transient(name: str, properties: Sequence[Property], descriptors: Sequence[int]) -> None:
-    """Start a unit; returns when systemd has taken the job, which is before the unit's first instruction.
+    """Start a unit. Return when systemd has accepted the job, before the unit's first instruction.
 
     Args:
         name: full name of the unit.
@@ -55,9 +54,9 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
         descriptors: open files that systemd duplicates and keeps for as long as the unit lives.
 
     Raises:
-        Refused: there will be no such unit.
-        HostEnds: there will be none, for the end of the host only.
-        NoAnswer: nothing is known.
+        Refused: systemd does not start the unit.
+        HostEnds: systemd does not start the unit, because the host is ending.
+        NoAnswer: it is unknown whether the unit starts.
         OSError: systemd cannot be reached.
     """
     variants = [(each.name, (each.kind, each.value)) for each in properties]
@@ -82,9 +81,7 @@ def start_transient(name: str, properties: Sequence[Property], descriptors: Sequ
             continue
         if reply.error in ENDING:
             raise HostEnds("the host is going down")
-        if reply.error and not (
-            reply.error == EXISTS and attempt > 1
-        ):  # a call before this one may have had its effect
+        if reply.error and not (reply.error == EXISTS and attempt > 1):  # an earlier attempt may have started it
             raise Refused(f"systemd does not start the unit {name}: {reply.text or reply.error}")
         return
 
@@ -114,15 +111,15 @@ def _ask(message: bytes, descriptors: Sequence[int]) -> dbus_message.Reply:
 
 
 def _authenticate(channel: socket.socket) -> None:
-    """The first words on a connection: the kernel says who asks, and descriptors may be sent."""
+    """Authenticate by the credentials of this process, and enable the passing of descriptors."""
     identity = str(os.geteuid()).encode("ascii").hex().encode("ascii")
-    # all at once: systemd ends a connection whose descriptors arrive together with the end of this
+    # in one piece: systemd closes a connection whose descriptors arrive together with the end of this
     channel.sendall(b"\0AUTH EXTERNAL %s\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n" % identity)
     answers = b""
     while answers.count(b"\r\n") < 2:
         answers += _receive(channel, 1)
     if not answers.startswith(b"OK ") or b"\r\nAGREE_UNIX_FD" not in answers:
-        raise PermissionError(f"systemd does not talk to this process: {answers!r}")
+        raise PermissionError(f"systemd refuses to authenticate this process: {answers!r}")
 
 
 def _receive(channel: socket.socket, size: int) -> bytes:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Starts keepers in transient units of systemd, one for each hook run: its end is the end of all that the hook has started.
+"""Starts supervisors in transient units of systemd, one for each hook run.
+
+When a unit ends, systemd ends all processes that the hook has started.
 
 The unit gets the run's lock as its standard input and the pipe of requests as its standard output.
 systemd keeps both from the moment of the call until the unit has ended; therefore a run is locked
-even while the unit has not begun, whatever becomes of the daemon.
+before the unit begins, even if the daemon ends.
 """
 
 from __future__ import annotations
@@ -22,17 +24,16 @@ from hook_runner.hooks.spawning import SUPERVISOR, opened
 from hook_runner.hooks.systemd_manager import Property
 
 IDENTIFIER = "azure-scheduled-events"
-# seconds that a keeper takes beyond the hook's own times: for what the hook left, and for the
-# result
+# seconds that a supervisor needs after the hook's own times, to end remaining processes and to write the result
 SUPERVISOR_TIMEOUT = 4.0
-# seconds after which systemd ends a unit whose keeper hangs
+# seconds after which systemd ends a unit whose supervisor hangs
 SUPERVISOR_MARGIN = 30.0
 _UNUSUAL = re.compile(r"[^A-Za-z0-9:_.\\-]")
 _MAX_NAME = 100
 
 
 class UnitRequest(NamedTuple):
-    """A unit for one run.
+    """The values of a unit for one run.
 
     Attributes:
         stage, hook: the hook; they become a part of the unit's name.
@@ -59,7 +60,7 @@ def unit_name(stage: str, hook: str, step_id: int) -> str:
 
 
 def start_unit(folder: str, wanted: UnitRequest) -> None:
-    """Start the keeper of the run in this folder. Raises OSError where it will not start."""
+    """Start the supervisor of the run in this folder. Raises OSError if it does not start."""
     with opened(folder) as (lock, requests):
         descriptors = (lock, requests) if wanted.log is None else (lock, requests, wanted.log)
         try:
@@ -67,7 +68,7 @@ def start_unit(folder: str, wanted: UnitRequest) -> None:
                 unit_name(wanted.stage, wanted.hook, wanted.step_id), properties(folder, wanted), descriptors
             )
         except systemd_manager.NoAnswer:
-            pass  # it may begin yet: the lock shows whether it does
+            pass  # it may still begin; the lock shows whether it has
 
 
 def properties(folder: str, wanted: UnitRequest) -> list[Property]:
@@ -81,26 +82,24 @@ def properties(folder: str, wanted: UnitRequest) -> list[Property]:
         Property("ExecStart", "a(sasb)", [(sys.executable, command, False)]),
         Property("StandardInputFileDescriptor", "h", 0),
         Property("StandardOutputFileDescriptor", "h", 1),
-        # where both lead to the journal, systemd makes standard error a copy of standard output,
-        # which is the pipe here
+        # if both lead to the journal, systemd makes standard error a copy of standard output, which
+        # is the pipe here
         Property("StandardOutput", "s", "null"),
         Property("StandardError", "s", "journal")
         if wanted.log is None
         else Property("StandardErrorFileDescriptor", "h", 2),
-        # for what the keeper itself says; it hands over the hook's lines with fields of their own:
-        # systemd 247 to 257 leave a file behind in /run for each unit that has LogExtraFields
+        # for lines of the supervisor itself; it sends the hook's lines with their own fields, because
+        # systemd 247 to 257 leave a file in /run for each unit that has LogExtraFields
         Property("SyslogIdentifier", "s", IDENTIFIER),
-        # a unit that failed is not kept
+        # systemd forgets the unit also when it failed
         Property("CollectMode", "s", "inactive-or-failed"),
-        # the keeper is asked to end, and asks the hook in turn; what is left after its end is
-        # killed
+        # TERM for the supervisor only, which ends the hook; remaining processes are killed afterwards
         Property("KillMode", "s", "mixed"),
         Property("TimeoutStopUSec", "t", _microseconds(stop)),
         Property("RuntimeMaxUSec", "t", _microseconds(wanted.limit + stop + SUPERVISOR_MARGIN)),
-        # the hook judges by itself what the end of one of its processes means
+        # the hook decides by itself what the end of one of its processes means
         Property("OOMPolicy", "s", "continue"),
-        # at the end of the host the daemon ends first, and begins no other hook; the network ends
-        # after the hook
+        # at a shutdown the daemon ends before the hook and begins no other; the network ends after it
         Property("Before", "as", [IDENTIFIER + ".service"]),
         Property("After", "as", ["network.target"]),
     ]

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Who of an event's VMs approves it, since one approval releases all of them (docs/reference/scheduled-events.md 2.2.4, 2.2.5)."""
+"""Decides which VM of an event approves it: one approval releases all of them.
+
+See docs/reference/scheduled-events.md 2.2.4 and 2.2.5.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,17 @@ STRATEGIES = (SELF_ONLY, FIRST, EXTERNAL)
 def blocked_by(
     event: ScheduledEvent, own_name: str | None, strategy: str, takeover_after: float, age: float
 ) -> str | None:
-    """What keeps this VM from approving the event, as half a sentence; None where it may.
+    """Return why this VM does not approve the event, as a clause; None where it may.
 
-    takeover_after: seconds after which the next VM in Resources leads, where the strategy is
-        "first".
-    age: seconds since the event was first seen.
-    Raises OwnNameUnknown where the name is not known.
+    Args:
+        event: as IMDS listed it last.
+        own_name: this VM's resource name, or None while it is unknown.
+        strategy: one of STRATEGIES.
+        takeover_after: seconds after which the next VM in Resources leads, for FIRST.
+        age: seconds since the event was first seen.
+
+    Raises:
+        OwnNameUnknown: `own_name` is None.
     """
     blocked = blocked_by_scope(event, own_name)
     if blocked is None:
@@ -32,10 +40,10 @@ def blocked_by(
     if strategy == SELF_ONLY:
         return f"{blocked.text}, and leader is self-only"
     if strategy == EXTERNAL:
-        return f"somebody else approves it for all its VMs ({others}), as leader is external"
+        return f"an external leader approves it for all its VMs ({others})"
     rank = leader_rank(event, own_name)
     if rank is None:
-        return f"this VM is not one of its VMs ({others}), so it cannot lead them"
+        return f"this VM is not one of its VMs ({others}) and cannot lead them"
     wait = rank * takeover_after - age
     if wait > 0:
         return f"{escape_surrogates(event.resources[0])} leads; this VM takes over in {wait:.0f} s"

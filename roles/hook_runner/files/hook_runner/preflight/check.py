@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The verb `check`: is everything as it has to be, before an event comes? Changes nothing, also before the installation."""
+"""The verb `check`: finds mistakes before an event comes. It changes nothing, and runs before the installation too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from azure_scheduled_events.errors import ImdsError, ImdsUnreachable
 from azure_scheduled_events.identity import resource_name_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.policy import AFTER_PREPARE, NOW
-from hook_runner.config.settings import DEFAULT_PATH, NO_APPROVAL_WARNING, ConfigError, Settings, load_settings
+from hook_runner.config.settings import (
+    DEFAULT_PATH,
+    NO_APPROVAL_WARNING,
+    ConfigError,
+    ConfigPermissionError,
+    Settings,
+    load_settings,
+)
 from hook_runner.hooks.discovery import Hook
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight.hooks import check_hooks
@@ -20,8 +27,7 @@ from hook_runner.preflight.other_handlers import check_other_handlers
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE
 
-# an answer that takes longer says that the service is being switched on, which may take two
-# minutes: nobody waits for that here
+# seconds; a slower answer means that Azure is switching the service on, which may take two minutes
 IMDS_TIMEOUT = 10.0
 
 
@@ -32,14 +38,14 @@ def run_checks(
     owners: frozenset[int] | None = None,
     root: str = "/",
 ) -> Report:
-    """Look at configuration, hooks, permissions and IMDS.
+    """Check configuration, hooks, permissions and IMDS.
 
     Args:
         config_path: the configuration.
-        hooks_directory: hooks of another place than the configuration says.
-        offline: do not ask IMDS. Asking switches its Scheduled Events on for this VM, as any
-            watching does.
-        owners: whose files are believed; by default root's and those of whoever runs this.
+        hooks_directory: hooks of another directory than that of the configuration.
+        offline: do not send requests to IMDS. A request switches its Scheduled Events on for this
+            VM.
+        owners: uids whose files are trusted; by default those of root and of this process.
         root: folder below which the files of other programs are.
     """
     report = Report()
@@ -59,17 +65,19 @@ def run_checks(
 def _settings(path: str, owners: frozenset[int], report: Report) -> Settings | None:
     if not os.path.lexists(path):
         if path == DEFAULT_PATH:
-            report.add(INFO, "configuration", path, "there is no such file, so that the defaults hold")
+            report.add(INFO, "configuration", path, "there is no such file; the defaults hold")
             return Settings()
         report.add(ERROR, "configuration", path, "there is no such file")
         return None
     try:
         return load_settings(path, owners)
+    except ConfigPermissionError as error:
+        report.add(ERROR, "configuration", path, str(error))
     except ConfigError as error:
         report.add(ERROR, "configuration", path, str(error))
+        return None
     try:
-        # refused for its permissions only: then there may be more to say
-        return load_settings(path)
+        return load_settings(path)  # the other checks need the settings even if they are not trusted
     except ConfigError:
         return None
 
@@ -79,9 +87,12 @@ def _check_policy(settings: Settings, hooks: dict[str, tuple[Hook, ...]], report
     if not settings.policy.may_approve():
         report.add(WARNING, "policy", name, NO_APPROVAL_WARNING % name)
     elif settings.dry_run:
-        report.add(WARNING, "policy", name, "dry_run is set, so that nothing is approved")
+        report.add(WARNING, "policy", name, "dry_run is set; nothing is approved")
     if NOW in settings.policy.approval_times() and hooks[PREPARE]:
-        text = "the policy has `approve: now` and there are prepare hooks: the approval does not wait for them; use `approve: after_prepare`"
+        text = (
+            "the policy has `approve: now` and there are prepare hooks: the approval does not wait for them;"
+            " use `approve: after_prepare`"
+        )
         report.add(WARNING, "policy", name, text)
     if AFTER_PREPARE in settings.policy.approval_times() and not settings.policy.is_preset and not hooks[PREPARE]:
         report.add(
@@ -101,19 +112,22 @@ def _check_imds(settings: Settings, report: Report) -> None:
                 ERROR,
                 "imds",
                 imds.endpoint,
-                "it does not tell this VM's name (compute.name), and resource_name is not set",
+                "it does not return this VM's name (compute.name), and resource_name is not set",
             )
         elif name is not None and settings.resource_name not in ("", name):
             report.add(
                 WARNING,
                 "imds",
                 imds.endpoint,
-                f"it calls this VM {name}, and resource_name says {settings.resource_name}",
+                f"the name of this VM is {name}, but resource_name is {settings.resource_name}",
             )
         document = imds.events()
     except ImdsUnreachable as error:
         if error.connected:
-            text = f"no answer in time: events are unknown, and the service may just be switching on, which takes up to two minutes ({error})"
+            text = (
+                "no answer in time: events are unknown, and Azure may be switching the service on, which takes up to"
+                f" two minutes ({error})"
+            )
             report.add(WARNING, "imds", imds.endpoint, text)
         else:
             report.add(ERROR, "imds", imds.endpoint, str(error))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The part of `check` that looks at hooks: are they found, allowed, and can they be started?"""
+"""The part of `check` for hooks: whether they are found, trusted, and can be started."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hook_runner.hooks.runs import PATH
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE, RECOVER, STAGES
 
-# what the kernel reads of a first line
+# bytes of a first line that the kernel reads
 _FIRST_LINE = 256
 
 
 def check_hooks(
     directory: str, settings: Settings, owners: frozenset[int], report: Report
 ) -> dict[str, tuple[Hook, ...]]:
-    """Look at all hooks, and return them by stage."""
+    """Check all hooks, and return them by stage."""
     hooks, skipped = discover_hooks(directory, settings, owners)
     everywhere = [hook for stage in STAGES for hook in hooks[stage]]
     if not everywhere:
@@ -30,7 +30,7 @@ def check_hooks(
         counts = ", ".join(f"{stage} {len(hooks[stage])}" for stage in STAGES)
         report.add(INFO, "hooks", directory, f"hooks by stage: {counts}")
     for file in skipped:
-        # a file that its name excludes is hardly a mistake; these may well be
+        # a hidden file, a README or a backup is not a mistake; these may be one
         severity = WARNING if file.reason in (SkipReason.NOT_EXECUTABLE, SkipReason.NAME) else INFO
         report.add(severity, "hooks", directory, file.text)
     for hook in everywhere:
@@ -42,12 +42,12 @@ def check_hooks(
     recover = {hook.name for hook in hooks[RECOVER]}
     for hook in hooks[PREPARE]:
         if hook.problem is None and hook.name not in recover:
-            report.add(INFO, "hooks", hook.path, f"there is no recover/{hook.name} that takes back what it does")
+            report.add(INFO, "hooks", hook.path, f"no matching recover hook (recover/{hook.name})")
     return hooks
 
 
 def _check_stages(directory: str, report: Report) -> None:
-    """Folders whose names are nearly those of stages hold hooks that never run."""
+    """Report folders that are not stages: their hooks never run."""
     try:
         names = sorted(os.listdir(directory), key=os.fsencode)
     except FileNotFoundError:
@@ -58,13 +58,11 @@ def _check_stages(directory: str, report: Report) -> None:
     for name in names:
         path = os.path.join(directory, name)
         if name not in STAGES and not name.startswith(".") and os.path.isdir(path):
-            report.add(
-                WARNING, "hooks", path, f"it is no stage, so that nothing in it is run{did_you_mean(name, STAGES)}"
-            )
+            report.add(WARNING, "hooks", path, f"not a stage, its files are not run{did_you_mean(name, STAGES)}")
 
 
 def _check_keys(hooks: list[Hook], settings: Settings, report: Report) -> None:
-    """Settings for a hook that is not there are a hook without its settings."""
+    """Report settings of hooks that do not exist: the hook that was meant runs without them."""
     known = tuple(dict.fromkeys(key for hook in hooks for key in (hook.name, f"{hook.stage}/{hook.name}")))
     for key in settings.hooks:
         if key not in known:
@@ -74,7 +72,7 @@ def _check_keys(hooks: list[Hook], settings: Settings, report: Report) -> None:
 
 
 def _cannot_start(path: str, settings: Settings) -> str | None:
-    """Why the kernel would not start a file, as far as its first line shows."""
+    """Return why the kernel would not start a file, judging from its first line, or None."""
     try:
         if os.statvfs(path).f_flag & os.ST_NOEXEC:
             return "its file system is mounted noexec"
@@ -84,11 +82,13 @@ def _cannot_start(path: str, settings: Settings) -> str | None:
         return f"it cannot be read: {error.strerror}"
     if not start.startswith(b"#!"):
         return (
-            None if start.startswith(b"\x7fELF") else "it does not begin with #! and an interpreter, and is no program"
+            None
+            if start.startswith(b"\x7fELF")
+            else "it does not begin with #! and an interpreter, and is not a program"
         )
     line = start[2:].split(b"\n")[0]
     if line.endswith(b"\r"):
-        return "its lines end in carriage returns, which the kernel takes for a part of the interpreter's name"
+        return "its lines end in carriage returns, which the kernel reads as a part of the interpreter's name"
     words = [os.fsdecode(word) for word in line.split()]
     if not words:
         return "its first line names no interpreter"
@@ -100,7 +100,7 @@ def _cannot_start(path: str, settings: Settings) -> str | None:
 
 
 def _env_command_problem(words: list[str], settings: Settings) -> str | None:
-    """Whether `env` will find its command on the hooks' PATH."""
+    """Return why `env` will not find its command on the hooks' PATH, or None."""
     command = next((word for word in words if not word.startswith("-") and "=" not in word), None)
     folders = settings.environment.get("PATH", PATH).split(":")
     if command is None or any(_executable(os.path.join(folder or ".", command)) for folder in folders):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The part of `check` that looks at the host: folders, group, libraries."""
+"""The part of `check` for the host: folders, groups, libraries."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from hook_runner.gates import gate_problem
 from hook_runner.permissions import location_problem, nearest_existing, permission_problem
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 
-# bytes: less than this is too little for journal or runs; less than the second will not do for long
-TOO_LITTLE, LITTLE = 1 << 20, 16 << 20
+# free bytes for journal and runs: an error below the first, a warning below the second
+MIN_FREE_BYTES, LOW_FREE_BYTES = 1 << 20, 16 << 20
 
 
 def check_host(settings: Settings, owners: frozenset[int], report: Report) -> None:
-    """Look at what the settings need of the host."""
+    """Check folders, groups and libraries that the settings need."""
     _check_folder("journal", os.path.dirname(settings.journal), owners, report)
     _check_folder("run_directory", settings.run_directory, owners, report)
     reason = location_problem(settings.hooks_directory, owners)
@@ -36,7 +36,9 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
     for name, path in settings.gates.items():
         reason = gate_problem(path, owners)
         if reason is not None:
-            report.add(ERROR, "gates", path, f"the gate {name} stays closed, since others could open it: {reason}")
+            report.add(
+                ERROR, "gates", path, f"the gate {name} stays closed, because other users could open it: {reason}"
+            )
     if settings.metrics_file:
         _check_metrics(settings.metrics_file, owners, report)
     versions = ["Python " + sys.version.split()[0], _version("requests", "requests"), _version("PyYAML", "yaml")]
@@ -54,9 +56,9 @@ def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report
         return
     room = os.statvfs(there)
     free = room.f_bavail * room.f_frsize
-    if free < LITTLE:
+    if free < LOW_FREE_BYTES:
         text = f"only {free / 1048576:.1f} MiB are free on its file system"
-        report.add(ERROR if free < TOO_LITTLE else WARNING, what, there, text)
+        report.add(ERROR if free < MIN_FREE_BYTES else WARNING, what, there, text)
     if room.f_files and not room.f_favail:
         report.add(ERROR, what, there, "its file system has no room for another file (no inodes)")
 
@@ -64,16 +66,16 @@ def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report
 def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        report.add(ERROR, "metrics", folder, "there is no such folder, which metrics_file needs")
+        report.add(ERROR, "metrics", folder, "the folder of metrics_file does not exist; create it")
     elif not os.access(folder, os.W_OK | os.X_OK):
         report.add(ERROR if os.geteuid() == 0 else WARNING, "metrics", folder, "it cannot be written")
     else:
         obstacle = metrics_obstacle(path, owners)
         reason = permission_problem(folder, folder, owners)
         if obstacle:
-            report.add(ERROR, "metrics", folder, f"nothing is written there: {obstacle}")
+            report.add(ERROR, "metrics", folder, f"nothing is written: {obstacle}")
         elif reason is not None:
-            report.add(WARNING, "metrics", folder, f"others can write the metrics, or replace them: {reason}")
+            report.add(WARNING, "metrics", folder, f"other users can write or replace the metrics: {reason}")
     if importlib.util.find_spec("prometheus_client") is None:
         report.add(
             ERROR, "metrics", path, "metrics_file is set, but the Python library prometheus_client is not installed"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The part of `check` that watches which users ask IMDS, whom the role's `hook_runner_restrict_imds` would cut off."""
+"""The part of `check` that finds users of IMDS, which `hook_runner_restrict_imds` of the role would cut off."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from hook_runner.preflight.report import INFO, WARNING, Report
 
 IMDS = ("169.254.169.254", 80)
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-# seconds between two looks: a connection to IMDS lasts some milliseconds
+# seconds between two checks: a connection to IMDS lasts some milliseconds
 PAUSE = 0.005
-# of a connection that is over the kernel does not know the user any more
+# state of a closed connection, for which the kernel has no user
 _TIME_WAIT = "06"
 
 
 def check_imds_users(seconds: float, report: Report, imds: tuple[str, int] = IMDS) -> None:
-    """Name the users but root whose connections to IMDS are seen within these seconds."""
+    """Report the users other than root that connect to IMDS within these seconds."""
     found = users_of(seconds, imds)
     where = "%s:%d" % imds
     for uid, count in sorted(found.items()):
-        text = "user %s asked %s (%d connections seen): hook_runner_restrict_imds cuts it off, from managed-identity tokens too"
-        text += ", unless hook_runner_imds_users names it"
+        text = (
+            "user %s connected to %s (%d connections): hook_runner_restrict_imds cuts it off, also from"
+            " managed-identity tokens, unless hook_runner_imds_users names it"
+        )
         report.add(WARNING, "imds-users", where, text % (_name(uid), where, count))
     if not found:
         text = "no user but root was seen to ask %s within %g s"
@@ -36,7 +38,7 @@ def check_imds_users(seconds: float, report: Report, imds: tuple[str, int] = IMD
 
 
 def users_of(seconds: float, imds: tuple[str, int]) -> dict[int, int]:
-    """How many connections of each user but root to this address and port were seen within these seconds."""
+    """Return the connections to an address within these seconds, by uid, without those of root."""
     number = int.from_bytes(socket.inet_aton(imds[0]), sys.byteorder)
     remote = f"{number:08X}:{imds[1]:04X}"
     seen: set[tuple[int, str]] = set()
@@ -51,7 +53,7 @@ def users_of(seconds: float, imds: tuple[str, int]) -> dict[int, int]:
 
 
 def _connections(table: str, remote: str) -> Iterator[tuple[int, str]]:
-    """User and inode of each connection to the remote end; IPv6 has an IPv4 address at its end."""
+    """Yield uid and inode of each connection to the remote end. A mapped IPv6 address ends with the IPv4 one."""
     try:
         with open(table, encoding="ascii") as file:
             lines = file.readlines()[1:]

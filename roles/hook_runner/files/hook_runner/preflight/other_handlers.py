@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The part of `check` that looks for other programs that prepare this host for events, or approve them."""
+"""The part of `check` for other programs that prepare this host for events, or approve them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ from hook_runner.preflight.report import WARNING, Report
 SALT_CONFIGURATION = ("/etc/salt/minion", "/etc/salt/minion.d/*.conf")
 # a beacon in a minion's configuration, as a key of `beacons` or as an item of a list
 _BEACON = re.compile(r"^\s+(?:-\s+)?azure_events\s*:", re.MULTILINE)
-# seconds; an approval of that age was not given once, by hand, during the installation
+# seconds; older approvals are ignored
 RECENT = 7 * 86400.0
 _ADVICE = 'one component has to own a host, see "One owner for each host" in docs/hook-runner.md'
 
 
 def check_other_handlers(endpoint: str, report: Report, root: str = "/") -> None:
-    """Look for a Salt beacon and for approvals by playbooks.
+    """Report a configured Salt beacon and recent approvals by playbooks.
 
     Args:
-        endpoint: base URL of IMDS; approvals that another one took do not count.
+        endpoint: base URL of IMDS; approvals at another one do not count.
         report: gets a warning for each.
         root: folder below which the files of the host are.
     """
     for pattern in SALT_CONFIGURATION:
         for path in sorted(glob.glob(os.path.join(root, pattern.lstrip("/")))):
             if _BEACON.search(_text(path)):
-                text = f"Salt's beacon azure_events is configured here, and its reactions may prepare or approve as well; {_ADVICE}"
+                text = (
+                    "Salt's beacon azure_events is configured here, and its reactions may prepare or approve as well;"
+                    f" {_ADVICE}"
+                )
                 report.add(WARNING, "other handlers", path, text)
     folder = os.path.join(root, DEFAULT_FOLDER.lstrip("/"))
     recent = [path for path in glob.glob(os.path.join(folder, "*.json")) if time.time() - _changed_at(path) < RECENT]
@@ -50,11 +53,11 @@ def _text(path: str) -> str:
         with open(path, encoding="utf-8", errors="replace") as file:
             return _without_comments(file.read(1 << 20))
     except OSError:
-        return ""  # what this user cannot read says nothing
+        return ""  # unreadable for this user
 
 
 def _without_comments(text: str) -> str:
-    """The text without its comments."""
+    """Return the text without its comments."""
     return "\n".join(line.split("#", 1)[0] for line in text.splitlines())
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What `check` finds, for people and as data."""
+"""The findings of `check`, as text and as data."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SEVERITIES = (ERROR, WARNING, INFO)
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong, doubtful or worth knowing.
+    """One finding.
 
     Attributes:
-        severity: "error" (it will not work, or is not safe), "warning" (it may not be what was
-            meant) or "info".
-        what: what was looked at: configuration, policy, hooks, journal, run_directory,
+        severity: "error" (it does not work, or is not safe), "warning" (probably a mistake) or
+            "info".
+        what: the subject: configuration, policy, hooks, journal, run_directory,
             control_group, status_group, metrics, libraries, imds or imds-users.
         where: a path, an address, or "".
         text: one sentence.
@@ -35,25 +35,25 @@ class Finding(NamedTuple):
 
 
 class Report:
-    """Findings in the order in which they were made."""
+    """Findings in order of time."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
 
     def add(self, severity: str, what: str, where: str, text: str) -> None:
-        """Note a finding."""
+        """Add a finding; the arguments are the attributes of `Finding`."""
         self.findings.append(Finding(severity, what, printable(where), printable(text)))
 
     def has_errors(self) -> bool:
-        """Whether anything is wrong."""
+        """Return True if a finding is an error."""
         return any(finding.severity == ERROR for finding in self.findings)
 
     def as_data(self) -> dict[str, Any]:
-        """``ok`` and ``findings``, each with severity, what, where and text."""
+        """Return ``ok`` and ``findings``, each with severity, what, where and text."""
         return {"ok": not self.has_errors(), "findings": [finding._asdict() for finding in self.findings]}
 
     def as_text(self) -> str:
-        """A line for each finding, the worst last, and a summary."""
+        """Return a line for each finding, the most severe last, and a summary."""
         found = sorted(self.findings, key=lambda finding: -SEVERITIES.index(finding.severity))
         lines = [
             "%-8s %s: %s"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The verb `try`: really run one hook by hand, with a made-up event, as the daemon would run it."""
+"""The verb `try`: runs one hook with a made-up event, in the same way as the daemon."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from hook_runner.hooks.spawning import has_units
 from hook_runner.lifecycle.stage_plan import prepare_deadline
 from hook_runner.records import COMPLETED, PREPARE, RECOVER, STAGES, EventRecord
 
-# seconds between two looks while nothing announces an end
+# most seconds between two checks for the end of the hook
 CHECK_INTERVAL = 1.0
 
 
 class NoSuchHook(LookupError):
-    """There is no hook of that stage and name; the text says which there are."""
+    """There is no hook of that stage and name; the text lists the existing ones."""
 
 
 class TrialResult(NamedTuple):
-    """How it went.
+    """The result of a trial.
 
     Attributes:
         event_id: of the made-up event.
-        limit: seconds that the hook could take.
-        result: how it ended; None where it was refused.
+        limit: the hook's time limit in seconds.
+        result: the result of the run; None if the hook was refused.
         refusal: why it was not run, or "".
     """
 
@@ -50,7 +50,7 @@ class TrialResult(NamedTuple):
 
 
 def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
-    """Return the hook STAGE/NAME; NAME alone is one of stage prepare. Raises NoSuchHook."""
+    """Return the hook STAGE/NAME; without STAGE, of stage prepare. Raises NoSuchHook."""
     stage, slash, name = name.rpartition("/")
     stage = stage if slash else PREPARE
     hooks = discover_hooks(settings.hooks_directory, settings, owners)[0]
@@ -62,7 +62,14 @@ def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
 
 
 def invented_event(stage: str, kind: str, notice: float, now: datetime) -> EventRecord:
-    """Return an event in which the hooks of a stage run. notice: seconds until it may start, for stage prepare."""
+    """Return an event in which the hooks of a stage run.
+
+    Args:
+        stage: one of STAGES.
+        kind: type of the event.
+        notice: seconds until it may start, for stage prepare.
+        now: the present time.
+    """
     scheduled = stage == PREPARE
     name = socket.gethostname()
     event = ScheduledEvent(
@@ -84,11 +91,11 @@ def invented_event(stage: str, kind: str, notice: float, now: datetime) -> Event
 
 
 def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) -> TrialResult:
-    """Run the hook, and wait for its end; SIGINT and SIGTERM end it. Raises OSError where it cannot be tried at all.
+    """Run the hook and wait for its end; SIGINT and SIGTERM end it. Raises OSError if it cannot be run.
 
     Args:
         settings: of the daemon.
-        hook: what to run; one that the daemon refuses is refused here too.
+        hook: the hook; one that the daemon refuses is refused here too.
         kind: type of the made-up event.
         notice: seconds until that event may start.
         log: descriptor that gets the hook's output, line by line.
@@ -105,17 +112,17 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) 
         runs = HookRuns(
             folder, settings.environment, settings.output_tail, settings.kill_after, in_units=has_units(), log=log
         )
-        told = (record, hook.stage, settings.resource_name or record.event.resources[0], now, float(limit))
-        # numbers of the daemon's own runs are milliseconds too
+        fields = (record, hook.stage, settings.resource_name or record.event.resources[0], now, float(limit))
+        # milliseconds, like the numbers of the daemon's own runs
         number = int(time.time() * 1000)
-        runs.start(number, hook.path, event_json(*told), event_environment(*told), limit, None, hook.settings.unit)
+        runs.start(number, hook.path, event_json(*fields), event_environment(*fields), limit, None, hook.settings.unit)
         return TrialResult(record.event.event_id, limit, _wait(runs, number), "")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folder(run_directory: str) -> str:
-    """Return a new folder: beside the daemon's runs where that can be had, since a hook's unit may allow no other place."""
+    """Return a new folder, if possible in the run directory: a hook's unit may not allow another one."""
     usual = run_directory if os.access(run_directory, os.W_OK | os.X_OK) else None
     return tempfile.mkdtemp(prefix="try-", dir=usual)
 
@@ -137,15 +144,15 @@ def _wait(runs: HookRuns, number: int) -> RunResult:
         for ended, result in runs.collect_finished():
             if ended == number:
                 return result
-        look = runs.next_check_in()
-        pause = CHECK_INTERVAL if look is None else min(CHECK_INTERVAL, max(0.01, look - time.monotonic()))
+        check_at = runs.next_check_in()
+        pause = CHECK_INTERVAL if check_at is None else min(CHECK_INTERVAL, max(0.01, check_at - time.monotonic()))
         for descriptor, _event in waiting.poll(pause * 1000):
             if descriptor == woken:
                 os.read(woken, 4096)
 
 
 def as_data(hook: Hook, tried: TrialResult) -> dict[str, object]:
-    """Return what happened as JSON values."""
+    """Return the result as JSON values."""
     result = tried.result
     return {
         "stage": hook.stage,
@@ -161,7 +168,7 @@ def as_data(hook: Hook, tried: TrialResult) -> dict[str, object]:
 
 
 def as_text(hook: Hook, tried: TrialResult) -> str:
-    """Return what happened as one line."""
+    """Return the result as one line."""
     name = f"{hook.stage}/{hook.name}"
     if tried.result is None:
         return f"{name}: it is not run, and would count as failed: {tried.refusal}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What happened to events: as a timeline for people, and as plain data.
+"""The history of events, as a text with a timeline and as plain data.
 
-What IMDS and hooks say is not trusted: nothing of it reaches a terminal that could steer it.
+Texts of IMDS and hooks are not trusted: the text form has only printable characters of them.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 from hook_runner.log import printable
 from hook_runner.records import ACCEPTED, REFUSED, SENT, STAGES, EventRecord, HookRun
 
-# what is longer is cut in the text for people; the data has all of it
+# the text form cuts longer texts and lists; the data has all of them
 MAX_TEXT = 2000
 MAX_NAMES = 20
 
 
 def to_dict(records: Sequence[EventRecord]) -> list[dict[str, Any]]:
-    """The records as plain JSON values, in the same order. Times are ISO 8601 in UTC with milliseconds; what is not known is null.
+    """Return the records as plain JSON values, in the same order.
 
-    Of each record::
+    Times are ISO 8601 in UTC with milliseconds; unknown values are null. For each record::
 
-        event          the event as it was seen last, in the shape of the Ansible modules and Salt functions
-        life           1, or more where the same event id came back after its end
-        first_seen     when it was seen first; first_type, first_status: what it was then
-        concerned      whether it ever concerned this VM
-        seen_started   whether it was ever seen Started
-        gone_at        when it was over, or null
+        event          its last observation, in the shape of the Ansible modules and Salt functions
+        life           1, or more if the same event id came back after its end
+        first_seen     time of the first observation; first_type, first_status: its type and status then
+        concerned      whether it ever affected this VM
+        seen_started   whether it was ever observed as Started
+        gone_at        time of its end, or null
         outcome        "completed", "cancelled-or-missed", or null before the end
-        closed_at      when all was done for it, or null
-        approval       state ("sent", "accepted", "refused" or null), reason, attempts, asked_by (who asked by hand, or null),
-                       error (how the last request failed, or null)
+        closed_at      time when its recovery was finished, or null
+        approval       state ("sent", "accepted", "refused" or null), reason, attempts, asked_by (user of
+                       a manual request, or null), error (of the last request, or null)
         stages         for "prepare", "emergency", "started" and "recover" the list of runs, each with
-                       id, hook, attempt, state, reason, started_at, ended_at, seconds, exit_status (negative: the signal), output (its end),
-                       void (why what it did does not hold any more, or null)
-        timeline       the list of what happened, each with at, what, detail
+                       id, hook, attempt, state, reason, started_at, ended_at, seconds, exit_status
+                       (negative: the signal), output (its end), void (why its effect does not hold any
+                       more, or null)
+        timeline       a list of entries, each with at, what, detail
 
-    Texts are as they came, control characters included: write them with json.dumps, which escapes
-    those.
+    Texts are unchanged, including control characters; json.dumps escapes those.
     """
     return [_record_data(record) for record in records]
 
 
 def as_text(records: Sequence[EventRecord]) -> str:
-    """The records for people, in the same order, with an empty line between them; no line break at the end."""
+    """Return the records as text, in the same order, with an empty line between them; no final line break."""
     if not records:
         return "no events"
     return "\n\n".join("\n".join(_record_lines(record)) for record in records)
@@ -124,7 +124,7 @@ def _event_summary(event: ScheduledEvent) -> str:
     parts = [
         "{} by {}, {}".format(
             _truncated(event.event_type) or "unknown type",
-            _truncated(event.source or "") or "somebody",
+            _truncated(event.source or "") or "unknown source",
             _truncated(event.status) or "no status",
         )
     ]
@@ -208,7 +208,7 @@ def _truncated(text: str) -> str:
 
 
 def _clock(time: datetime) -> str:
-    """2026-11-21 12:00:00.123, in UTC."""
+    """Return a time such as 2026-11-21 12:00:00.123, in UTC."""
     return time.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ", "milliseconds")
 
 

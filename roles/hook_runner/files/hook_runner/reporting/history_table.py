@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The history as a table: a line for each event."""
+"""The history as a table with a line for each event."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hook_runner.log import printable
 from hook_runner.records import OK, RUNNING, SKIPPED
 
 HEADINGS = ("EVENT", "TYPE", "FIRST SEEN (UTC)", "OUTCOME", "APPROVAL", "PREPARED", "RECOVERED")
-# no column but the first gets wider than this; what IMDS sends may be long
+# most characters of a column, except the first: texts of IMDS may be long
 MAX_WIDTH = 24
 MAX_ID = 64
 
 
 def as_text(events: Sequence[Mapping[str, Any]]) -> str:
-    """What `history.as_data` returns, for people; no line break at the end."""
+    """Return the result of `history.to_dict` as a table; no final line break."""
     if not events:
         return "no events"
     lines = [HEADINGS, *(_cells(event) for event in events)]
@@ -42,7 +42,10 @@ def _cells(event: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def result(runs: Sequence[Mapping[str, Any]]) -> str:
-    """What became of a stage, by the latest run of each hook: "-" without any, "ok", "running", or the first other state."""
+    """Return the result of a stage by the latest run of each hook.
+
+    "-" without any run, "ok", "running", or the first other state.
+    """
     latest = {run["hook"]: run["state"] for run in runs}
     states = [state for state in latest.values() if state not in (OK, SKIPPED)]
     if not latest:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""How IMDS has been of late, with one line in the log per change, not one per request."""
+"""Tracks IMDS availability and logs transitions rather than single failures."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from hook_runner.log import Log
 
 
 class ImdsHealth:
-    """What is told of IMDS.
+    """The availability of IMDS.
 
     Attributes:
-        last_good: when the last good document came, by the server's clock; None before the first.
-        error: the text of the trouble that lasts, or "".
-        failing_since: when it began, or None.
-        errors: how many polls failed so far, by kind.
-        incomplete_since: since when documents have had entries that nobody can read, or None. As
-            long as that lasts no event is taken for over, and somebody has to look at it.
+        last_good: time of the last good document, by the server's clock; None before the first.
+        error: the present error, or "".
+        failing_since: the time when polls began to fail, or None.
+        errors: the number of failed polls, by kind.
+        incomplete_since: the time since which documents have unreadable entries, or None. Until then
+            the daemon takes no event for over, and an operator has to act.
     """
 
     def __init__(self, log: Log) -> None:
@@ -43,7 +43,7 @@ class ImdsHealth:
         self._same_number = False
 
     def poll_succeeded(self, document: EventDocument, now: datetime) -> None:
-        """A good document came."""
+        """Record a good document."""
         if self.error:
             seconds = (now - self.failing_since).total_seconds() if self.failing_since else 0.0
             self._log.write("notice", f"IMDS answers again, after {seconds:.0f} s")
@@ -54,7 +54,7 @@ class ImdsHealth:
         if document.warnings != self._warned:
             for warning in document.warnings:
                 if warning not in self._warned:
-                    self._log.write("warning", f"the document is odd: {warning}")
+                    self._log.write("warning", f"IMDS: the document has an error: {warning}")
             self._warned = document.warnings
         self._compare_numbers(document)
         if document.complete:
@@ -62,21 +62,24 @@ class ImdsHealth:
         elif self.incomplete_since is None:
             self.incomplete_since = now
             self._log.write(
-                "error", "the document has entries that cannot be read: as long as it does, no event is taken for over"
+                "error", "IMDS: the document has unreadable entries; until it has none, no event is taken for over"
             )
 
     def _compare_numbers(self, document: EventDocument) -> None:
-        """Warn once if other events come under the DocumentIncarnation of the document before; they count all the same."""
+        """Warn once if the events changed while DocumentIncarnation did not. The new events count."""
         last, self._last = self._last, document
         if self._same_number or last is None or document.incarnation is None:
             return
         if document.incarnation == last.incarnation and document.events != last.events:
             self._same_number = True
-            text = "IMDS: the events changed under an unchanged DocumentIncarnation (%d); the new ones count, and this is not repeated"
+            text = (
+                "IMDS: the events changed under an unchanged DocumentIncarnation (%d); the new ones count, and this"
+                " is not repeated"
+            )
             self._log.write("warning", text % document.incarnation)
 
     def poll_failed(self, error: ImdsError, outage: bool, now: datetime) -> None:
-        """A poll brought nothing."""
+        """Record a failed poll; ``outage``: whether it is worth an alarm."""
         kind = kind_of(error)
         self.errors[kind] += 1
         self.error = str(error)
@@ -85,27 +88,30 @@ class ImdsHealth:
         if kind != self._kind:
             self._kind = kind
             self._log.write(
-                "warning", f"IMDS gives no good answer, so that nothing is concluded: {error}", azure_imds_error=kind
+                "warning", f"IMDS gives no good answer; events keep their state: {error}", azure_imds_error=kind
             )
         if outage and not self._alarmed and (now - self.failing_since).total_seconds() >= 60:
             self._alarmed = True
             since = as_utc_text(self.failing_since)
-            self._log.write("error", f"what is known of events is stale since {since}: {error}", azure_imds_error=kind)
+            self._log.write("error", f"IMDS: the known events are stale since {since}: {error}", azure_imds_error=kind)
 
     def unchanged_document_at(self, clock: ServerClock, at: float) -> None:
-        """A good document that brought nothing new came at this monotonic time."""
+        """Record an unchanged document that came at this monotonic time."""
         if self.last_good is not None:
             self.last_good = max(self.last_good, clock.at(at))
 
     def name_unavailable(self, reason: str) -> None:
-        """IMDS did not tell which VM this is."""
+        """Record that IMDS did not return this VM's name."""
         if reason != self._nameless:
             self._nameless = reason
-            text = "this VM's resource name is not known yet, so that nothing is done about new events; it is asked for again, or set resource_name: %s"
+            text = (
+                "this VM's resource name is not known yet: the daemon does nothing about new events, and requests"
+                " the name again; or set resource_name: %s"
+            )
             self._log.write("warning", text % reason)
 
     def as_data(self) -> dict[str, Any]:
-        """For `status`."""
+        """Return the state for `status`, as JSON values."""
         return {
             "ok": self.last_good is not None and not self.error,
             "last_good_poll": None if self.last_good is None else as_utc_text(self.last_good),
@@ -117,7 +123,7 @@ class ImdsHealth:
 
 
 def kind_of(error: ImdsError) -> str:
-    """A short name for the kind of an error: "status-503", "unreachable", "unreadable"."""
+    """Return a short name for an error: "status-503", "unreachable", "unreadable"."""
     if error.status is not None and error.status != 200:
         return f"status-{error.status}"
     return type(error).__name__.replace("Imds", "").lower() or "error"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hashes of the configuration and the hooks that the daemon goes by, and whether the disk still has the same."""
+"""Hashes of the configuration and the hooks in force, and whether the disk still has the same."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.lifecycle.stage_plan import Hooks
 
-# bytes: a larger hook is recognized by size and time of change, so that `status` never reads for
-# long
+# bytes: a larger hook is recognized by its size and time of change, because `status` must be fast
 MAX_HASHED = 1 << 20
 
 
 class InForce:
-    """Reads the configuration, and remembers what it read.
+    """Reads the configuration, and records which one is in force.
 
     Args:
         path: the configuration.
-        load: takes a reader of YAML, and returns the settings; raises ConfigError.
-        read: the reader, as ``yaml_lines.locate``.
+        load: takes a parser of YAML and returns the settings; raises ConfigError.
+        read: the parser, as `load_with_lines`.
     """
 
     def __init__(self, path: str, load: Callable[[YamlLoader], Settings], read: YamlLoader) -> None:
@@ -43,9 +42,9 @@ class InForce:
         self._find_hooks: Callable[[], Hooks] = dict
 
     def load(self, accept: Callable[[Settings], None] = lambda settings: None) -> Settings:
-        """The settings as the disk has them now, unless `accept` raises ConfigError for them.
+        """Read the settings from the disk.
 
-        Raises ConfigError; what was read before then stays what is in force.
+        Raises ConfigError, also from `accept`; then the earlier settings stay in force.
         """
         texts: dict[str, str] = {}
 
@@ -64,20 +63,20 @@ class InForce:
         return settings
 
     def use(self, settings: Settings, owners: frozenset[int], hooks: Hooks, restart_needed: Sequence[str]) -> None:
-        """These hooks are in force from now on, and these keys of the configuration are not before a restart."""
+        """Record the hooks that are in force now, and the keys that need a restart to be in force."""
         self._restart_needed = tuple(restart_needed)
         self._hooks_loaded_at, self._hooks_sha256 = _now(), hooks_sha256(hooks)
         self._find_hooks = lambda: discover_hooks(settings.hooks_directory, settings, owners)[0]
         self._hooks_directory = settings.hooks_directory
 
     def as_data(self) -> dict[str, Any]:
-        """For `status`: what is in force, and how the disk differs from it.
+        """Return for `status` what is in force, and how the disk differs from it.
 
-        Keys: path, sha256 (null where there is no such file), policy_file, policy_sha256 (null
+        Keys: path, sha256 (null if there is no such file), policy_file, policy_sha256 (null
         without one), loaded_at, hooks_directory, hooks_sha256, hooks_loaded_at, differs, changed
         (the paths that differ), restart_needed (keys whose new value needs a restart), refusal (why
-        the latest attempt to read the disk was refused, or null). Hashes are hexadecimal SHA-256;
-        those of files are what sha256sum prints.
+        the latest reload was refused, or null). Hashes are hexadecimal SHA-256; those of files are
+        equal to the output of sha256sum.
         """
         changed = [path for path, sha256 in self._files.items() if _sha256_of_file(path) != sha256]
         if hooks_sha256(self._find_hooks()) != self._hooks_sha256:
@@ -101,7 +100,7 @@ class InForce:
 
 
 def as_lines(data: dict[str, Any]) -> list[str]:
-    """What `as_data` returns, for people."""
+    """Return the result of `as_data` as lines of text."""
     lines = [
         "config     {}, sha256 {}, read {}".format(
             data["path"], (data["sha256"] or "none: no such file")[:19], data["loaded_at"]
@@ -120,7 +119,7 @@ def as_lines(data: dict[str, Any]) -> list[str]:
 
 
 def hooks_sha256(hooks: Hooks) -> str:
-    """A hash of all hooks: stage, name, whether and why one is refused, and content."""
+    """Return a hash of all hooks: of stage, name, problem and content."""
     whole = hashlib.sha256()
     for stage, of_stage in hooks.items():
         for hook in of_stage:
@@ -131,7 +130,7 @@ def hooks_sha256(hooks: Hooks) -> str:
 
 
 def _content(path: str) -> str:
-    """A word for what a hook's file holds, which another content changes."""
+    """Return a text that changes with the content of a hook's file."""
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_HASHED:
@@ -150,7 +149,7 @@ def _sha256_of_file(path: str) -> str | None:
 
 
 def _sha256_of_text(path: str, text: str) -> str:
-    """The hash of the file that this text was read from; another one where the file has changed since."""
+    """Return the hash of the file that this text was read from; of the text if the file has changed since."""
     try:
         with open(path, "rb") as file:
             data = file.read()

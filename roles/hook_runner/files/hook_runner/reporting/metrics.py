@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Figures for node_exporter's textfile collector, written by prometheus_client where that is installed."""
+"""Metrics for node_exporter's textfile collector, written by prometheus_client."""
 
 from __future__ import annotations
 
 import collections
-import contextlib
-import os
 from datetime import datetime
 from typing import Any
 
 from azure_scheduled_events.errors import ImdsError
+from hook_runner.atomic_file import replace_file
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_plan import not_recovered
 from hook_runner.log import printable
 from hook_runner.records import PREPARE, EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth, kind_of
-from hook_runner.reporting.status import stage_of
 
 PREFIX = "azure_scheduled_events_"
 # seconds; hooks take from a moment to a quarter of an hour
@@ -26,13 +24,13 @@ BUCKETS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 900)
 
 
 class Metrics:
-    """Collects figures and writes them to a file.
+    """Collects metrics and writes them to a file.
 
-    Raises ImportError where prometheus_client is not installed.
+    Raises ImportError if prometheus_client is not installed.
     """
 
     def __init__(self, path: str) -> None:
-        import prometheus_client  # only where somebody asked for metrics: it costs 10 MB
+        import prometheus_client  # only if metrics are configured: it needs 10 MB
 
         self._path = path
         self._client: Any = prometheus_client
@@ -83,7 +81,7 @@ class Metrics:
             "Since when the journal cannot be written, in Unix time; 0 while it can",
             registry=registry,
         )
-        self._told: collections.Counter[str] = collections.Counter()
+        self._reported: collections.Counter[str] = collections.Counter()
 
     def step_ended(self, record: EventRecord, step: HookRun, clock: ServerClock) -> None:
         """A hook run has ended."""
@@ -96,41 +94,26 @@ class Metrics:
             self._left.set(record.event.seconds_left(clock.now()))
 
     def approval_answered(self, error: ImdsError | None) -> None:
-        """IMDS took an approval, or gave this error instead."""
+        """Count an answer to an approval; ``error``: None if IMDS accepted it."""
         self._approvals.labels("accepted" if error is None else kind_of(error)).inc()
 
     def write(self, engine: Engine, health: ImdsHealth, degraded: bool, degraded_since: datetime | None = None) -> None:
         """Write the file, whole or not at all. Raises OSError."""
         self._events.clear()
-        # what IMDS or a file name says may be nothing that UTF-8 has
+        # texts of IMDS and file names may be invalid UTF-8
         for (kind, stage), count in collections.Counter(
-            (printable(record.event.event_type), stage_of(engine, record)) for record in engine.records
+            (printable(record.event.event_type), record.phase) for record in engine.records
         ).items():
             self._events.labels(kind, stage).set(count)
         self._imds_ok.set(int(health.last_good is not None and not health.error))
         if health.last_good is not None:
             self._last_good.set(health.last_good.timestamp())
         for kind, count in health.errors.items():
-            self._errors.labels(kind).inc(count - self._told[kind])
-            self._told[kind] = count
+            self._errors.labels(kind).inc(count - self._reported[kind])
+            self._reported[kind] = count
         self._degraded.set(int(degraded))
-        self._not_recovered.set(sum(bool(not_recovered(engine.work.hooks, record)) for record in engine.records))
+        self._not_recovered.set(sum(bool(not_recovered(engine.runtime.hooks, record)) for record in engine.records))
         self._paused.set(int(engine.pausing.current() is not None))
         self._degraded_since.set(0 if degraded_since is None else degraded_since.timestamp())
-        self._replace(self._client.generate_latest(self._registry))
-
-    def _replace(self, content: bytes) -> None:
-        """Put the content under the file's name in one step, though the folder may be another user's, who may put links anywhere."""
-        folder, name = os.path.split(self._path)
-        temporary = os.path.join(folder, f".{name}.new")
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(content)
-                os.fchmod(descriptor, 0o644)  # node_exporter is another user
-            os.rename(temporary, self._path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        # node_exporter is another user
+        replace_file(self._path, self._client.generate_latest(self._registry), 0o644)

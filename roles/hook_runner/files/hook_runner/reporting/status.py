@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the running daemon tells of itself: as data for `status --json`, as text, and in one line for systemd."""
+"""The state of the daemon: as data for `status --json`, as text, and as one line for systemd."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def to_dict(
     degraded: str | None,
     degraded_since: datetime | None = None,
 ) -> dict[str, Any]:
-    """The state of the daemon as plain JSON values.
+    """Return the state of the daemon as plain JSON values.
 
     Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error,
     incomplete_since, errors), journal (ok, error, since),
@@ -39,9 +39,9 @@ def to_dict(
     """
     return {
         "resource_name": engine.own_name,
-        "policy": engine.settings.policy.name,
-        "leader": engine.settings.leader,
-        "dry_run": engine.settings.dry_run,
+        "policy": engine.runtime.settings.policy.name,
+        "leader": engine.runtime.settings.leader,
+        "dry_run": engine.runtime.settings.dry_run,
         "imds": health.as_data(),
         "journal": {
             "ok": degraded is None,
@@ -53,11 +53,11 @@ def to_dict(
 
 
 def is_healthy(data: dict[str, Any]) -> bool:
-    """Whether there is nothing that somebody should look at."""
+    """Return True if no state needs the attention of an operator."""
     imds = data["imds"]
     sound = imds["ok"] and imds["incomplete_since"] is None and data["journal"]["ok"] and bool(data["resource_name"])
     sound = sound and not data.get("paused")
-    # who changed the disk believes that the change holds
+    # the operator who changed the disk expects the change to be in force
     sound = sound and not data.get("configuration", {}).get("differs")
     return sound and all(map(_is_good_event, data["events"]))
 
@@ -67,34 +67,23 @@ def _is_good_event(event: dict[str, Any]) -> bool:
     return event["prepared"] != "failed" and not is_refused and not event.get("not_recovered")
 
 
-def stage_of(engine: Engine, record: EventRecord) -> str:
-    """In which stage an event is for this VM: "watched" where nothing is done about it."""
-    if record.gone_at is not None:
-        return "recover"
-    if not record.affects_this_vm:
-        return "watched"
-    if record.seen_started:
-        return "emergency" if record.first_status == "Started" else "started"
-    return "prepare"
-
-
 def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str, Any]:
     latest = {(step.stage, step.hook): step for step in record.steps if not step.void}
-    failed = not_recovered(engine.work.hooks, record)
+    failed = not_recovered(engine.runtime.hooks, record)
     return {
         **record.event.as_dict(),
         "concerns_me": record.affects_this_vm,
         "first_seen": as_utc_text(record.first_seen),
         "seconds_left": int(record.event.seconds_left(clock.now())),
-        "stage": stage_of(engine, record),
+        "stage": record.phase,
         "prepared": engine.preparation_state(record),
         "approval": record.approval or None,
         "approval_error": escape_surrogates(record.approval_error) or None,
         "not_recovered": [step.hook for step in failed],
         "next_attempt": _next_attempt(engine, record, failed, clock),
-        "reason": escape_surrogates(engine.approvals.explanations.get(record.id, "")) or None,
+        "reason": escape_surrogates(record.attempt.explanation) or None,
         "outcome": record.outcome or None,
-        "waiting": escape_surrogates(engine.work.blocked.get(record.id, "")) or None,
+        "waiting": escape_surrogates(record.waiting_for) or None,
         "hooks": [
             {
                 "stage": stage,
@@ -109,20 +98,22 @@ def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str,
 
 
 def _next_attempt(engine: Engine, record: EventRecord, failed: list[HookRun], clock: ServerClock) -> int | None:
-    """Seconds until the next run of a recover hook that has not succeeded; None where no run is planned."""
+    """Return the seconds until the next run of a failed recover hook; None if no run is planned."""
     names = {step.hook: step for step in failed}
     times = [
-        retry_at(hook, names[hook.name]) for hook in hooks_for(engine.work.hooks, record, RECOVER) if hook.name in names
+        retry_at(hook, names[hook.name])
+        for hook in hooks_for(engine.runtime.hooks, record, RECOVER)
+        if hook.name in names
     ]
     seconds = [max(0.0, (at - clock.now()).total_seconds()) for at in times if at is not None and at != NEVER]
     return int(min(seconds)) if seconds else None
 
 
 def to_text(data: dict[str, Any]) -> str:
-    """The same for people."""
+    """Return the result of `to_dict` as text."""
     imds = data["imds"]
     lines = [
-        "this VM    %s" % (data["resource_name"] or "not known yet: IMDS has not told its name"),
+        "this VM    %s" % (data["resource_name"] or "not known yet: IMDS has not returned its name"),
         "policy     {}, leader {}{}".format(
             data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""
         ),
@@ -135,7 +126,7 @@ def to_text(data: dict[str, Any]) -> str:
         lines[-1:-1] = as_lines(data["configuration"])
     if imds["incomplete_since"]:
         lines.append(
-            "           some entries cannot be read since {}, so that no event is taken for over".format(
+            "           unreadable entries since {}; until there are none, no event is taken for over".format(
                 imds["incomplete_since"]
             )
         )
@@ -183,7 +174,7 @@ def _lines(event: dict[str, Any]) -> list[str]:
 
 
 def summary(engine: Engine, health: ImdsHealth) -> str:
-    """For systemd's status line; it changes only when something has happened."""
+    """Return systemd's status line, which changes only with the state."""
     if engine.pausing.current() is not None:
         return "paused; " + _one_line(engine, health)
     return _one_line(engine, health)
@@ -201,9 +192,9 @@ def _one_line(engine: Engine, health: ImdsHealth) -> str:
     if not engine.records:
         return f"watching as {printable(engine.own_name or '?')}: no events"
     stages = {
-        record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else stage_of(engine, record)
+        record.id: "NOT RECOVERED" if not_recovered(engine.runtime.hooks, record) else record.phase
         for record in engine.records[:3]
     }
-    told = [f"{record.event.event_type} {record.event.status}, {stages[record.id]}" for record in engine.records[:3]]
+    shown = [f"{record.event.event_type} {record.event.status}, {stages[record.id]}" for record in engine.records[:3]]
     more = ", and %d more" % (len(engine.records) - 3) if len(engine.records) > 3 else ""
-    return f"watching as {printable(engine.own_name or '?')}: {printable('; '.join(told))}{more}"
+    return f"watching as {printable(engine.own_name or '?')}: {printable('; '.join(shown))}{more}"

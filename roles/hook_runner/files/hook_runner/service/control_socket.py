@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The local socket by which the command talks to the running daemon: one line of JSON there, one back.
+"""The local socket between the command and the daemon: one line of JSON for a request, one for its answer.
 
-Who may connect is the business of the file's owner, group and mode.
+Owner, group and mode of the socket's file decide which users may connect.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ import time
 from typing import Any, Callable, Mapping
 
 NAME = "control.sock"
-# the socket of those who may look, and change nothing
+# the read-only socket
 STATUS_NAME = "status.sock"
 READ_ONLY = ("status", "history")
 MAX_REQUEST = 65536
-# a client holds up the daemon no longer than this with its question, however slowly it sends it,
-# and with taking the answer
+# seconds for which a slow client may block the daemon, once with its request and once with the answer
 _CLIENT_TIMEOUT = 0.5
 NOT_PERMITTED = "the members of status_group may ask for the status and the history only"
 _CREDENTIALS = struct.Struct("3i")
 
 
 class ControlSocket:
-    """The daemon's end.
+    """The daemon's end of a socket.
 
     Args:
-        directory: where the socket is made.
-        group: gid that may connect beside root, or None.
-        answer: takes (question, name of the asking user) and returns the answer.
-        name: the socket's file name; by STATUS_NAME only the questions of READ_ONLY are answered.
+        directory: of the socket.
+        group: gid that may connect in addition to root, or None.
+        answer: takes (request, name of the client's user) and returns the answer.
+        name: the socket's file name; STATUS_NAME accepts only the requests of READ_ONLY.
     """
 
     def __init__(
@@ -54,7 +53,10 @@ class ControlSocket:
         self._socket = self._listen()
 
     def renew(self) -> bool:
-        """Make the socket anew where its file was removed or replaced; return True if that was so. Raises OSError. The descriptor stays."""
+        """Create the socket again if its file was removed or replaced; return True if it was.
+
+        The descriptor stays the same. Raises OSError.
+        """
         if self._is_ours():
             return False
         with self._listen() as made:
@@ -83,7 +85,7 @@ class ControlSocket:
         return made
 
     def fileno(self) -> int:
-        """For select: readable when somebody wants to connect."""
+        """Return the descriptor for poll(2): readable when a client wants to connect."""
         return self._socket.fileno()
 
     def answer_one(self) -> None:
@@ -95,18 +97,18 @@ class ControlSocket:
         with client:
             until = time.monotonic() + _CLIENT_TIMEOUT
             try:
-                question = json.loads(_read_line(client, MAX_REQUEST, until))
-                if not isinstance(question, dict):
+                request = json.loads(_read_line(client, MAX_REQUEST, until))
+                if not isinstance(request, dict):
                     raise ValueError("not an object")
-                permitted = not self._is_read_only or question.get("ask") in READ_ONLY
-                answer = self._answer(question, _user_of(client)) if permitted else {"error": NOT_PERMITTED}
-                client.settimeout(_CLIENT_TIMEOUT)  # sendall takes it for the whole
+                permitted = not self._is_read_only or request.get("ask") in READ_ONLY
+                answer = self._answer(request, _user_of(client)) if permitted else {"error": NOT_PERMITTED}
+                client.settimeout(_CLIENT_TIMEOUT)  # the limit of sendall as a whole
                 client.sendall(json.dumps(answer).encode("ascii") + b"\n")
             except (OSError, ValueError, RecursionError):
-                return  # it went away, or speaks another language
+                return  # the client disconnected or sent something other than a JSON object
 
     def close(self) -> None:
-        """Nobody can connect any more."""
+        """Close the socket and remove its file."""
         is_ours = self._is_ours()
         self._socket.close()
         try:
@@ -116,7 +118,7 @@ class ControlSocket:
             pass
 
     def _is_ours(self) -> bool:
-        """Whether the file is the socket that this process made."""
+        """Return True if the file is the socket that this process created."""
         try:
             found = os.lstat(self.path)
         except OSError:
@@ -125,40 +127,48 @@ class ControlSocket:
 
 
 def remove_stale(directory: str, name: str) -> None:
-    """Remove the socket that a daemon left which was killed. Raises OSError."""
+    """Remove the socket of a daemon that was killed. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(directory, name))
 
 
-def send_request(directory: str, question: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
-    """The client's end: the daemon's answer.
+def send_request(directory: str, request: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
+    """Send a request to the daemon and return its answer.
 
-    Raises FileNotFoundError or ConnectionRefusedError where no daemon runs, PermissionError where
-    this user may not ask, other OSErrors where it does not answer.
+    Args:
+        directory: of the socket.
+        request: the members of the request.
+        timeout: seconds for the whole exchange.
+
+    Raises:
+        FileNotFoundError: no daemon runs.
+        ConnectionRefusedError: no daemon runs.
+        PermissionError: this user may not connect.
+        OSError: the daemon does not answer.
     """
     try:
-        return _asked(os.path.join(directory, NAME), question, timeout)
+        return _asked(os.path.join(directory, NAME), request, timeout)
     except PermissionError:
-        if question.get("ask") not in READ_ONLY or not os.path.exists(os.path.join(directory, STATUS_NAME)):
+        if request.get("ask") not in READ_ONLY or not os.path.exists(os.path.join(directory, STATUS_NAME)):
             raise
-        return _asked(os.path.join(directory, STATUS_NAME), question, timeout)
+        return _asked(os.path.join(directory, STATUS_NAME), request, timeout)
 
 
-def _asked(path: str, question: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+def _asked(path: str, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as channel:
         until = time.monotonic() + timeout
         channel.settimeout(timeout)
         channel.connect(path)
-        channel.sendall(json.dumps(question).encode("ascii") + b"\n")
+        channel.sendall(json.dumps(request).encode("ascii") + b"\n")
         try:
             answer = json.loads(_read_line(channel, 1 << 26, until))
         except ValueError as error:
-            raise OSError(f"the service gave no answer: {error}") from None
+            raise OSError(f"the service sent an invalid answer: {error}") from None
     return answer if isinstance(answer, dict) else {}
 
 
 def _read_line(channel: socket.socket, longest: int, until: float) -> bytes:
-    """What comes up to the end of a line. Raises OSError where it has not come until then, in monotonic seconds."""
+    """Read up to the end of a line. Raises OSError when monotonic time reaches `until`."""
     data = bytearray()
     while not data.endswith(b"\n") and len(data) < longest:
         left = until - time.monotonic()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Where the verb `history` gets it from: the daemon, which answers in pages, or the journal's file where no daemon runs.
+"""Gets the history from the daemon, which answers in pages, or from the journal's file.
 
 Only root may read the file: a process that reads it could also lock it, and the daemon could not
-write then.
+write it.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Any, Mapping
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.event_ids import MAX_CANDIDATES, matching_ids
-from hook_runner.journal.journal import Journal, JournalUnreadable
+from hook_runner.journal.reader import JournalReader, JournalUnreadable
 from hook_runner.reporting import history
 from hook_runner.service.control_socket import send_request
 
-# the daemon's loop does nothing else while it answers: so many records, or so many bytes of them
+# limits of one page, in records and bytes: the main loop does nothing else while it answers
 PAGE_RECORDS = 20
 PAGE_BYTES = 1 << 20
-# the daemon prunes its journal to fewer
+# more than the daemon keeps in its journal
 ALL = 1 << 30
 
 
 class Found(NamedTuple):
-    """What the journal has.
+    """The history that was found.
 
     Attributes:
-        events: oldest first, as `history.to_dict` has them.
-        texts: the same for people, one text for each.
-        unreadable: a sentence for each record that had to be left out.
-        candidates: the ids of several events that begin as what was asked for; nothing else is
-            found then.
+        events: oldest first, as `history.to_dict` returns them.
+        texts: one text for each event.
+        unreadable: a sentence for each record that is left out.
+        candidates: the ids of several events that begin with the requested id; then the other
+            attributes are empty.
     """
 
     events: list[dict[str, Any]]
@@ -43,7 +43,10 @@ class Found(NamedTuple):
 
 
 def from_daemon(run_directory: str, event_id: str | None, limit: int) -> Found | None:
-    """Ask the daemon; None where it cannot say. Raises OSErrors as `control.ask`."""
+    """Request the history from the daemon; return None if it cannot answer.
+
+    Raises the errors of `send_request`.
+    """
     pages: list[dict[str, Any]] = []
     count, before = 0, None
     while count < limit:
@@ -51,7 +54,7 @@ def from_daemon(run_directory: str, event_id: str | None, limit: int) -> Found |
             run_directory, {"ask": "history", "event_id": event_id, "limit": limit - count, "before": before}
         )
         if "events" not in page:
-            return None  # an older daemon, or one whose journal cannot be read
+            return None  # an older daemon, or one with an unreadable journal
         pages.append(page)
         count, before = count + len(page["events"]), page["next"]
         if before is None:
@@ -63,8 +66,8 @@ def from_daemon(run_directory: str, event_id: str | None, limit: int) -> Found |
 
 
 def from_file(path: str, event_id: str | None, limit: int) -> Found:
-    """Read the journal's file. Raises JournalUnreadable."""
-    journal = Journal.read_only(path)
+    """Read the history from the journal's file. Raises JournalUnreadable."""
+    journal = JournalReader.open(path)
     try:
         key, candidates = _key(journal, event_id)
         if candidates:
@@ -77,14 +80,13 @@ def from_file(path: str, event_id: str | None, limit: int) -> Found:
         journal.close()
 
 
-def page(journal: Journal, question: Mapping[str, Any]) -> dict[str, Any]:
-    """The daemon's answer: newest first, with the number to go on from in `next`, or null at the end."""
-    event_id, limit, before = question.get("event_id"), question.get("limit"), question.get("before")
+def page(journal: JournalReader, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a page for the daemon's answer: newest first, with the start of the next page in `next`, or None."""
+    event_id, limit, before = request.get("event_id"), request.get("limit"), request.get("before")
     limit = min(limit, PAGE_RECORDS) if isinstance(limit, int) else PAGE_RECORDS
     events: list[dict[str, Any]] = []
     texts: list[str] = []
     following, size = None, 0
-    journal.unreadable = []
     try:
         key, candidates = _key(journal, event_id if isinstance(event_id, str) else None)
         ids = [] if candidates else journal.ids(limit, key, before if isinstance(before, int) else None)
@@ -109,8 +111,8 @@ def page(journal: Journal, question: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _key(journal: Journal, event_id: str | None) -> tuple[str | None, list[str]]:
-    """The key of the event that is meant, and the ids of several that may be."""
+def _key(journal: JournalReader, event_id: str | None) -> tuple[str | None, list[str]]:
+    """Return the key of the requested event, or the ids of several events that the request may mean."""
     if event_id is None:
         return None, []
     keys = matching_ids(event_id, journal.keys_beginning(event_id.casefold(), MAX_CANDIDATES))

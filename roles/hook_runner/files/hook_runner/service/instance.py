@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""One daemon at a time: two would prepare and approve the same events side by side."""
+"""Allows one daemon at a time: two would prepare and approve the same events."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import os
 
 
 class AlreadyRunning(Exception):
-    """Another process works in the same directory."""
+    """Another daemon works in the same directory."""
 
 
 def lock_instance(directory: str) -> int:
-    """Hold the directory until this process ends; returns the descriptor that holds it. Raises AlreadyRunning, OSError."""
+    """Lock the directory until this process ends; return the descriptor of the lock.
+
+    Raises AlreadyRunning, OSError.
+    """
     path = os.path.join(directory, "lock")
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -26,7 +29,7 @@ def lock_instance(directory: str) -> int:
 
 
 def is_held(directory: str, descriptor: int) -> bool:
-    """Return True if the descriptor that `claim` returned still keeps others out: the file was not removed or replaced."""
+    """Return True if the lock is effective: its file was not removed or replaced."""
     try:
         return os.path.samestat(os.stat(os.path.join(directory, "lock")), os.fstat(descriptor))
     except OSError:

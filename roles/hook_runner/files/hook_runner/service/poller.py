@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Asks IMDS in a thread of its own, so that a slow answer holds up nothing else."""
+"""Polls IMDS in a separate thread; therefore a slow answer does not block the main loop."""
 
 from __future__ import annotations
 
@@ -19,25 +19,30 @@ from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.pacing import WATCHING, Pacer
 from hook_runner.clock import ANSWERS_NEEDED
 
-# one request may take so long beyond its own limit before the loop counts as stuck
+# seconds beyond a request's own limit after which the thread counts as stuck
 STUCK_MARGIN = 20.0
 _APPROVAL_TIMEOUT = 5.0
-# after so long without an answer the service may have been switched off, and is slow again
-# (docs/reference/scheduled-events.md 4.1.3)
+# seconds without an answer after which Azure may have switched the service off: the next answer is
+# slow again (docs/reference/scheduled-events.md 4.1.3)
 _SERVICE_IDLE_LIMIT = 23 * 3600.0
 _NAME_RETRY_INTERVAL = 5.0
-# the first look may have to wait for minutes, while the name is known at once
+# the first poll may take minutes, while IMDS knows the name at once
 _FIRST_NAME_TIMEOUT = 2.0
-# the server's date is delivered when it has moved by so many seconds against this host's monotonic
-# clock
+# seconds by which the server's date must move against the monotonic clock to be delivered
 _DRIFT = 2.0
 
-# a Date header, and the monotonic time when it came
+# a Date header, and the monotonic time of its arrival
 Date = tuple[Optional[datetime], float]
 
 
 class DocumentReceived(NamedTuple):
-    """A good document; ``at``: monotonic time of its arrival; ``dates``: of the answers that led to it, the latest last."""
+    """A good document.
+
+    Attributes:
+        document: the document.
+        at: monotonic time of its arrival.
+        dates: the dates of this answer and of those that confirmed it, the latest last.
+    """
 
     document: EventDocument
     at: float
@@ -45,7 +50,7 @@ class DocumentReceived(NamedTuple):
 
 
 class PollFailed(NamedTuple):
-    """A poll without a good document; ``outage``: whether that is worth an alarm by now."""
+    """A poll without a good document; ``outage``: whether this is worth an alarm."""
 
     error: ImdsError
     outage: bool
@@ -59,20 +64,20 @@ class NameResolved(NamedTuple):
 
 
 class NameUnavailable(NamedTuple):
-    """IMDS did not tell this VM's resource name, for this reason."""
+    """IMDS did not return this VM's resource name, for this reason."""
 
     reason: str
 
 
 class ApprovalAnswered(NamedTuple):
-    """An approval was taken (error None) or not."""
+    """IMDS accepted an approval (error None) or did not."""
 
     record_id: int
     error: ImdsError | None
 
 
 class ApprovalWithheld(NamedTuple):
-    """An approval was not sent: the event is not any more what was judged, or nobody knows."""
+    """An approval was not sent: the event has changed since the decision, or its state is unknown."""
 
     record_id: int
 
@@ -90,16 +95,20 @@ def confirmed(
     again: Callable[[], DocumentReceived],
     doubts: Callable[[datetime | None, float], bool],
 ) -> tuple[EventDocument, tuple[Date, ...]]:
-    """A first document, or a later one, with as many dates as it takes to know the server's time.
+    """Return a document, and the dates of as many answers as are needed to know the server's time.
 
-    again: asks once more; raises ImdsError.
+    Args:
+        document: the first document.
+        at: monotonic time of its arrival.
+        again: polls once more; raises ImdsError.
+        doubts: see `Poller`.
     """
     dates: list[Date] = [(document.server_time, at)]
     while doubts(*dates[0]) and len(dates) < ANSWERS_NEEDED:
         try:
             document, at, _dates = again()
         except ImdsError:
-            break  # the next polls say it
+            break  # the next polls report it
         dates.append((document.server_time, at))
     return document, tuple(dates)
 
@@ -107,24 +116,22 @@ def confirmed(
 class Poller(threading.Thread):
     """Polls until the process ends, and sends approvals in between.
 
-    A good document that says nothing new is delivered only while somebody is `attentive`, since
-    waking another thread every second would cost as much as asking.
-
-    A document whose date contradicts what the last one said is delivered as well, so that the
-    server's clock is known. Before the first one is delivered, a date that is doubted is asked for
-    again at once: how much time an event leaves depends on it.
+    An unchanged document is delivered only if `deliver_unchanged` is in force: waking another thread
+    each second costs as much as a poll. A document whose date contradicts the last one is always
+    delivered, because it may set the server's clock. Before the first delivery the thread polls
+    again at once if the date is doubtful, because the remaining time of an event depends on it.
 
     Args:
         imds: the client, used by this thread alone.
         interval: seconds between polls.
-        longest_first, longest: seconds that the client's call for events may take until there was a
-        good answer, and from then on.
-        deliver: takes what was learnt; called in this thread.
-        needs_name: whether the VM's name has to be found out.
-        doubts: whether one answer with this date, at this monotonic time, does not say what time it
-            is; called in this thread.
+        longest_first: most seconds of the client's call for events before the first good answer.
+        longest: the same after it.
+        deliver: takes each event of this poller; called in this thread.
+        needs_name: whether to request the VM's name.
+        doubts: takes a date and the monotonic time of its arrival; returns whether one such answer
+            does not set the clock. Called in this thread.
         clock: monotonic seconds.
-        sleep: waits some seconds, for the rate limit.
+        sleep: waits the given seconds, for the rate limit.
     """
 
     def __init__(
@@ -154,44 +161,52 @@ class Poller(threading.Thread):
         self._last: EventDocument | None = None
         self._deliver_next = True
         self._last_poll_succeeded = False
-        self.deliver_unchanged = True
+        self._deliver_unchanged = True
         self.last_good: float | None = None
         self._stuck_after = self._clock() + STUCK_MARGIN
 
     def approve(self, record_id: int, event: ScheduledEvent) -> None:
-        """Send an approval soon, if the event still is as it is given here; `Answered` or `Withheld` tells what became of it."""
+        """Send an approval soon, if the event has not changed.
+
+        `ApprovalAnswered` or `ApprovalWithheld` reports the result.
+        """
         self._approvals.append((record_id, event))
         self._wake.set()
 
+    def deliver_unchanged(self, wanted: bool) -> None:
+        """Deliver documents without a change as well, as long as they are wanted. For any thread."""
+        self._deliver_unchanged = wanted
+
     def is_stuck(self) -> bool:
-        """Whether the loop has ended, or has not come round within the limits of its requests."""
+        """Return True if the thread has ended, or exceeds the limits of its requests."""
         return self._clock() > self._stuck_after or (self.ident is not None and not self.is_alive())
 
     def run(self) -> None:
+        """Poll until the process ends."""
         while True:
             pause = self.poll_once()
             if pause > 0:
                 self._wake.wait(pause)
 
     def poll_once(self) -> float:
-        """Do what one turn of the loop does: send an approval that waits, ask for the events; seconds until the next turn."""
+        """Send a waiting approval and poll once; return the seconds until the next poll."""
         began = self._clock()
         self._wake.clear()
         if self._approvals:
             self._send_approval(*self._approvals.popleft())
         if self._needs_name and self._name_after == float("-inf"):
-            self._ask_name(_FIRST_NAME_TIMEOUT)
+            self._request_name(_FIRST_NAME_TIMEOUT)
         self._poll()
         if self._needs_name and self._clock() >= self._name_after:
-            self._ask_name(self._longest)
-        # one approval at a time, and a look after each: no queue of them keeps the next event
-        # waiting
+            self._request_name(self._longest)
+        # one approval at a time, and a poll after each: a queue of approvals must not delay the next
+        # event
         pause = 0.0 if self._approvals else max(0.0, began + self._pacer.delay(self._knows_events()) - self._clock())
         self._expect_return_within(pause)
         return pause
 
     def _expect_return_within(self, seconds: float) -> None:
-        """The loop will be back here within so many seconds, and some slack."""
+        """Count the thread as stuck if it does not call this again within these seconds and a margin."""
         self._stuck_after = self._clock() + seconds + STUCK_MARGIN
 
     def _knows_events(self) -> bool:
@@ -205,27 +220,29 @@ class Poller(threading.Thread):
             now = self._clock()
             dates: tuple[Date, ...] = ((document.server_time, now),)
             if self._last is None:
-                document, dates = confirmed(document, now, self._ask_again, self._doubts)
+                document, dates = confirmed(document, now, self._poll_again, self._doubts)
         except ImdsError as error:
             self._poll_failed(error)
             return
-        except Exception as error:  # pylint: disable=broad-exception-caught  # whatever it is, the next event must not be missed for it
-            self._poll_failed(ImdsError(f"the answer of IMDS led to an error of this program: {error!r}"))
+        except Exception as error:  # pylint: disable=broad-exception-caught  # no error may end the thread, which would miss the next event
+            self._poll_failed(ImdsError(f"the answer of IMDS causes an error of this program: {error!r}"))
             return
         now = self.last_good = dates[-1][1]
         last = self._last
-        is_news = last is None or _differs(document.events, last.events) or _differs(document.warnings, last.warnings)
+        has_changed = (
+            last is None or _differs(document.events, last.events) or _differs(document.warnings, last.warnings)
+        )
         self._last, self._last_poll_succeeded = document, True
-        if self._has_drifted(document, now) or is_news or self._deliver_next or self.deliver_unchanged:
+        if self._has_drifted(document, now) or has_changed or self._deliver_next or self._deliver_unchanged:
             self._deliver_next = False
             self._deliver(DocumentReceived(document, now, dates))
 
-    def _ask_again(self) -> DocumentReceived:
+    def _poll_again(self) -> DocumentReceived:
         self._expect_return_within(self._longest)
         return DocumentReceived(self._pacer.call(self._imds.events), self._clock())
 
     def _has_drifted(self, document: EventDocument, at: float) -> bool:
-        """Whether the date is not what the last one that was delivered for this reason foretold."""
+        """Return True if the date differs from the one that the last delivered date predicts."""
         if document.server_time is None:
             return False
         offset = document.server_time.timestamp() - at
@@ -235,11 +252,11 @@ class Poller(threading.Thread):
         return True
 
     def _poll_failed(self, error: ImdsError) -> None:
-        self._deliver_next = True  # it says that the trouble is over
+        self._deliver_next = True  # it reports the end of the failure
         self._last_poll_succeeded = False
         self._deliver(PollFailed(error, self._pacer.is_outage()))
 
-    def _ask_name(self, within: float) -> None:
+    def _request_name(self, within: float) -> None:
         self._expect_return_within(within)
         vm_id = ""
         try:
@@ -253,7 +270,7 @@ class Poller(threading.Thread):
             self._deliver(NameUnavailable(reason))
         else:
             self._needs_name = False
-            self._deliver_next = True  # an event that came before the name was nobody's
+            self._deliver_next = True  # the main loop could not assign earlier events to this VM
             self._deliver(NameResolved(name, vm_id))
 
     def _send_approval(self, record_id: int, event: ScheduledEvent) -> None:
@@ -269,6 +286,6 @@ class Poller(threading.Thread):
             self._deliver(ApprovalAnswered(record_id, None))
 
     def _is_unchanged(self, event: ScheduledEvent) -> bool:
-        """Whether the last look brought a good document that has the event as it was judged, but for its time."""
+        """Return True if the last poll succeeded and has the event unchanged, apart from NotBefore."""
         now = self._last.find(event.event_id) if self._last is not None and self._last_poll_succeeded else None
         return now is not None and now._replace(not_before=None) == event._replace(not_before=None)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Reads the settings and the hooks, when the daemon starts and for each reload."""
+
+from __future__ import annotations
+
+from typing import Callable, Sequence
+
+from hook_runner.config.settings import Settings
+from hook_runner.hooks.discovery import discover_hooks
+from hook_runner.lifecycle.stage_plan import Hooks
+from hook_runner.log import Log
+from hook_runner.reporting.in_force import InForce
+
+
+class Configuration:
+    """The configuration on the disk, as the daemon reads it.
+
+    Args:
+        in_force: reads the settings, and records which are in force.
+        owners: uids that may own hooks.
+        log: gets a line for each file that is not used as a hook.
+        dry_run: approve nothing, whatever the settings say.
+    """
+
+    def __init__(self, in_force: InForce, owners: frozenset[int], log: Log, dry_run: bool = False) -> None:
+        self.in_force = in_force
+        self._owners, self._log, self._dry_run = owners, log, dry_run
+
+    def load(self, accept: Callable[[Settings], None] = lambda settings: None) -> Settings:
+        """Return the settings of the disk. Raises ConfigError, also from `accept`, which may refuse them."""
+        settings = self.in_force.load(accept)
+        return settings._replace(dry_run=True) if self._dry_run else settings
+
+    def hooks(self, settings: Settings, restart_needed: Sequence[str] = ()) -> Hooks:
+        """Return the hooks of the disk, which are in force from now on.
+
+        Args:
+            settings: the settings in force.
+            restart_needed: keys whose new values take effect with the next restart.
+        """
+        found, skipped = discover_hooks(settings.hooks_directory, settings, self._owners)
+        for file in skipped:
+            self._log.write("info", file.text)
+        for hooks in found.values():
+            for hook in hooks:
+                if hook.problem is not None:
+                    self._log.write(
+                        "error",
+                        f"hook {hook.stage}/{hook.name} will not be run, and counts as failed: {hook.problem}",
+                    )
+        self.in_force.use(settings, self._owners, found, restart_needed)
+        return found
