@@ -95,7 +95,7 @@ def test_minion_that_claims_the_vm_of_another_releases_nothing(fleet: Fleet, azu
     fleet.check(event_id, vm2=(1, 0), vm3=(1, 0))
 
 
-def test_lying_started_keeps_no_other_minion_from_preparing(fleet: Fleet, azure: Azure) -> None:
+def test_false_started_does_not_prevent_other_minions_from_preparing(fleet: Fleet, azure: Azure) -> None:
     """A5"""
     event_id = azure.announce("vm2", kind="Freeze", notice="4h", hold=True)
     say(fleet.hostile, status_answer("vm2", fleet.listed(event_id, "vm2", status="Started")))
@@ -119,7 +119,7 @@ def test_bystander_does_not_prolong_an_event(fleet: Fleet, azure: Azure) -> None
 @pytest.mark.parametrize(
     "odd", [[], {"version": 2}, {"version": 1, "events": [{"event_id": None}]}], ids=["list", "other version", "no id"]
 )
-def test_odd_answer_does_not_disturb_the_fleet(fleet: Fleet, azure: Azure, odd: Any) -> None:
+def test_invalid_answer_does_not_affect_other_minions(fleet: Fleet, azure: Azure, odd: Any) -> None:
     """A4"""
     say(fleet.hostile, odd)
     fleet.hint("a")
