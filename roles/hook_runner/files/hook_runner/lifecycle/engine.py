@@ -186,7 +186,7 @@ class Engine:
             # the document shows whether the event of a lost run is over
             for record in self.records:
                 if not record.absences:
-                    self.stage_runner.take_in(record)
+                    self.stage_runner.adopt_lost_runs(record)
             if not any(record.absences for record in self.records):
                 self._runs.end_lost()
         self.tick()
