@@ -143,7 +143,7 @@ class StageRunner:
         if record.phase == PREPARE:
             self._void_after_reboot(record)
 
-    def take_in(self, record: EventRecord) -> None:
+    def adopt_lost_runs(self, record: EventRecord) -> None:
         """Take over the event's runs that the journal had lost, once a document has shown the event's state."""
         for step_id, found in usable(self._runs.lost(record.key), record.occurrence, record.gone_at is not None):
             if record.affects_this_vm and self._runs.claim(step_id):
