@@ -8,9 +8,6 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    EVENT_SOURCES,
-    EVENT_STATUSES,
-    EVENT_TYPES,
     EventDocument,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import (
@@ -31,6 +28,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 # a document may be odd in thousands of places
 _WARNINGS_SHOWN = 10
+_SELECTION_OPTIONS = ("event_ids", "types", "statuses", "sources", "affects")
 
 
 def event_module(
@@ -64,27 +62,13 @@ def event_module(
 
 def parse_selection(module: AnsibleModule) -> Selection:
     """The selection that the module's options describe. Fails for a misspelt word, which would select nothing."""
-    checked = [
-        option
-        for option in (("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES), ("types", EVENT_TYPES))
-        if module.params[option[0]]
-    ]
-    if checked:
-        # imported where it is needed: Ansible compiles each file that a module imports anew in each
-        # run
-        from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
-            parse_choice,
-        )
-    for option, known in checked:
-        for word in module.params[option]:
-            try:
-                parse_choice(word, known, "word")
-            except ValueError as error:
-                if option != "types":
-                    module.fail_json(msg=f"{option}: {error}")
-                module.warn(f"types: {error}")  # and yet Azure may have types that are not known here
-    words = ("event_ids", "types", "statuses", "sources", "affects")
-    return Selection.of(**{word: module.params[word] for word in words})
+    try:
+        selection, unknown_types = Selection.parse({name: module.params[name] for name in _SELECTION_OPTIONS})
+    except ValueError as error:
+        fail_json(module, error)
+    for unknown in unknown_types:
+        module.warn(unknown.text)
+    return selection
 
 
 def open_session(module: AnsibleModule, interval: float = 1.0) -> ImdsSession:
@@ -105,6 +89,9 @@ def warn_about(module: AnsibleModule, document: EventDocument | None) -> None:
         module.warn(f"scheduled events: {len(warnings) - _WARNINGS_SHOWN} more oddities in the document")
 
 
-def fail(module: AnsibleModule, error: ImdsError, **result: t.Any) -> None:
-    """End the module because of IMDS."""
-    module.fail_json(msg=str(error), imds_error=error.as_dict(), **result)
+def fail_json(module: AnsibleModule, error: Exception, **result: t.Any) -> t.NoReturn:
+    """End the module with the error; an ImdsError is returned as ``imds_error`` too."""
+    if isinstance(error, ImdsError):
+        result["imds_error"] = error.as_dict()
+    module.fail_json(msg=str(error), **result)
+    raise AssertionError("AnsibleModule.fail_json returned")

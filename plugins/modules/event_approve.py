@@ -210,7 +210,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
     event_module,
-    fail,
+    fail_json,
     open_session,
     parse_selection,
     warn_about,
@@ -231,10 +231,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     escape_surrogates,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
-    Policy,
-    PolicyError,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
     load_policy,
 )
@@ -252,25 +248,15 @@ OPTIONS: dict[str, t.Any] = dict(
 )
 
 
-def policy_option(module: AnsibleModule) -> Policy | None:
-    policy, path = module.params["policy"], module.params["policy_file"]
+def parse_criteria(module: AnsibleModule) -> ApprovalCriteria:
+    """Return the criteria that the module's options describe, without this VM's name."""
+    params = module.params
+    selection = parse_selection(module)
     try:
-        if path is not None:
-            return load_policy(path)
-        if policy is None:
-            return None
-        return Policy.preset(policy) if isinstance(policy, str) else Policy.from_mapping(policy)
-    except PolicyError as error:
-        module.fail_json(msg=str(error))
-        raise
-
-
-def gates_option(module: AnsibleModule) -> dict[str, bool]:
-    gates: dict[str, bool] = module.params["gates"]
-    for name, value in gates.items():
-        if not isinstance(value, bool):
-            module.fail_json(msg=f"gates: {name} has to be true or false, not {value!r}")
-    return gates
+        policy = params["policy"] if params["policy_file"] is None else load_policy(params["policy_file"])
+        return ApprovalCriteria.parse(selection, policy, params["prepared"], params["gates"], params["release_others"])
+    except ValueError as error:
+        fail_json(module, error)
 
 
 def approval_diff(done: ApprovalResult) -> dict[str, t.Any]:
@@ -297,15 +283,13 @@ def main() -> None:
         required_one_of=[["policy", "policy_file", "event_ids", "types", "statuses", "sources"]],
         mutually_exclusive=[["policy", "policy_file"]],
     )
-    chosen = parse_selection(module)
-    policy, gates = policy_option(module), gates_option(module)
-    criteria = ApprovalCriteria(chosen, None, module.params["release_others"], policy, module.params["prepared"], gates)
+    criteria = parse_criteria(module)
     try:
         done = approve(
             open_session(module), criteria, module.params["receipts"] or default_folder(), send=not module.check_mode
         )
     except ImdsError as error:
-        fail(module, error)
+        fail_json(module, error)
     warn_about(module, done.document)
     for text in done.warnings:
         module.warn(text)
@@ -313,7 +297,7 @@ def main() -> None:
         if item.outcome == OTHERS_AFFECTED:
             module.warn(f"{escape_surrogates(item.event_id)} was not approved: {item.reason}")
     result = dict(done.as_dict(), diff=approval_diff(done))
-    problem = done.failure(chosen.event_ids or ())
+    problem = done.failure(criteria.selection.event_ids or ())
     if problem:
         module.fail_json(msg=problem, **result)
     module.exit_json(**result)

@@ -138,7 +138,7 @@ imds_error:
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
     event_module,
-    fail,
+    fail_json,
     open_session,
     parse_selection,
     warn_about,
@@ -154,7 +154,7 @@ def main() -> None:
         document = imds.read_events(name_required=chosen.needs_own_name)
         events = chosen.pick(document, imds.resource_name)
     except ImdsError as error:
-        fail(module, error)
+        fail_json(module, error)
     warn_about(module, document)
     module.exit_json(
         changed=False,

@@ -127,7 +127,7 @@ imds_error:
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
     event_module,
-    fail,
+    fail_json,
     open_session,
     parse_selection,
     warn_about,
@@ -154,7 +154,7 @@ def main() -> None:
         watch = EventWait(module.params["state"], chosen, open_session(module, module.params["poll_interval"]))
         waited = watch.poll_once() if module.check_mode else watch.wait(module.params["timeout"])
     except ImdsError as error:
-        fail(module, error)
+        fail_json(module, error)
     warn_about(module, waited.document)
     if waited.errors:
         module.warn(f"IMDS gave no good answer to {waited.errors} polls, at last: {waited.last_error}")

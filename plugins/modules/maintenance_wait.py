@@ -119,7 +119,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
     event_module,
-    fail,
+    fail_json,
     open_session,
     parse_selection,
     warn_about,
@@ -218,7 +218,7 @@ def main() -> None:
     try:
         result = wait_with(module, notes)
     except ImdsError as error:
-        fail(module, error, outcome="timeout", events=[])
+        fail_json(module, error, outcome="timeout", events=[])
     except OSError as error:
         module.fail_json(msg=f"{notes.path}: the note cannot be used: {error.strerror}", outcome="timeout", events=[])
     module.exit_json(**result)

@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from hook_runner.journal.journal import Journal, JournalUnreadable
+from hook_runner.journal.reader import JournalReader, JournalUnreadable
 
 BESIDE = ("", "-wal", "-shm")
 # (event, STAGE/NAME)
@@ -79,7 +79,7 @@ class JournalFaults:
         """Which hooks' runs, of which events, the journal holds; (event, "") stands for the event itself."""
         found: Known = set()
         try:
-            journal = Journal.read_only(str(self.path))
+            journal = JournalReader.open(str(self.path))
         except (OSError, JournalUnreadable):
             return found
         try:

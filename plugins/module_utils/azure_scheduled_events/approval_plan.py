@@ -12,13 +12,14 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any, Mapping
 
-from .conditions import PolicyContext
-from .document import EVENT_TYPES, EventDocument, ScheduledEvent, escape_surrogates
-from .identity import affects_only
+from .approval_rules import BlockCode, blocked_by_scope, blocked_by_state, unknown_value
+from .conditions import PREPARED, PolicyContext
+from .document import EventDocument, ScheduledEvent, escape_surrogates
 from .named_tuple import NamedTuple
 from .policy import Policy
 from .receipts import Receipts
 from .selection import Selection
+from .values import parse_choice
 
 APPROVE = "approve"
 APPROVED = "approved"
@@ -29,6 +30,8 @@ NOT_DUE = "not_due"
 STARTED = "started"
 OTHERS_AFFECTED = "others_affected"
 FAILED = "failed"
+
+_OUTCOMES = {BlockCode.STARTED: STARTED, BlockCode.ALREADY_APPROVED: ALREADY_APPROVED}
 
 
 class ApprovalOutcome(NamedTuple):
@@ -75,13 +78,49 @@ class ApprovalCriteria(NamedTuple):
     prepared: str = "none"
     gates: Mapping[str, bool] = MappingProxyType({})
 
+    @classmethod
+    def parse(
+        cls, selection: Selection, policy: Any, prepared: Any, gates: Any, release_others: Any
+    ) -> ApprovalCriteria:
+        """Read the criteria as users write them; ``own_name`` stays unknown.
+
+        Args:
+            selection: which events the caller means.
+            policy: a Policy, the name of a preset, a mapping as in a policy file, or None for the selection alone.
+            prepared: one of PREPARED.
+            gates: a mapping of names to booleans, or None.
+            release_others: a boolean.
+
+        Returns:
+            The criteria.
+
+        Raises:
+            ValueError: an argument cannot be used; PolicyError if it is the policy.
+        """
+        if not isinstance(release_others, bool):
+            raise ValueError(f"release_others has to be true or false, not {release_others!r}")
+        gates = dict(gates or {})
+        for name, value in gates.items():
+            if not isinstance(value, bool):
+                raise ValueError(f"gates: {name} has to be true or false, not {value!r}")
+        if isinstance(policy, str):
+            policy = Policy.preset(policy)
+        elif not (policy is None or isinstance(policy, Policy)):
+            policy = Policy.from_mapping(policy)
+        prepared = parse_choice(prepared, PREPARED, "value of prepared")
+        return cls(selection, None, release_others, policy, prepared, gates)
+
 
 def plan_approvals(
     document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts, api_version: str
 ) -> list[ApprovalOutcome]:
-    """What to do about every event that is meant: those with outcome "approve" are to be sent.
+    """Decide about every selected event, and about every id that the selection names.
 
-    Raises OwnNameUnknown where a decision depends on a name that is not known.
+    Returns:
+        One outcome per event; the approvals of those with outcome "approve" are to be sent.
+
+    Raises:
+        OwnNameUnknown: a decision depends on this VM's name, which is unknown.
     """
     asked = tuple(dict.fromkeys(criteria.selection.event_ids or ()))
     missing = "IMDS lists no such event: it is over, was cancelled, or never was"
@@ -103,38 +142,32 @@ def plan_approvals(
 def _plan_event(
     event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts, api_version: str
 ) -> ApprovalOutcome:
-    if event.status == "Started":
-        return ApprovalOutcome(event.event_id, STARTED, "it has started, so there is nothing left to approve", event)
-    if event.status != "Scheduled":
-        return ApprovalOutcome(
-            event.event_id, NOT_DUE, f"its status {event.status!r} is not one that can be approved", event
-        )
     approved_at = receipts.find(event.event_id, event.not_before)
-    if approved_at is not None:
-        reason = f"this host approved it at {approved_at}; it waits for Azure to start it"
-        return ApprovalOutcome(event.event_id, ALREADY_APPROVED, reason, event)
-    obstacle, reason = _selection_or_policy(event, document, criteria, api_version)
-    if obstacle is not None:
-        return ApprovalOutcome(event.event_id, NOT_DUE, obstacle, event)
-    if not criteria.release_others and not affects_only(event, criteria.own_name):
-        names = escape_surrogates(", ".join(event.resources))
-        return ApprovalOutcome(
-            event.event_id,
-            OTHERS_AFFECTED,
-            f"an approval would release other VMs too ({names}), which needs release_others",
-            event,
-        )
+    blocked = blocked_by_state(event, approved=approved_at is not None)
+    if blocked is not None:
+        outcome = _OUTCOMES.get(blocked.code, NOT_DUE)
+        reason = f"{blocked.text} (approved at {approved_at})" if outcome == ALREADY_APPROVED else blocked.text
+        return ApprovalOutcome(event.event_id, outcome, reason, event)
+    is_due, reason = _selection_or_policy(event, document, criteria, api_version)
+    if not is_due:
+        return ApprovalOutcome(event.event_id, NOT_DUE, reason, event)
+    blocked = None if criteria.release_others else blocked_by_scope(event, criteria.own_name)
+    if blocked is not None:
+        return ApprovalOutcome(event.event_id, OTHERS_AFFECTED, f"{blocked.text}, which needs release_others", event)
     return ApprovalOutcome(event.event_id, APPROVE, reason, event)
 
 
 def _selection_or_policy(
     event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria, api_version: str
-) -> tuple[str | None, str]:
-    """Whether the caller wants the event approved: (what keeps it back or None, the reason)."""
+) -> tuple[bool, str]:
+    """Whether the caller requests the approval now, and why or why not."""
     if criteria.policy is None:
-        if event.event_type not in EVENT_TYPES and not (criteria.selection.event_ids or criteria.selection.types):
-            return f"its type {event.event_type!r} is unknown, and neither its type nor its id was asked for", ""
-        return None, "selected"
+        unknown = unknown_value(event)
+        if unknown is None or unknown.code is not BlockCode.UNKNOWN_TYPE:
+            return True, "selected"
+        if criteria.selection.event_ids or criteria.selection.types:
+            return True, "selected"
+        return False, f"{unknown.text}, and neither event_ids nor types selects it"
     context = PolicyContext(
         now=document.server_time or datetime.now(timezone.utc),
         own_name=criteria.own_name,
@@ -143,4 +176,4 @@ def _selection_or_policy(
         gates=criteria.gates,
     )
     decision = criteria.policy.decide(event, context)
-    return None if decision.due else decision.reason, decision.reason
+    return decision.due, decision.reason

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, overload
+from typing import Any, Mapping, overload
 
 from .errors import ImdsUnreadable
 from .named_tuple import NamedTuple
@@ -93,6 +93,35 @@ class ScheduledEvent(NamedTuple):
             "duration_seconds": None if self.duration is None else int(self.duration.total_seconds()),
         }
 
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields as JSON values without loss, for storage; :meth:`from_json` reads them back."""
+        return dict(
+            self._asdict(),
+            resources=list(self.resources),
+            not_before=None if self.not_before is None else self.not_before.isoformat(),
+            duration=None if self.duration is None else self.duration.total_seconds(),
+        )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ScheduledEvent:
+        """Return the event that :meth:`to_json` stored.
+
+        Raises:
+            ValueError: a field is missing or unknown, or its value cannot be used.
+        """
+        try:
+            not_before, duration = data["not_before"], data["duration"]
+            fields = dict(
+                data,
+                event_id=str(data["event_id"]),
+                resources=tuple(map(str, data["resources"])),
+                not_before=None if not_before is None else _stored_time(not_before),
+                duration=None if duration is None else timedelta(seconds=duration),
+            )
+            return cls(**fields)
+        except (TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise ValueError(f"not a stored event: {type(error).__name__} {error}") from None
+
 
 class EventDocument(NamedTuple):
     """What one good answer said.
@@ -165,6 +194,14 @@ class _Warnings:
 
     def texts(self) -> tuple[str, ...]:
         return tuple(self._texts)
+
+
+def _stored_time(text: str) -> datetime:
+    # Python before 3.11 does not read the Z that earlier versions stored
+    time = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    if time.tzinfo is None:
+        raise ValueError(f"the time {text} has no zone")
+    return time
 
 
 def _load(text: str | bytes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from .endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .named_tuple import NamedTuple
 from .timestamps import parse_time
-from .transport import Response, Transport
+from .transport import Request, Response, Transport
 
 API_VERSION = "2020-07-01"
 INSTANCE_API_VERSION = "2021-02-01"
@@ -170,8 +170,8 @@ class Imds:
 
     def instance(self, within: float | None = None) -> dict[str, Any]:
         """The instance metadata document of this VM: an object with ``compute`` and ``network`` (reference 3.3)."""
-        path = _INSTANCE_PATH % INSTANCE_API_VERSION
-        answer = self._exchange("GET", path, _HEADERS, None, self._timeout, within)
+        request = Request("GET", _INSTANCE_PATH % INSTANCE_API_VERSION, _HEADERS)
+        answer = self._exchange(request, self._timeout, within)
         try:
             document = json.loads(answer.body.decode("utf-8"), strict=False)
         except (ValueError, RecursionError):
@@ -194,39 +194,32 @@ class Imds:
     ) -> Response:
         silent = self._last_answer_at is None or self._clock() - self._last_answer_at >= _SERVICE_IDLE_LIMIT
         total = self._first_timeout if silent else self._timeout
-        version = self._versions[0]
+        request = Request(method, _EVENTS_PATH % self._versions[0], headers, body)
         try:
-            return self._exchange(method, _EVENTS_PATH % version, headers, body, total, within)
+            return self._exchange(request, total, within)
         except ImdsRefused as error:
             if error.status == 400 and error.supported_versions and len(self._versions) > 1:
                 del self._versions[0]
-                error.retryable = True
+                raise error.with_version_fallback() from None
             raise
 
-    def _exchange(
-        self,
-        method: str,
-        path: str,
-        headers: dict[str, str],
-        body: bytes | None,
-        total: float,
-        within: float | None,
-    ) -> Response:
+    def _exchange(self, request: Request, total: float, within: float | None) -> Response:
+        """Return a good answer to the request; ``total`` and ``within`` are seconds until it begins."""
         if within is not None:
             total = max(0.001, min(total, within))
         transport = self._connected(total)
         try:
-            answer = transport.exchange(method, path, headers, body, total, min(self._timeout, total))
+            answer = transport.exchange(request, total, min(self._timeout, total))
         except ImdsUnreachable:
             self._discard_discovered_endpoint()
             raise
-        if answer.status == 200 or (answer.status == 304 and method == "GET"):
+        if answer.status == 200 or (answer.status == 304 and request.method == "GET"):
             coding = answer.headers.get("Content-Encoding", "identity")
             if coding.lower() != "identity":
                 raise ImdsUnreadable(f"{self._endpoint} answered in the coding {coding!r}, which was not asked for")
             return answer
         self._discard_discovered_endpoint()
-        raise self._refused(method, path, answer)
+        raise self._refused(request, answer)
 
     def _connected(self, total: float) -> Transport:
         if self._transport is None:
@@ -246,10 +239,12 @@ class Imds:
             self._transport.close()
             self._transport = None
 
-    def _refused(self, method: str, path: str, answer: Response) -> ImdsRefused:
+    def _refused(self, request: Request, answer: Response) -> ImdsRefused:
         reason, versions = _error_body(answer.body)
-        asked = "api-version " + path.partition("api-version=")[2] if versions else f"{method} {path}"
-        text = f"IMDS at {self._endpoint} answered {answer.status} to {asked}"
+        about = f"{request.method} {request.path}"
+        if versions:
+            about = "api-version " + request.path.partition("api-version=")[2]
+        text = f"IMDS at {self._endpoint} answered {answer.status} to {about}"
         if reason:
             text += ": " + reason
         if versions:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
+from . import approval_rules
+from .approval_rules import BlockCode, Blocked
 from .conditions import CONDITIONS, Condition, PolicyContext
-from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, RESOURCE_TYPES, ScheduledEvent
+from .document import ScheduledEvent
 from .named_tuple import NamedTuple
 from .values import did_you_mean, parse_choice, parse_seconds
 
@@ -51,7 +53,8 @@ class Decision(NamedTuple):
         due: whether an approval is to be sent at this moment.
         actions: all that the rule asks for, such as ("prepare", "approve").
         rule: name of the rule, or None where none matched.
-        reason: one sentence for people.
+        reason: one sentence for the operator.
+        code: why the approval is not due; None where it is.
     """
 
     approval: str
@@ -59,6 +62,7 @@ class Decision(NamedTuple):
     actions: tuple[str, ...]
     rule: str | None
     reason: str
+    code: BlockCode | None = None
 
 
 class _ApprovalRule(NamedTuple):
@@ -69,19 +73,19 @@ class _ApprovalRule(NamedTuple):
     time_left: float | None = None
     after_failure: bool = False
 
-    def blocked_by(self, event: ScheduledEvent, context: PolicyContext) -> str | None:
-        """What keeps the approval back at this moment, as half a sentence, or None."""
+    def blocked_by(self, event: ScheduledEvent, context: PolicyContext) -> Blocked | None:
+        """Return why the rule does not let the approval go out now, or None."""
         if self.when == MANUAL:
-            return "a person has to approve it"
+            return approval_rules.MANUAL
         if context.prepared == "failed" and not self.after_failure:
-            return "its preparation failed"
+            return approval_rules.PREPARATION_FAILED
         if self.when == AFTER_PREPARE and context.prepared not in ("ok", "failed"):
-            return "its preparation is not done"
+            return approval_rules.NOT_PREPARED
         if context.age() < self.delay:
-            return f"it was first seen less than {self.delay:g} s ago"
-        left, wanted = event.seconds_left(context.now), self.time_left
-        if wanted is not None and left > wanted:
-            return f"{left:.0f} s are left, which is more than {float(wanted):g} s"
+            return Blocked(BlockCode.DELAY, f"it was first seen less than {self.delay:g} s ago")
+        left, limit = event.seconds_left(context.now), self.time_left
+        if limit is not None and left > limit:
+            return Blocked(BlockCode.TIME_LEFT, f"{left:.0f} s are left, more than the limit of {limit:g} s")
         return None
 
 
@@ -170,42 +174,29 @@ class Policy:
 
     def decide(self, event: ScheduledEvent, context: PolicyContext) -> Decision:
         """What to do about the event now. Raises OwnNameUnknown where a rule depends on a name that is not known."""
-        strange = _unknown_value(event)
+        unknown = approval_rules.unknown_value(event)
         for rule in self._rules:
-            if strange and rule.approves():
+            if unknown and rule.approves():
                 continue
             if all(test(event, context) for _name, test in rule.tests):
                 return self._decision(rule, event, context)
-        because = f" ({strange}, so no rule that approves may match)" if strange else ""
-        return Decision(NEVER, False, ("log",), None, f"no rule matched{because}, so nothing is approved")
+        if unknown:
+            reason = f"no rule matched ({unknown.text}, so no rule that approves may match)"
+            return Decision(NEVER, False, ("log",), None, f"{reason}; nothing is approved", unknown.code)
+        return Decision(NEVER, False, ("log",), None, "no rule matched; nothing is approved", BlockCode.NO_RULE)
 
     def _decision(self, rule: _Rule, event: ScheduledEvent, context: PolicyContext) -> Decision:
-        words = ", ".join(name for name, _test in rule.tests) or "any event"
-        matched = f"rule {rule.name!r} ({rule.place}) matched by {words}"
+        conditions = ", ".join(name for name, _test in rule.tests) or "any event"
+        matched = f"rule {rule.name!r} ({rule.place}) matched by {conditions}"
         if not rule.approves() and rule.approval.when != MANUAL:
-            return Decision(NEVER, False, rule.actions, rule.name, matched + "; it does not approve")
-        if event.status == "Started":
-            obstacle: str | None = "it has started already"
-        elif context.approved_by_us:
-            obstacle = "it has been approved already"
-        else:
-            obstacle = rule.approval.blocked_by(event, context)
-        if obstacle is None:
-            return Decision(rule.approval.when, True, rule.actions, rule.name, matched + "; it approves")
-        text = f"{matched}; it approves, but not now: {obstacle}"
-        return Decision(rule.approval.when, False, rule.actions, rule.name, text)
-
-
-def _unknown_value(event: ScheduledEvent) -> str | None:
-    if event.event_type not in EVENT_TYPES:
-        return f"its type {event.event_type!r} is unknown"
-    if event.status not in EVENT_STATUSES:
-        return f"its status {event.status!r} is unknown"
-    if event.source is not None and event.source not in EVENT_SOURCES:
-        return f"its source {event.source!r} is unknown"
-    if event.resource_type is not None and event.resource_type not in RESOURCE_TYPES:
-        return f"its resource type {event.resource_type!r} is unknown"
-    return None
+            reason = f"{matched}; it does not approve"
+            return Decision(NEVER, False, rule.actions, rule.name, reason, BlockCode.NOT_APPROVING)
+        blocked = approval_rules.blocked_by_state(event, approved=context.approved_by_us)
+        blocked = blocked or rule.approval.blocked_by(event, context)
+        if blocked is None:
+            return Decision(rule.approval.when, True, rule.actions, rule.name, f"{matched}; it approves")
+        reason = f"{matched}; it approves, but not now: {blocked.text}"
+        return Decision(rule.approval.when, False, rule.actions, rule.name, reason, blocked.code)
 
 
 def _rule(data: Any, path: tuple[object, ...], places: SourceLocations) -> _Rule:
@@ -240,7 +231,7 @@ def _actions(data: Any, path: tuple[object, ...], places: SourceLocations) -> tu
                 word, setting = item, None
             action = parse_choice(word, ACTIONS, "action")
             if action in actions:
-                raise ValueError(f"{action} stands twice")
+                raise ValueError(f"{action} is repeated")
             if action == "approve":
                 approval = _approval(setting)
             elif setting is not None:

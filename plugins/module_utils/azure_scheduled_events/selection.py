@@ -1,17 +1,31 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which events of a document a caller means: the selection words that all doors understand."""
+"""Which events of a document a caller means: the selection options that all frontends share."""
 
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
-from .document import EventDocument, ScheduledEvent
+from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, EventDocument, ScheduledEvent
 from .identity import affects, is_same_vm
 from .named_tuple import NamedTuple
 
 SELF = "self"
 ANY = "any"
+
+
+class UnknownType(NamedTuple):
+    """A selected event type that the helper does not know; Azure may have introduced it since.
+
+    Attributes:
+        given: the type as the caller wrote it.
+        suggestion: the known type that is probably meant, or None.
+        text: one sentence for the caller.
+    """
+
+    given: str
+    suggestion: str | None
+    text: str
 
 
 class Selection(NamedTuple):
@@ -54,6 +68,35 @@ class Selection(NamedTuple):
         )
         return cls(ids, kinds, states, origins, target)
 
+    @classmethod
+    def parse(cls, options: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
+        """Read the selection options as users write them.
+
+        Args:
+            options: ``event_ids``, ``types``, ``statuses``, ``sources`` and ``affects``, each a text, a list of texts
+                or None; an option that is missing counts as None.
+
+        Returns:
+            The selection, and the selected types that are unknown.
+
+        Raises:
+            ValueError: a value is not a text, or is a misspelt status or source, which would select nothing.
+        """
+        given = {name: _as_texts(name, value) for name, value in options.items() if value is not None}
+        unknown = []
+        for name, known in (("types", EVENT_TYPES), ("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES)):
+            for value in given.get(name, ()):
+                # imported when needed: Ansible compiles each file that a module imports in every run
+                from .values import parse_choice, suggestion
+
+                try:
+                    parse_choice(value, known, "value")
+                except ValueError as error:
+                    if name != "types":
+                        raise ValueError(f"{name}: {error}") from None
+                    unknown.append(UnknownType(value, suggestion(value, known), f"types: {error}"))
+        return cls.of(**given), unknown
+
     @property
     def needs_own_name(self) -> bool:
         """Whether an answer depends on which VM asks."""
@@ -87,3 +130,11 @@ class Selection(NamedTuple):
 
 def _allows(words: tuple[str, ...] | None, value: str | None) -> bool:
     return words is None or (value is not None and value.casefold() in {word.casefold() for word in words})
+
+
+def _as_texts(name: str, value: Any) -> list[str]:
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    for item in values:
+        if not isinstance(item, str):
+            raise ValueError(f"{name}: expected texts, not {item!r}")
+    return values

@@ -8,7 +8,7 @@ import time
 from typing import Any, Callable, TypeVar
 
 from .document import EventDocument
-from .errors import ImdsError, ImdsUnreachable, OwnNameUnknown
+from .errors import ImdsError, ImdsRefused, ImdsUnreachable, OwnNameUnknown
 from .identity import resource_name_of
 from .imds import Imds
 from .named_tuple import NamedTuple
@@ -70,9 +70,10 @@ class ImdsSession:
             try:
                 return self.pacer.call(question, *args, within=self.time_left())
             except ImdsError as error:
-                nobody = isinstance(error, ImdsUnreachable) and not error.connected
-                delay = 0.0 if error.retryable and error.status == 400 else self.pacer.delay(event_known=True)
-                if nobody or not error.retryable or delay >= self.time_left():
+                no_service = isinstance(error, ImdsUnreachable) and not error.connected
+                falls_back = isinstance(error, ImdsRefused) and error.version_fallback
+                delay = 0.0 if falls_back else self.pacer.delay(event_known=True)
+                if no_service or not error.retryable or delay >= self.time_left():
                     raise
                 self.pacer.sleep(delay)
 

@@ -34,6 +34,22 @@ _CLOSED_BY_SERVER = (http.client.RemoteDisconnected, ConnectionResetError, Broke
 _CHUNK_SIZE = 65536
 
 
+class Request(NamedTuple):
+    """An HTTP request.
+
+    Attributes:
+        method: such as "GET".
+        path: with the query.
+        headers: never changed after the first exchange: the same object means the same headers.
+        body: None where there is none.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
 class Response(NamedTuple):
     """A complete HTTP answer: status, headers (names in any letter case), body as it came."""
 
@@ -168,68 +184,70 @@ class Transport:
         self._gets: dict[str, Any] = {}
         self.requests_sent = 0
 
-    def exchange(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        total: float,
-        rest: float,
-    ) -> Response:
+    def exchange(self, request: Request, total: float, rest: float) -> Response:
         """Send one request and read its whole answer.
 
-        headers: not changed by the caller afterwards, so that the same object means the same
-            headers.
-        total: seconds that may pass until the answer begins; rest: seconds for all that follows its
-        first byte. A request on a kept connection that the server had meanwhile closed is repeated
-        once, on a new connection. Raises ImdsUnreachable when no whole answer came in time,
-        ImdsUnreadable when it was cut short or too long.
+        A request on a kept connection that the server has closed meanwhile is repeated once, on a new connection.
+
+        Args:
+            request: for the endpoint of this transport.
+            total: seconds until the answer begins.
+            rest: seconds for all that follows its first byte.
+
+        Returns:
+            The answer, whatever its status.
+
+        Raises:
+            ImdsError: the request cannot be sent to this endpoint.
+            ImdsUnreachable: no whole answer came in time.
+            ImdsUnreadable: the answer was cut short, or is longer than ``max_bytes``.
         """
         try:
-            request = self._request(method, path, body)
+            prepared = self._prepared(request)
         except (requests.exceptions.RequestException, HTTPError, ValueError) as error:
             raise ImdsError(
                 f"endpoint {self._endpoint!r} cannot be asked: {error}", self._endpoint, retryable=False
             ) from error
-        if request.given is not headers:
-            request.given = headers
+        if prepared.given is not request.headers:
+            prepared.given = request.headers
             # a plain one: urllib3 copies it and goes through it for each request
-            request.headers = dict(headers)
-            if body is not None:
-                request.headers["Content-Length"] = str(len(body))
+            prepared.headers = dict(request.headers)
+            if request.body is not None:
+                prepared.headers["Content-Length"] = str(len(request.body))
         self._limit.start(total, rest)
         opened = self._limit.connections
         try:
-            return self._attempt(request, total)
+            return self._attempt(prepared, total)
         except (requests.exceptions.RequestException, HTTPError) as error:
             kept = opened > 0 and opened == self._limit.connections
             if not (kept and not self._limit.answering and isinstance(_root_cause(error), _CLOSED_BY_SERVER)):
-                raise self._unreachable(error, method, path, total) from error
+                raise self._unreachable(error, request, total) from error
         try:
-            return self._attempt(request, total)
+            return self._attempt(prepared, total)
         except (requests.exceptions.RequestException, HTTPError) as error:
-            raise self._unreachable(error, method, path, total) from error
+            raise self._unreachable(error, request, total) from error
 
     def close(self) -> None:
         """Close the kept connection."""
         self._session.close()
 
-    def _request(self, method: str, path: str, body: bytes | None) -> Any:
-        request: Any = self._gets.get(path) if method == "GET" else None
-        if request is None:
-            request = self._session.prepare_request(requests.Request(method, self._endpoint + path, data=body))
-            request.target = request.path_url
-            request.given = None
-            if method == "GET":
-                self._gets[path] = request
-        return request
+    def _prepared(self, request: Request) -> Any:
+        """The request as the adapter takes it, made once for each path that is read."""
+        prepared: Any = self._gets.get(request.path) if request.method == "GET" else None
+        if prepared is None:
+            url = self._endpoint + request.path
+            prepared = self._session.prepare_request(requests.Request(request.method, url, data=request.body))
+            prepared.target = prepared.path_url
+            prepared.given = None
+            if request.method == "GET":
+                self._gets[request.path] = prepared
+        return prepared
 
-    def _attempt(self, request: Any, total: float) -> Response:
+    def _attempt(self, prepared: Any, total: float) -> Response:
         self.requests_sent += 1
         limits = (min(self._connect_timeout, total), total)
         # the adapter hands out urllib3's own answer
-        response: Any = self._adapter.send(request, stream=True, timeout=limits)
+        response: Any = self._adapter.send(prepared, stream=True, timeout=limits)
         whole = False
         try:
             body = self._body(response)
@@ -274,20 +292,20 @@ class Transport:
             )
         return b"".join(pieces)
 
-    def _unreachable(self, error: Exception, method: str, path: str, total: float) -> ImdsUnreachable:
-        asked = f"{method} {self._endpoint}{path}"
+    def _unreachable(self, error: Exception, request: Request, total: float) -> ImdsUnreachable:
+        about = f"{request.method} {self._endpoint}{request.path}"
         if isinstance(error, requests.exceptions.ReadTimeout):
             state = "the answer did not end in time" if self._limit.answering else f"no answer within {total:g} s"
-            return ImdsUnreachable(f"{asked}: {state}", self._endpoint, connected=True)
+            return ImdsUnreachable(f"{about}: {state}", self._endpoint, connected=True)
         if isinstance(error, requests.exceptions.ConnectTimeout):
             state = f"no connection within {min(self._connect_timeout, total):g} s"
         elif _is_connect_failure(error):
             state = f"no connection ({_root_cause(error)})"
         else:
             return ImdsUnreachable(
-                f"{asked}: the connection broke ({_root_cause(error)})", self._endpoint, connected=True
+                f"{about}: the connection broke ({_root_cause(error)})", self._endpoint, connected=True
             )
-        return ImdsUnreachable(f"{asked}: {state}; is this an Azure VM, and is the endpoint right?", self._endpoint)
+        return ImdsUnreachable(f"{about}: {state}; is this an Azure VM, and is the endpoint right?", self._endpoint)
 
 
 def _is_connect_failure(error: BaseException) -> bool:

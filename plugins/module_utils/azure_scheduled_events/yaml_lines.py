@@ -43,10 +43,12 @@ def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
         import yaml  # only who reads a file needs PyYAML
     except ImportError as error:
         raise YamlError(f"{kind} {name}: the Python library PyYAML is not installed on this host") from error
-    lines: dict[tuple[object, ...], int] = {}
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        return None if node is None else YamlSource(_to_data(node, (), lines, yaml.SafeLoader(""), name), lines)
+        if node is None:
+            return None
+        reader = _NodeReader(name, yaml.SafeLoader(""))
+        return YamlSource(reader.read(node, ()), reader.lines)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
@@ -56,30 +58,42 @@ def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
         raise YamlError(f"{name}: nested too deeply, or an anchor that refers to itself") from None
 
 
-def _to_data(node: Any, path: tuple[object, ...], lines: dict[tuple[object, ...], int], loader: Any, name: str) -> Any:
-    """The node as plain data; the line of every part goes into ``lines``. A key that stands twice is an error."""
-    lines.setdefault(path, node.start_mark.line + 1)
-    if node.id == "sequence":
-        return [_to_data(child, (*path, index), lines, loader, name) for index, child in enumerate(node.value)]
-    if node.id != "mapping":
-        return _scalar(node, loader, name)
-    data: dict[object, Any] = {}
-    for key_node, child in node.value:
-        line = key_node.start_mark.line + 1
-        if key_node.id != "scalar":
-            raise YamlError(f"{name}:{line}: a key has to be a plain word")
-        key = _scalar(key_node, loader, name)
-        if key in data:
-            raise YamlError(f"{name}:{line}: the key {key!r} stands twice")
-        lines[(*path, key)] = line
-        data[key] = _to_data(child, (*path, key), lines, loader, name)
-    return data
+class _NodeReader:
+    """Turns the nodes of one file into plain data, and notes the line of every part in ``lines``."""
+
+    def __init__(self, name: str, loader: Any) -> None:
+        self._name = name
+        self._loader = loader
+        self.lines: dict[tuple[object, ...], int] = {}
+
+    def read(self, node: Any, path: tuple[object, ...]) -> Any:
+        """Return the data of a node. Raises YamlError for a repeated key, and for what plain data cannot hold."""
+        self.lines.setdefault(path, _line(node))
+        if node.id == "sequence":
+            return [self.read(child, (*path, index)) for index, child in enumerate(node.value)]
+        return self._mapping(node, path) if node.id == "mapping" else self._scalar(node)
+
+    def _mapping(self, node: Any, path: tuple[object, ...]) -> dict[object, Any]:
+        data: dict[object, Any] = {}
+        for key_node, child in node.value:
+            if key_node.id != "scalar":
+                raise self._error(key_node, "a key has to be a scalar")
+            key = self._scalar(key_node)
+            if key in data:
+                raise self._error(key_node, f"the key {key!r} is repeated")
+            self.lines[(*path, key)] = _line(key_node)
+            data[key] = self.read(child, (*path, key))
+        return data
+
+    def _scalar(self, node: Any) -> Any:
+        try:
+            return self._loader.construct_object(node)
+        except ValueError as error:
+            raise self._error(node, f"{node.value!r} is not what it looks like: {error}") from None
+
+    def _error(self, node: Any, problem: str) -> YamlError:
+        return YamlError(f"{self._name}:{_line(node)}: {problem}")
 
 
-def _scalar(node: Any, loader: Any, name: str) -> Any:
-    try:
-        return loader.construct_object(node)
-    except ValueError as error:
-        raise YamlError(
-            f"{name}:{node.start_mark.line + 1}: {node.value!r} is not what it looks like: {error}"
-        ) from None
+def _line(node: Any) -> int:
+    return int(node.start_mark.line) + 1

@@ -9,11 +9,9 @@ import stat
 from typing import Any
 
 from azure_scheduled_events.approval_plan import ApprovalCriteria
-from azure_scheduled_events.conditions import PREPARED
 from azure_scheduled_events.policy import Policy, PolicyError
 from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.selection import Selection
-from azure_scheduled_events.values import parse_choice
 
 _LONGEST_FILE = 1024 * 1024
 
@@ -38,20 +36,9 @@ def read_grounds(
         )
     if policy is not None and policy_file is not None:
         raise ValueError("policy and policy_file exclude each other")
-    if not isinstance(release_others, bool):
-        raise ValueError(f"release_others has to be true or false, not {release_others!r}")
-    checked = dict(gates or {})
-    for name, value in checked.items():
-        if not isinstance(value, bool):
-            raise ValueError(f"gates: {name} has to be true or false, not {value!r}")
-    rules: Policy | None = None
     if policy_file is not None:
-        rules = _policy_of(str(policy_file), show_content)
-    elif policy is not None:
-        rules = Policy.preset(policy) if isinstance(policy, str) else Policy.from_mapping(policy)
-    return ApprovalCriteria(
-        selection, None, release_others, rules, parse_choice(prepared, PREPARED, "word for prepared"), checked
-    )
+        policy = _policy_of(str(policy_file), show_content)
+    return ApprovalCriteria.parse(selection, policy, prepared, gates, release_others)
 
 
 def _policy_of(path: str, show_content: bool) -> Policy:

@@ -9,12 +9,11 @@ import math
 import re
 from typing import Any, Mapping, NamedTuple
 
-from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES
 from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.imds import API_VERSION
-from azure_scheduled_events.selection import Selection
-from azure_scheduled_events.values import did_you_mean, parse_choice, parse_seconds, suggestion
+from azure_scheduled_events.selection import Selection, UnknownType
+from azure_scheduled_events.values import did_you_mean, parse_seconds
 
 BEACON = "azure_events"
 # Salt reads these itself
@@ -125,34 +124,12 @@ def is_from_salt(config: Any) -> bool:
     return isinstance(config, list) and any(isinstance(item, dict) and "_beacon_name" in item for item in config)
 
 
-class UnknownType(NamedTuple):
-    """An event type that is not known here, the known one that it may be a misspelling of, or None, and a text about it."""
-
-    given: object
-    suggestion: str | None
-    text: str
-
-
-def read_selection(words: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
-    """The selection of words as users write them, and its types that are not known. Raises ValueError.
-
-    A misspelt word would select nothing, which looks like peace. But Azure may have types that are
-    not known here.
-    """
-    given = {key: _listed(key, value) for key, value in words.items() if value is not None}
-    # it comes from a question that found nothing, and must not be taken for the VM that asks
-    if given.get("affects") == []:
+def read_selection(options: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
+    """The selection of options as users write them, and its types that are not known. Raises ValueError."""
+    # an empty list is often the result of a query that found nothing; it must not select the local VM
+    if options.get("affects") in ([], ()):
         raise ValueError("affects: an empty list names no VM; leave it out for this one")
-    unknown = []
-    for key, known in (("types", EVENT_TYPES), ("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES)):
-        for word in given.get(key, ()):
-            try:
-                parse_choice(word, known, "word")
-            except ValueError as error:
-                if key != "types":
-                    raise ValueError(f"{key}: {error}") from None
-                unknown.append(UnknownType(word, suggestion(word, known), f"types: {error}"))
-    return Selection.of(**given), unknown
+    return Selection.parse(options)
 
 
 def sure_selection(words: Mapping[str, Any]) -> Selection:
@@ -212,15 +189,6 @@ def _check_what_salt_reads(given: Mapping[Any, Any]) -> None:
     module = given.get("beacon_module", BEACON)
     if not isinstance(module, str) or not module:
         raise ValueError(f"beacon_module: expected the name of a beacon module, not {module!r}")
-
-
-def _listed(key: str, value: Any) -> list[str]:
-    """A list of texts from a list, or from one text. Raises ValueError."""
-    words = list(value) if isinstance(value, (list, tuple)) else [value]
-    for word in words:
-        if not isinstance(word, str):
-            raise ValueError(f"{key}: expected texts, not {word!r}")
-    return words
 
 
 def _merged(config: Any) -> dict[Any, Any]:

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.timestamps import as_utc_text, parse_time
+from azure_scheduled_events.timestamps import parse_time
 
 from .ledger import ENDS, Entry, Ledger, Notice
 
@@ -17,15 +16,10 @@ def entries_as_data(ledger: Ledger) -> list[dict[str, Any]]:
     """The entries of the ledger, what ended before what lasts; unlike the shape that is sent, ids stay as IMDS wrote them."""
     listed = []
     for entry in (*ledger.ended, *ledger.entries.values()):
-        event = entry.notice.event
         listed.append(
             dict(
                 entry.notice._asdict(),
-                event=dict(
-                    event._asdict(),
-                    not_before=None if event.not_before is None else as_utc_text(event.not_before),
-                    duration=None if event.duration is None else event.duration.total_seconds(),
-                ),
+                event=entry.notice.event.to_json(),
                 seen_started=entry.seen_started,
                 meant=entry.meant,
                 announced=entry.announced,
@@ -49,15 +43,8 @@ def _entry(item: dict[str, Any]) -> Entry:
     seen_started, meant = item.pop("seen_started") is True, item.pop("meant") is True
     # a file of an earlier version has announced all that it lists
     announced, returns = item.pop("announced", True) is True, int(item.pop("returns", 0))
-    raw = dict(item.pop("event"))
-    duration = raw["duration"]
-    raw.update(
-        resources=tuple(map(str, raw["resources"])),
-        not_before=None if raw["not_before"] is None else parse_time(raw["not_before"]),
-        duration=None if duration is None else timedelta(seconds=duration),
-        event_id=str(raw["event_id"]),
-    )
-    notice = Notice(event=ScheduledEvent(**raw), fields=tuple(map(str, item.pop("fields"))), **item)
+    event = ScheduledEvent.from_json(item.pop("event"))
+    notice = Notice(event=event, fields=tuple(map(str, item.pop("fields"))), **item)
     if notice.change not in ("scheduled", "changed", "started", "gone") or parse_time(notice.changed_at) is None:
         raise ValueError(f"change {notice.change!r} at {notice.changed_at!r}")
     return Entry(notice._replace(sequence=int(notice.sequence)), seen_started, meant, announced, returns)

@@ -55,7 +55,7 @@ def test_event_is_prepared_and_recovered_from_once(
     assert begun(harness) == {"prepare/10-a": 1, "prepare/20-b": 1, "recover/10-a": 1}
     assert azure.approvals() == [("vm1", event)]
     assert harness.engine.records == [] and harness.journal.write_error is None
-    (record,) = harness.journal.records(10)
+    (record,) = harness.journal.reader().records(10)
     assert record.closed_at is not None and [step.hook for step in record.steps] == ["10-a", "20-b", "10-a"]
 
 
@@ -95,4 +95,4 @@ def test_history_of_a_removed_journal_goes_on_with_the_latest_events(
     shutil.rmtree(removed) if removed.is_dir() else removed.unlink()
     harness.journal.maintain()
     harness.restart("kill")
-    assert len(harness.journal.records(10)) == 3
+    assert len(harness.journal.reader().records(10)) == 3

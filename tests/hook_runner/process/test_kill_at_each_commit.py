@@ -50,7 +50,7 @@ class Life:
                 path.rmdir() if path.is_dir() else path.unlink()
         self._live()
         assert self.harness.engine.records == [] and self.harness.journal.open_records() == []
-        (record,) = self.harness.journal.records(10)
+        (record,) = self.harness.journal.reader().records(10)
         return record
 
     def count(self, what: str) -> dict[str, int]:

@@ -15,12 +15,21 @@ import pytest
 
 from azure_scheduled_events.document import EventDocument
 from hook_runner.journal.journal import Journal
+from hook_runner.journal.reader import JournalReader
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.reporting.metrics import Metrics
 from hook_runner.reporting.status import summary, to_dict, to_text
 from support.daemon.effort import Effort, effort
 from support.daemon.engine_harness import EngineHarness
-from support.daemon.record_factory import add_step, close_record, end_step, everything, make_event, make_record
+from support.daemon.record_factory import (
+    add_step,
+    close_record,
+    end_step,
+    everything,
+    last_occurrence,
+    make_event,
+    make_record,
+)
 
 FEW, MANY = 100, 1000
 # work that grows with the events takes as many times the effort; work that grows with their square
@@ -135,19 +144,30 @@ def full(path: str) -> Iterator[Journal]:
 def questions_about_some(journal: Journal) -> Effort:
     def ask() -> None:
         for number in range(FEW):
-            assert journal.last_occurrence(f"open-{number}") == journal.last_occurrence(f"closed-{number}") == 1
-            assert journal.last_occurrence(f"none-{number}") == 0
+            assert last_occurrence(journal, f"open-{number}") == 1
+            assert last_occurrence(journal, f"none-{number}") == 0
             assert journal.last_of(f"none-{number}") is None
 
     return effort(ask, connection_of(journal))
 
 
+def loading_some(journal: Journal) -> Effort:
+    def load() -> None:
+        for number in range(FEW):
+            assert last_occurrence(journal, f"closed-{number}") == 1
+
+    return effort(load, connection_of(journal))
+
+
 def test_a_question_costs_the_same_in_a_journal_of_many_records(full: Journal, tmp_path: Path) -> None:
     short = fill(str(tmp_path / "short.db"), FEW)
     few, many = questions_about_some(short), questions_about_some(full)
+    few_loaded, many_loaded = loading_some(short), loading_some(full)
     short.close()
     assert many.lines <= 1.1 * few.lines and many.instructions <= 1.1 * few.instructions
     assert many.lines <= 100 * FEW and many.instructions <= 500 * FEW
+    assert many_loaded.lines <= 1.1 * few_loaded.lines and many_loaded.instructions <= 1.1 * few_loaded.instructions
+    assert many_loaded.lines <= 200 * FEW and many_loaded.instructions <= 500 * FEW
 
 
 def test_one_record_of_many_is_written_alone(full: Journal) -> None:
@@ -183,7 +203,7 @@ def test_one_impossible_record_of_a_batch_does_not_hold_up_the_others(path: str)
         for record in records:
             journal.save(record)
     assert journal.write_error is not None
-    reader = Journal.read_only(path)
+    reader = JournalReader.open(path)
     assert {each.id for each in reader.records(10)} == {each.id for each in records} - {records[2].id}
     reader.close()
     journal.close()
@@ -199,7 +219,7 @@ def test_nothing_is_pruned_while_nothing_was_closed(path: str) -> None:
     journal.prune(5)
     assert questions.take() == 0
     journal.prune(0)
-    assert journal.records(10) == []
+    assert journal.reader().records(10) == []
     journal.close()
 
 
@@ -217,6 +237,6 @@ def test_many_open_records_are_written_into_a_new_file_in_one_transaction(full: 
     full.maintain()
     assert full.write_error is None and len(full.open_records()) == MANY
     assert len(commits) <= 4  # the tables, room for a full disk, the records
-    reader = Journal.read_only(path)
+    reader = JournalReader.open(path)
     assert len(reader.records(MANY * 2)) == MANY + 10
     reader.close()

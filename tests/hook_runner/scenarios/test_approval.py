@@ -196,7 +196,7 @@ def test_t67_the_leader_approves_at_once(azure: Azure, make_vm: MakeVm) -> None:
 
 
 @pytest.mark.parametrize(
-    "leader, why", [("self-only", "would release other VMs too"), ("external", "somebody else approves it")]
+    "leader, why", [("self-only", "would release other VMs too"), ("external", "an external leader approves it")]
 )
 def test_others_are_not_released_unless_wanted(azure: Azure, make_vm: MakeVm, leader: str, why: str) -> None:
     vm = make_vm(leader=leader)
@@ -264,7 +264,8 @@ def test_an_event_that_is_over_meanwhile_is_not_asked_for_again(azure: Azure, vm
     vm.poll()
     azure.cancel(event)
     vm.delivers_approvals = True
-    vm.engine.approvals._in_flight.clear()
+    for record in vm.engine.records:
+        record.attempt.in_flight = False
     vm.poll(after=5)
     assert posts(azure) == 0 and vm.record(event).outcome == "cancelled-or-missed"
 

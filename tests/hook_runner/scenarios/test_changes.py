@@ -159,7 +159,7 @@ def test_an_id_that_comes_back_is_another_event(azure: Azure, vm: EngineHarness)
     vm.poll(after=61)
     vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
-    assert [record.occurrence for record in vm.journal.records(5, entry["EventId"])] == [2, 1]
+    assert [record.occurrence for record in vm.journal.reader().records(5, entry["EventId"])] == [2, 1]
     assert "anomaly" in vm.timeline(entry["EventId"])
 
 

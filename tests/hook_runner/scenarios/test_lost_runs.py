@@ -47,7 +47,7 @@ def test_result_stays_until_the_journal_has_it_so_that_a_kill_prepares_once(
 def test_folders_go_once_the_journal_is_written_again(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
     vm.hook("prepare/20-b", HANGS)
     azure.schedule("Reboot")
-    vm.engine.work.hooks = {}
+    vm.engine.runtime.hooks = {}
     disk.fail(vm)
     vm.engine.reconfigure(vm.settings, vm._hooks())
     vm.poll()

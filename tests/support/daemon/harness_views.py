@@ -49,7 +49,7 @@ class HarnessViews(ABC):
         for record in reversed(self.engine.records):
             if record.key == event_id.casefold():
                 return record
-        return self.journal.records(1, event_id)[0]
+        return self.journal.reader().records(1, event_id)[0]
 
     def steps(self, event_id: str) -> list[tuple[str, str]]:
         """(STAGE/NAME, state) of every step of an event."""

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
-from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, EventRecord, HookRun, TimelineEntry
+from hook_runner.journal.journal import Journal
+from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, ApprovalAttempt, EventRecord, HookRun, TimelineEntry
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -66,9 +67,16 @@ def close_record(record: EventRecord) -> None:
     record.timeline.append(TimelineEntry(after(61), "closed", "recovered"))
 
 
+def last_occurrence(journal: Journal, key: str) -> int:
+    """Return the occurrence of the newest record of an event; 0 without one."""
+    record = journal.last_of(key)
+    return 0 if record is None else record.occurrence
+
+
 def everything(record: EventRecord) -> dict[str, Any]:
     """All that a record holds now, for comparisons."""
     held = {name: getattr(record, name) for name in EventRecord.__slots__}
     held["steps"] = [{name: getattr(step, name) for name in HookRun.__slots__} for step in record.steps]
     held["timeline"] = list(record.timeline)
+    held["attempt"] = {name: getattr(record.attempt, name) for name in ApprovalAttempt.__slots__}
     return held

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the daemon remembers of an event: the record that the engine changes and the journal keeps."""
+"""Records of events and hook runs: the engine changes them, the journal stores them."""
 
 from __future__ import annotations
 
@@ -17,33 +17,41 @@ STARTED = "started"
 RECOVER = "recover"
 STAGES = (PREPARE, EMERGENCY, STARTED, RECOVER)
 
-# states of a step
+# phases of an event for this VM: a stage of hooks, or one of these
+WATCHED = "watched"
+CLOSED = "closed"
+PHASES = (WATCHED, *STAGES, CLOSED)
+
+# states of a hook run
 RUNNING = "running"
 OK = "ok"
 FAILED = "failed"  # exit status other than 0, ended by a signal of its own, or could not be started
-TIMEOUT = "timeout"  # ended by the daemon, because its time was up
-STOPPED = "stopped"  # ended by the daemon, because the event had gone on meanwhile
-INTERRUPTED = "interrupted"  # the host or its keeper went away, so that nobody knows how it ended
-SKIPPED = "skipped"  # not run, for the reason that stands beside it
+TIMEOUT = "timeout"  # ended by the daemon at its time limit
+STOPPED = "stopped"  # ended by the daemon, because the event had moved on
+INTERRUPTED = "interrupted"  # the host or the supervisor ended; the result is unknown
+SKIPPED = "skipped"  # not run, for the reason in `HookRun.reason`
 STEP_STATES = (RUNNING, OK, FAILED, TIMEOUT, STOPPED, INTERRUPTED, SKIPPED)
 
 
 class Cause(str, Enum):
-    """Why a step has its state; a text, as the journal and a run's result keep it. supervisor.py writes the first four without this class."""
+    """Why a run has its state, as the journal and the result of a run store it.
+
+    supervisor.py writes the first four without importing this class.
+    """
 
     NOT_STARTED = "not-started"  # the program could not be started
-    TIME_LIMIT = "time-limit"  # it took longer than its time-out
-    HOST_SHUTDOWN = "host-shutdown"  # the host goes down
-    ENDED_EARLY = "ended-early"  # something asked the supervisor to end it
+    TIME_LIMIT = "time-limit"  # it took longer than its timeout
+    HOST_SHUTDOWN = "host-shutdown"  # the host shuts down
+    ENDED_EARLY = "ended-early"  # another process requested its end from the supervisor
     NONE = ""  # it runs, or it has succeeded
     EXIT = "exit"  # it ended with an exit status other than 0
-    SIGNAL = "signal"  # a signal of its own ended it
-    REFUSED = "refused"  # others than trusted users could change it
+    SIGNAL = "signal"  # a signal ended it that the supervisor had not sent
+    REFUSED = "refused"  # users who are not trusted could change the program
     SUPERVISOR_LOST = "supervisor-lost"  # its supervisor left no result
     JOURNAL_LOST = "journal-lost"  # the journal could not be read when it ended
     NO_TIME = "no-time"  # too little time was left before NotBefore
     DEADLINE = "deadline"  # the event was about to start
-    MORE_URGENT = "more-urgent"  # another event needed the time
+    MORE_URGENT = "more-urgent"  # a more urgent event needed the time
     EVENT_STARTED = "event-started"
     EVENT_OVER = "event-over"
     GIVEN_UP = "given-up"  # an operator gave up the recovery
@@ -55,11 +63,11 @@ COMPLETED = "completed"
 CANCELLED_OR_MISSED = "cancelled-or-missed"
 
 # states of the approval of an event
-SENT = "sent"  # on its way: written before the request, so that a lost answer leads to another one
+SENT = "sent"  # written before the request; after a lost answer the daemon sends another one
 ACCEPTED = "accepted"
 REFUSED = "refused"  # IMDS refused it, and repeating it unchanged does not help
 
-# how many of the latest runs of a hook keep their output
+# the latest runs of a hook that keep their output
 LATEST_OUTPUTS = 5
 
 
@@ -67,19 +75,19 @@ class HookRun:
     """One run of one hook for one event.
 
     Attributes:
-        id: number of the run, never used again; names the run's folder.
+        id: unique number of the run; names the run's folder.
         stage: one of STAGES.
         hook: file name of the hook.
-        attempt: 1 for the first run for this event, and so on; a skipped one does not count.
+        attempt: 1 for the first run for this event, and so on; skipped runs do not count.
         state: one of STEP_STATES.
         cause: why it has this state.
-        reason: the same as one sentence, where the state needs one.
+        reason: the cause as one sentence, where the state needs one.
         started_at, ended_at: aware UTC times, or None.
-        exit_status: exit status, minus the signal number where a signal ended it, or None.
-        output: the last part of what the hook printed.
+        exit_status: exit status, or minus the signal number, or None.
+        output: the last part of the hook's output.
         boot: identifies the boot of the host in which it ran; "" where unknown.
-        void: why what it did does not hold any more, in one sentence; "" as long as it does. A void
-            run is history only: its hook counts as one that has not run.
+        void: why its effect no longer holds, in one sentence; "" while it does. A void run is
+            history only: its hook counts as not run.
     """
 
     __slots__ = (
@@ -119,8 +127,8 @@ class TimelineEntry(NamedTuple):
 
     Attributes:
         at: aware UTC time.
-        what: one word, such as "appeared", "approval-sent" or "hook-ended".
-        detail: one sentence for people, or "".
+        what: a keyword, such as "appeared", "approval-sent" or "hook-ended".
+        detail: one sentence, or "".
     """
 
     at: datetime
@@ -128,38 +136,69 @@ class TimelineEntry(NamedTuple):
     detail: str
 
 
-class EventRecord:
-    """All that is known of one life of one event; an id that comes back after its end begins another life.
+class ApprovalAttempt:
+    """The daemon's present attempt to approve one event. Not stored: a new daemon begins a new attempt.
 
     Attributes:
-        id: number of the record, never used again.
-        occurrence: 1 for the first life of this EventId, and so on.
-        event: the event as it was seen last.
+        in_flight: whether a request was handed to the poller and its answer is outstanding.
+        not_before: monotonic seconds before which no further request is sent.
+        failures: consecutive requests that failed.
+        outcome_unknown: whether the last request failed, so that its effect is unknown until the
+            next document (docs/reference/scheduled-events.md 1.5).
+        explanation: why the event is approved, or not approved, at the moment; for `status`.
+        logged_decision: the decision of the policy that was logged last, to log each one once.
+    """
+
+    __slots__ = ("explanation", "failures", "in_flight", "logged_decision", "not_before", "outcome_unknown")
+
+    def __init__(self) -> None:
+        self.in_flight = False
+        self.not_before = 0.0
+        self.failures = 0
+        self.outcome_unknown = False
+        self.explanation = ""
+        self.logged_decision: tuple[object, ...] | None = None
+
+    def forget_failures(self) -> None:
+        """Let the next request be the first one."""
+        self.not_before, self.failures, self.outcome_unknown = 0.0, 0, False
+
+
+class EventRecord:
+    """One occurrence of one event. An EventId that is listed again long after its end is another occurrence.
+
+    Attributes:
+        id: unique number of the record.
+        occurrence: 1 for the first occurrence of this EventId, and so on.
+        event: the event as IMDS listed it last.
         first_seen: aware UTC time by the server's clock.
-        first_type: event type at the first sight.
-        first_status: status at the first sight.
-        affects_this_vm: whether it ever concerned this VM.
-        seen_started: whether it was ever seen Started.
-        gone_at: when a good document came without it, or when it ceased to concern this VM; None
-            before that.
-        outcome: COMPLETED or CANCELLED_OR_MISSED once it is gone, else "".
+        first_type: event type in the first document with it.
+        first_status: status in the first document with it.
+        affects_this_vm: whether it ever affected this VM.
+        seen_started: whether it was ever listed as Started.
+        gone_at: when it was over, because documents no longer listed it or this VM among its
+            Resources; None before that.
+        outcome: COMPLETED or CANCELLED_OR_MISSED once it is over, else "".
         approval: "", SENT, ACCEPTED or REFUSED.
-        approval_reason: why it was approved: the sentence of the policy, or who asked for it.
-        approval_attempts: how many requests were sent.
-        approval_asked_by: who asked for an approval by hand; "" where nobody did.
+        approval_reason: why it was approved: the sentence of the policy, or the operator's name.
+        approval_attempts: requests that were sent.
+        approval_asked_by: the operator who requested a manual approval; "" without one.
         approval_error: how the last request for the approval failed; "" where it did not.
-        approval_forced: whether they want it even though the preparation failed or goes on.
-        closed_at: when everything that it needed had been done; None before that.
-        steps: every run of a hook, in the order of their beginning.
-        timeline: entries in the order in which they came. The journal writes those that it does not
-            have yet.
-        absences: how many good documents in a row have not listed the event, or not this VM among
-            its Resources. Not stored.
-        resources_unknown: whether the last document did not give Resources in a readable form, so
-            that `event` has the ones from before. Not stored.
-        came_back_at: when the event was listed again after it had been gone; None where it never
-            was. Not stored.
-        on_hold: whether the policy holds the event, so that nothing is prepared for it. Not stored.
+        approval_forced: whether the operator approves it even if the preparation failed or is not
+            done.
+        closed_at: when the daemon had finished with it; None before that.
+        steps: every hook run, in the order of their start.
+        timeline: entries in order. The journal writes those that it does not have yet.
+        absences: consecutive documents that did not list the event, or this VM among its Resources.
+            Not stored.
+        resources_unknown: whether the last document gave Resources in no readable form; `event` has
+            the earlier ones. Not stored.
+        came_back_at: when the event was listed again after it was over; None where it never was.
+            Not stored.
+        on_hold: whether the policy holds the event; nothing is prepared for it. Not stored.
+        attempt: the present attempt to approve the event. Not stored.
+        waiting_for: why the event's next hook does not begin, for `status`; "" where none waits.
+            Not stored.
     """
 
     __slots__ = (
@@ -171,6 +210,7 @@ class EventRecord:
         "approval_error",
         "approval_forced",
         "approval_reason",
+        "attempt",
         "came_back_at",
         "closed_at",
         "event",
@@ -186,11 +226,12 @@ class EventRecord:
         "seen_started",
         "steps",
         "timeline",
+        "waiting_for",
     )
 
-    def __init__(self, id: int, life: int, event: ScheduledEvent, first_seen: datetime) -> None:
+    def __init__(self, id: int, occurrence: int, event: ScheduledEvent, first_seen: datetime) -> None:
         self.id = id
-        self.occurrence = life
+        self.occurrence = occurrence
         self.event = event
         self.first_seen = first_seen
         self.first_type = event.event_type
@@ -212,24 +253,40 @@ class EventRecord:
         self.resources_unknown = False
         self.came_back_at: datetime | None = None
         self.on_hold = False
+        self.attempt = ApprovalAttempt()
+        self.waiting_for = ""
 
     @property
     def key(self) -> str:
-        """The identity of the event: its id with letter case folded."""
+        """The event's identity: its EventId with letter case folded."""
         return self.event.key
 
+    @property
+    def phase(self) -> str:
+        """What the event is for this VM now: WATCHED, the stage whose hooks run or are next, or CLOSED."""
+        if self.gone_at is not None or self.closed_at is not None:
+            return RECOVER if self.closed_at is None else CLOSED
+        if not self.affects_this_vm:
+            return WATCHED
+        if self.seen_started:
+            return EMERGENCY if self.first_status == "Started" else STARTED
+        return PREPARE
+
     def runs_in_stage(self, stage: str) -> list[HookRun]:
-        """The runs of one stage whose effect holds."""
+        """Return the runs of one stage whose effect holds."""
         return [step for step in self.steps if step.stage == stage and not step.void]
 
     def latest_run(self, stage: str, hook: str) -> HookRun | None:
-        """The last run of one hook in one stage whose effect holds, or None."""
+        """Return the last run of one hook in one stage whose effect holds, or None."""
         return next(
             (step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook) and not step.void), None
         )
 
     def forget_outputs(self, stage: str, hook: str) -> None:
-        """Keep the output of a hook's first run and of its latest ones: one that fails for weeks would fill memory and disk."""
+        """Drop the outputs of a hook's runs except the first and the latest.
+
+        A recover hook that fails for weeks would fill memory and disk otherwise.
+        """
         with_output = [step for step in self.steps if (step.stage, step.hook) == (stage, hook) and step.output]
         for step in with_output[1:-LATEST_OUTPUTS]:
             step.output = ""

@@ -148,7 +148,7 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
     "text, complaint",
     [
         ("interval: 1\nintervall: 2\n", "config.yml:2: intervall: unknown key 'intervall'; did you mean interval?"),
-        ("interval: 1\ninterval: 2\n", "config.yml:2: the key 'interval' stands twice"),
+        ("interval: 1\ninterval: 2\n", "config.yml:2: the key 'interval' is repeated"),
         ("interval: 0.1\n", "config.yml:1: interval: expected 0.2 to 60 seconds, not 0.1"),
         (
             "interval: 1 week\n",

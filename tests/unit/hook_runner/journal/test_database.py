@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from hook_runner.journal import schema
-from hook_runner.journal.journal import Journal, JournalUnreadable
+from hook_runner.journal.journal import Journal
+from hook_runner.journal.reader import JournalReader, JournalUnreadable
 from support.daemon.child_processes import die, in_child
 from support.daemon.record_factory import add_step, after, close_record, everything, make_record
 
@@ -142,7 +143,7 @@ def test_log_of_a_broken_journal_goes_with_it(path: str) -> None:
     journal = open_at_noon(path, said)
     assert aside(path) == ["journal.db.corrupt-20261121T120000Z" + suffix for suffix in ("", "-shm", "-wal")]
     assert "it is missing or empty, and the log beside it is not" in said[0]
-    assert journal.records(10) == []
+    assert journal.reader().records(10) == []
     journal.close()
 
 
@@ -245,7 +246,7 @@ def test_migration_that_fails_is_undone_and_the_old_program_can_go_on(
         journal.close()
     assert aside(path) == []
     journal = open_at_noon(path, said)
-    assert len(journal.records(100)) == 41 and len(journal.open_records()[0].steps) == 1
+    assert len(journal.reader().records(100)) == 41 and len(journal.open_records()[0].steps) == 1
     assert journal.save(make_record(journal.next_id(), "new"))
     journal.close()
 
@@ -272,7 +273,7 @@ def test_process_killed_while_it_migrates_leaves_the_old_or_the_new_version(
 
 def test_history_leaves_out_a_record_that_cannot_be_read_and_says_so(path: str) -> None:
     change("UPDATE records SET event = 'no JSON' WHERE key = 'e-7'")(path)
-    reader = Journal.read_only(path)
+    reader = JournalReader.open(path)
     assert len(reader.records(100)) == 40
     assert len(reader.unreadable) == 1 and "cannot be read" in reader.unreadable[0]
     reader.close()
@@ -288,5 +289,5 @@ def test_reader_of_a_journal_that_is_of_no_use_is_told_and_moves_nothing(
 ) -> None:
     breakage(path)
     with pytest.raises(JournalUnreadable, match=words):
-        Journal.read_only(path)
+        JournalReader.open(path)
     assert aside(path) == []

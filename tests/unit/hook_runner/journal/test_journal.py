@@ -15,9 +15,19 @@ from typing import Any
 
 import pytest
 
-from hook_runner.journal.journal import Journal, JournalUnreadable
+from hook_runner.journal.journal import Journal
+from hook_runner.journal.reader import JournalReader, JournalUnreadable
 from hook_runner.records import SKIPPED, Cause, TimelineEntry
-from support.daemon.record_factory import NOON, add_step, after, close_record, end_step, everything, make_record
+from support.daemon.record_factory import (
+    NOON,
+    add_step,
+    after,
+    close_record,
+    end_step,
+    everything,
+    last_occurrence,
+    make_record,
+)
 
 
 @pytest.fixture
@@ -68,7 +78,7 @@ def test_closed_record_is_not_open_and_is_remembered(journal: Journal, path: str
     journal.close()
     again = Journal.open(path, print)
     assert again.open_records() == []
-    assert [everything(each) for each in again.records(10)] == [everything(record)]
+    assert [everything(each) for each in again.reader().records(10)] == [everything(record)]
     again.close()
 
 
@@ -89,8 +99,8 @@ def test_odd_texts_survive(journal: Journal, path: str, odd: str) -> None:
     journal.close()
     again = Journal.open(path, print)
     assert [everything(each) for each in again.open_records()] == [everything(record)]
-    assert again.last_occurrence(record.key) == 1
-    assert [each.id for each in again.records(5, "ID" + odd)] == [record.id]
+    assert last_occurrence(again, record.key) == 1
+    assert [each.id for each in again.reader().records(5, "ID" + odd)] == [record.id]
     again.close()
 
 
@@ -175,11 +185,11 @@ def test_last_life_counts_closed_and_open_ones(journal: Journal) -> None:
     first, second = make_record(journal.next_id()), make_record(journal.next_id())
     second.occurrence = 2
     close_record(first)
-    assert journal.last_occurrence("e-1") == 0
+    assert last_occurrence(journal, "e-1") == 0
     journal.save(first)
-    assert journal.last_occurrence("e-1") == 1
+    assert last_occurrence(journal, "e-1") == 1
     journal.save(second)
-    assert (journal.last_occurrence("e-1"), journal.last_occurrence("e-2")) == (2, 0)
+    assert (last_occurrence(journal, "e-1"), last_occurrence(journal, "e-2")) == (2, 0)
 
 
 def test_records_come_newest_first_and_of_one_event_in_any_letter_case(journal: Journal) -> None:
@@ -188,9 +198,9 @@ def test_records_come_newest_first_and_of_one_event_in_any_letter_case(journal: 
         record = make_record(journal.next_id(), name)
         ids.setdefault(name, []).append(record.id)
         journal.save(record)
-    assert [record.event.event_id for record in journal.records(3)] == ["C", "A", "B"]
-    assert [record.id for record in journal.records(10, "a")] == ids["A"][::-1]
-    assert journal.records(10, "none") == []
+    assert [record.event.event_id for record in journal.reader().records(3)] == ["C", "A", "B"]
+    assert [record.id for record in journal.reader().records(10, "a")] == ids["A"][::-1]
+    assert journal.reader().records(10, "none") == []
 
 
 def test_pruning_keeps_the_newest_closed_ones_and_every_open_one(journal: Journal, path: str) -> None:
@@ -201,7 +211,7 @@ def test_pruning_keeps_the_newest_closed_ones_and_every_open_one(journal: Journa
             close_record(record)
         journal.save(record)
     journal.prune(2)
-    assert [record.event.event_id for record in journal.records(10)] == ["E-5", "E-4", "E-1"]
+    assert [record.event.event_id for record in journal.reader().records(10)] == ["E-5", "E-4", "E-1"]
     connection = journal._connection  # to see that nothing is left behind in the other tables
     assert connection is not None
     assert connection.execute("SELECT count(*) FROM steps").fetchone() == (3,)
@@ -218,7 +228,7 @@ def test_file_keeps_a_bounded_size(journal: Journal, path: str) -> None:
         journal.save(record)
         journal.prune(20)
         sizes.append(sum(os.path.getsize(path + suffix) for suffix in ("", "-wal", "-shm")))
-    assert len(journal.records(1000)) == 20
+    assert len(journal.reader().records(1000)) == 20
     assert max(sizes[45:]) == max(sizes[:45])
 
 
@@ -254,4 +264,4 @@ def test_saving_costs_little_more_than_reaching_the_disk(journal: Journal, tmp_p
 
 def test_reader_without_a_journal_is_told(tmp_path: Path) -> None:
     with pytest.raises(JournalUnreadable, match="journal.db cannot be read: .*No such file"):
-        Journal.read_only(str(tmp_path / "journal.db"))
+        JournalReader.open(str(tmp_path / "journal.db"))

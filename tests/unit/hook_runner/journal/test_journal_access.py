@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.journal.journal import Journal, JournalUnreadable
+from hook_runner.journal.journal import Journal
+from hook_runner.journal.reader import JournalReader, JournalUnreadable
 from support.daemon.child_processes import in_child
 from support.daemon.record_factory import add_step, after, close_record, end_step, everything, make_record
 
@@ -48,7 +49,7 @@ def test_reader_sees_what_the_living_daemon_has_saved(path: str) -> None:
     journal = Journal.open(path, print)
     record = make_record(journal.next_id())
     journal.save(record)
-    reader = Journal.read_only(path)
+    reader = JournalReader.open(path)
     for number in range(60):
         record.timeline.append(record.timeline[0]._replace(at=after(number)))
         assert journal.save(record)
@@ -96,7 +97,7 @@ def test_reader_of_a_journal_that_is_still_empty_is_told(path: str) -> None:
     os.mkdir(os.path.dirname(path))
     Path(path).touch()
     with pytest.raises(JournalUnreadable, match="nothing has been written into it"):
-        Journal.read_only(path)
+        JournalReader.open(path)
 
 
 def test_stranger_is_told_that_it_is_not_for_everybody(path: str) -> None:
@@ -107,7 +108,7 @@ def test_stranger_is_told_that_it_is_not_for_everybody(path: str) -> None:
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
         with pytest.raises(JournalUnreadable, match="Permission denied"):
-            Journal.read_only(path)
+            JournalReader.open(path)
 
     if os.geteuid() != 0:
         pytest.skip("to become another user needs root")
@@ -145,7 +146,7 @@ def test_program_that_holds_the_file_delays_saving_and_loses_nothing(path: str) 
     step = add_step(record, journal.next_id())
     end_step(record, step)
     assert journal.save(record) and journal.write_error is None
-    reader = Journal.read_only(path)
+    reader = JournalReader.open(path)
     assert everything(reader.records(1)[0]) == everything(record)
     reader.close()
     journal.close()
@@ -177,7 +178,7 @@ def test_folder_that_cannot_be_written_still_tells_what_was_done_before(path: st
 
     checked(in_child(work))
     again = Journal.open(path, print)
-    assert again.open_records() == [] and len(again.records(5)) == 1
+    assert again.open_records() == [] and len(again.reader().records(5)) == 1
     again.close()
 
 
@@ -214,7 +215,7 @@ def test_numbers_stay_unique_when_the_file_comes_late(tmp_path: Path) -> None:
     now[0] += 5
     assert journal.save(other)
     assert journal.next_id() > record.id
-    assert {each.id for each in journal.records(5)} == {record.id, other.id}
+    assert {each.id for each in journal.reader().records(5)} == {record.id, other.id}
     journal.close()
 
 

@@ -79,7 +79,7 @@ def kill_at(path: str, countdown: float) -> int:
 def found_in(path: str) -> dict[str, Any] | None:
     said: list[str] = []
     journal = Journal.open(path, said.append)
-    records = journal.records(10)
+    records = journal.reader().records(10)
     assert said == [] and journal.write_error is None and len(records) <= 1
     assert [each.id for each in journal.open_records()] == [each.id for each in records if each.closed_at is None]
     journal.close()

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from hook_runner.journal import journal as journal_module
-from hook_runner.journal.journal import BUSY_TIMEOUT, CHECK_INTERVAL, OWN_KEYS, REOPEN_INTERVAL, Journal
+from hook_runner.journal.journal import BUSY_TIMEOUT, CHECK_INTERVAL, REOPEN_INTERVAL, Journal
+from hook_runner.journal.known_records import OWN_KEYS, RECENT, KnownRecords
+from hook_runner.journal.reader import JournalReader
 from hook_runner.journal.record_index import RecordIndex
 from hook_runner.records import EventRecord
 from support.daemon.child_processes import die, in_child
@@ -123,7 +125,7 @@ def test_waiting_for_another_program_is_bounded(
     begin = Journal._begin
 
     def counted(self: Journal, connection: sqlite3.Connection) -> None:
-        waits.append(self._patience())
+        waits.append(self._busy_timeout())
         monkeypatch.setattr(journal_module, "BUSY_TIMEOUT", 0.001)  # what is counted need not be waited for
         try:
             begin(self, connection)
@@ -208,7 +210,7 @@ def start_after_a_crash(path: str, clock: Clock, shared_memory: bool) -> None:
     if not shared_memory:
         os.unlink(path + "-shm")
     assert in_child(start_again) == -9
-    history = Journal.open(path, print).records(10)
+    history = Journal.open(path, print).reader().records(10)
     assert [(each.event.event_id, each.closed_at is None, len(each.steps)) for each in history] == [
         ("E-3", True, 0),
         ("E-2", False, 1),
@@ -233,7 +235,7 @@ def test_what_is_known_is_written_into_a_new_file_at_once(
     journal.maintain()
     assert journal.write_error is None
     assert [everything(each) for each in read_anew(path)] == [everything(record) for record in records[:2]]
-    history = Journal.read_only(path)
+    history = JournalReader.open(path)
     assert [everything(each) for each in history.records(10)] == [everything(record) for record in records[::-1]]
     history.close()
     fresh = Journal.open(path, print)
@@ -300,7 +302,7 @@ def test_reading_by_others_is_no_change(journal: Journal, clock: Clock, path: st
     journal.save(make_record(journal.next_id()))
     before = journal.files_opened
     for _time in range(3):
-        reader = Journal.read_only(path)
+        reader = JournalReader.open(path)
         reader.records(10)
         reader.close()
         other = sqlite3.connect(path)
@@ -324,18 +326,19 @@ def test_file_whose_time_of_change_changes_by_itself_is_not_opened_at_each_save(
     assert 2 <= journal.files_opened <= 3 and said == []
 
 
-def test_nothing_grows_with_the_events_of_the_past(journal: Journal) -> None:
+def test_known_records_do_not_grow_with_the_events_of_the_past() -> None:
+    known = KnownRecords()
     for number in range(OWN_KEYS + 50):
-        record = make_record(journal.next_id(), f"E-{number}")
+        record = make_record(number, f"E-{number}")
         close_record(record)
-        journal._write_pending = lambda at_once: None  # type: ignore[method-assign]  # the disk is of no interest here
-        journal.save(record)
-        journal._pending.discard(record.id)
-    assert len(journal._own_keys) == OWN_KEYS and len(journal._recent) == journal_module.RECENT
-    del journal._write_pending
+        known.add(record)
+        known.pending.discard(record.id)
+    assert len(known.recent) == RECENT and not known.open
+    superseded = [number for number in range(OWN_KEYS + 50) if known.supersedes(make_record(0, f"E-{number}"))]
+    assert superseded == list(range(50, OWN_KEYS + 50))
 
 
-def test_index_finds_by_event_and_forgets_whole(journal: Journal) -> None:
+def test_index_finds_by_event_and_forgets_whole() -> None:
     index = RecordIndex()
     first, second, other = make_record(1, "E-1"), make_record(2, "E-1"), make_record(3, "E-2")
     for record in (first, second, other, first):

@@ -12,9 +12,18 @@ from pathlib import Path
 import pytest
 
 from hook_runner.journal.journal import Journal
+from hook_runner.journal.reader import JournalReader
 from hook_runner.records import EventRecord
 from support.daemon.child_processes import die, fill_up, in_child, on_small_disk, without_room
-from support.daemon.record_factory import add_step, after, close_record, end_step, everything, make_record
+from support.daemon.record_factory import (
+    add_step,
+    after,
+    close_record,
+    end_step,
+    everything,
+    last_occurrence,
+    make_record,
+)
 
 
 def an_event(journal: Journal, event_id: str = "E-1") -> EventRecord:
@@ -47,7 +56,7 @@ def test_event_is_written_to_its_end_on_a_disk_that_filled_up(tmp_path: Path) ->
         assert fill_up(str(tmp_path / "filler")) > 0
         record = an_event(journal)
         assert said == [] and journal.write_error is None
-        reader = Journal.read_only(path)
+        reader = JournalReader.open(path)
         assert [everything(each) for each in reader.records(10)] == [everything(record)]
         reader.close()
         die()
@@ -69,7 +78,7 @@ def test_event_is_written_to_its_end_where_files_must_not_grow(tmp_path: Path) -
 
     assert in_child(work) == -9
     journal = Journal.open(path, print)
-    assert [len(record.steps) for record in journal.records(10)] == [4]
+    assert [len(record.steps) for record in journal.reader().records(10)] == [4]
     journal.close()
 
 
@@ -89,7 +98,7 @@ def test_record_that_does_not_fit_is_kept_and_written_when_there_is_room(tmp_pat
             assert not journal.save(large)
         assert journal.write_error is not None and "full" in journal.write_error
         assert len(said) == 1  # once, not for each attempt
-        assert journal.records(10) == [large] and journal.last_occurrence("large") == 1
+        assert journal.reader().records(10) == [large] and last_occurrence(journal, "large") == 1
         os.unlink(filler)
         assert journal.save(small)
         assert journal.write_error is None and "is written again" in said[-1]
@@ -146,7 +155,7 @@ def test_start_on_a_full_disk_still_tells_what_was_done_before(tmp_path: Path) -
         now[0] += 5
         assert again.save(found) and again.write_error is None
         again.close()
-        reader = Journal.read_only(path)
+        reader = JournalReader.open(path)
         assert [everything(each) for each in reader.records(10)] == [everything(found)]
         reader.close()
 
@@ -166,7 +175,7 @@ def test_first_start_on_a_full_disk_works_from_memory_until_there_is_room(tmp_pa
         record = make_record(journal.next_id())
         assert not journal.save(record)
         assert journal.write_error is not None and said
-        assert journal.open_records() == [record] and journal.records(5) == [record]
+        assert journal.open_records() == [record] and journal.reader().records(5) == [record]
         os.unlink(filler)
         assert not journal.save(record)  # it is too early to look again
         now[0] += 5
@@ -187,5 +196,7 @@ def test_memory_does_not_grow_without_end_while_the_disk_is_full(tmp_path: Path)
         close_record(record)
         assert not journal.save(record)
         journal.prune(5)
-    assert [record.event.event_id for record in journal.records(100)] == [f"E-{number}" for number in range(49, 44, -1)]
+    assert [record.event.event_id for record in journal.reader().records(100)] == [
+        f"E-{number}" for number in range(49, 44, -1)
+    ]
     journal.close()

@@ -15,6 +15,7 @@ import pytest
 
 from hook_runner.journal import database
 from hook_runner.journal.journal import Journal
+from hook_runner.journal.reader import JournalReader
 from hook_runner.records import INTERRUPTED, EventRecord
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import HANGS, is_alive
@@ -57,7 +58,7 @@ def with_open_record(path: str) -> EventRecord:
 
 
 def read(path: str) -> list[EventRecord]:
-    reader = Journal.read_only(path)
+    reader = JournalReader.open(path)
     found = reader.records(10)
     reader.close()
     return found

@@ -12,8 +12,17 @@ from pathlib import Path
 import pytest
 
 from hook_runner.journal.journal import Journal
+from hook_runner.journal.reader import JournalReader
 from hook_runner.records import TimelineEntry
-from support.daemon.record_factory import add_step, after, close_record, end_step, everything, make_record
+from support.daemon.record_factory import (
+    add_step,
+    after,
+    close_record,
+    end_step,
+    everything,
+    last_occurrence,
+    make_record,
+)
 
 NOON = 1795262400.0
 
@@ -110,14 +119,14 @@ def test_journal_of_another_vm_is_kept_and_forgotten(path: str) -> None:
     journal.set_aside("other-vm", "it is about the VM other")
     aside = path + ".other-vm-20261121T120000Z"
     assert said == [
-        f"the journal {path} cannot be used: it is about the VM other; it is kept as {aside}, and a new one begins with no more"
-        " than this service still knows"
+        f"the journal {path} cannot be used: it is about the VM other; it is kept as {aside},"
+        " and a new one begins with the records in memory"
     ]
     assert (
         journal.open_records() == []
         and journal.noted("vm") == ""
         and journal.last_of("e-1") is None
-        and journal.last_occurrence("e-1") == 0
+        and last_occurrence(journal, "e-1") == 0
     )
     assert journal.write_error is None and journal.is_known and journal.next_id() > highest
     journal.note("vm", "mine")
@@ -126,7 +135,7 @@ def test_journal_of_another_vm_is_kept_and_forgotten(path: str) -> None:
     again = Journal.open(path, print)
     assert [each.event.event_id for each in again.open_records()] == ["mine"] and again.noted("vm") == "mine"
     again.close()
-    kept = Journal.read_only(aside)
+    kept = JournalReader.open(aside)
     assert [everything(each) for each in kept.records(10)] == [everything(record)]
     kept.close()
 
@@ -146,7 +155,7 @@ def test_journal_of_another_vm_that_cannot_be_renamed_is_not_read_again(
         readonly.setattr(os, "replace", fail)
         journal.set_aside("other-vm", "it is about the VM other")
         assert "Read-only" in (journal.write_error or "") and journal.is_known
-        assert journal.open_records() == [] == journal.records(10)
+        assert journal.open_records() == [] == journal.reader().records(10)
         now[0] += 5
         mine = make_record(journal.next_id(), "mine")
         assert not journal.save(mine)

@@ -59,7 +59,7 @@ def test_while_paused_nothing_is_prepared_and_nothing_is_approved(vm: EngineHarn
     vm.poll(60)
     assert vm.ran() == [] and azure.requests("POST") == []
     (record,) = vm.engine.records
-    assert "no prepare hook begins: the daemon is paused by root" in vm.engine.work.blocked[record.id]
+    assert "no prepare hook begins: the daemon is paused by root" in record.waiting_for
     assert vm.engine.pausing.end("root")
     vm.poll()
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]

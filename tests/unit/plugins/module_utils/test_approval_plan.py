@@ -130,3 +130,29 @@ def test_without_own_name_nothing_is_guessed(plan):
     with pytest.raises(OwnNameUnknown):
         plan(event("A"), own_name=None, event_ids=["A"], affects="any")
     assert plan(event("A"), own_name=None, event_ids=["A"], affects="any", release_others=True) == [("A", "approve")]
+
+
+def test_parsed_criteria_hold_the_policy_by_any_of_its_forms():
+    rules = {"rules": [{"when": {}, "do": "approve"}]}
+    for policy in ("documented", rules, Policy.from_mapping(rules)):
+        criteria = ApprovalCriteria.parse(Selection(), policy, "OK", None, False)
+        assert criteria.policy.may_approve() and (criteria.prepared, criteria.gates) == ("ok", {})
+    assert ApprovalCriteria.parse(Selection(), None, "none", {"quorum": True}, True) == ApprovalCriteria(
+        Selection(), None, True, None, "none", {"quorum": True}
+    )
+
+
+@pytest.mark.parametrize(
+    "argument, value",
+    [
+        ("policy", "documentd"),
+        ("policy", ["approve"]),
+        ("prepared", "maybe"),
+        ("gates", {"quorum": "yes"}),
+        ("release_others", "yes"),
+    ],
+)
+def test_parsed_criteria_with_an_unusable_value_are_an_error(argument, value):
+    arguments = {"policy": None, "prepared": "none", "gates": None, "release_others": False, argument: value}
+    with pytest.raises(ValueError):
+        ApprovalCriteria.parse(Selection(), **arguments)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    ScheduledEvent,
     parse_document,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
@@ -282,6 +283,44 @@ def test_half_characters_are_escaped_where_they_are_shown_and_kept_where_they_ar
     shown = found.as_dict()
     assert (shown["event_id"], shown["description"], shown["resources"]) == ("id-\\ud800", "x\\udfff", ["vm\\ud83d"])
     json.dumps(shown, ensure_ascii=False).encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"NotBefore": "", "EventStatus": "Started"},
+        {"DurationInSeconds": -1, "Description": None, "EventSource": None, "ResourceType": None},
+        {"EventId": "id-\ud800", "Resources": ["db-1", "vm\ud83d"]},
+    ],
+)
+def test_a_stored_event_is_read_back_without_loss(changes):
+    found, _warnings = only(**changes)
+    assert ScheduledEvent.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+@pytest.mark.parametrize("text", ["2026-11-21T10:15:00Z", "2026-11-21T10:15:00+00:00", "2026-11-21T11:15:00+01:00"])
+def test_the_time_of_a_stored_event_is_read_in_every_spelling_in_use(text):
+    found, _warnings = only()
+    assert ScheduledEvent.from_json(dict(found.to_json(), not_before=text)) == found
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"not_before": "soon"},
+        {"not_before": "2026-11-21T10:15:00"},
+        {"not_before": 7},
+        {"duration": "long"},
+        {"duration": 1e300},
+        {"resources": None},
+        {"color": "red"},
+    ],
+)
+def test_a_stored_event_with_an_unusable_field_raises_value_error(changes):
+    found, _warnings = only()
+    with pytest.raises(ValueError, match=r"not a stored event|time|isoformat"):
+        ScheduledEvent.from_json(dict(found.to_json(), **changes))
 
 
 def test_raw_control_characters_are_read():

@@ -7,6 +7,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_rules import (
+    BlockCode,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conditions import (
     PolicyContext,
 )
@@ -89,22 +92,22 @@ def test_the_observe_preset_approves_nothing():
 
 
 @pytest.mark.parametrize(
-    "values, strange",
+    "values, code",
     [
-        ({"event_type": "Hibernate"}, "Hibernate"),
-        ({"event_type": ""}, "type"),
-        ({"status": "Paused"}, "Paused"),
-        ({"source": "Robot"}, "Robot"),
-        ({"resource_type": "Rack"}, "Rack"),
+        ({"event_type": "Hibernate"}, "unknown_type"),
+        ({"event_type": ""}, "unknown_type"),
+        ({"status": "Paused"}, "unknown_status"),
+        ({"source": "Robot"}, "unknown_source"),
+        ({"resource_type": "Rack"}, "unknown_resource_type"),
     ],
 )
-def test_an_unknown_word_never_matches_a_rule_that_approves(values, strange):
+def test_an_unknown_value_never_matches_a_rule_that_approves(values, code):
     decision = approving(found=event(**values))
     assert not decision.due and decision.approval == "never" and decision.rule is None
-    assert strange in decision.reason
+    assert decision.code is BlockCode(code)
 
 
-def test_an_unknown_word_still_reaches_a_rule_that_does_not_approve():
+def test_an_unknown_value_still_reaches_a_rule_that_does_not_approve():
     policy = Policy.from_rules(
         [{"name": "all", "when": {}, "do": "approve"}, {"name": "rest", "when": {}, "do": ["notify", "prepare"]}]
     )
@@ -228,35 +231,40 @@ def test_without_own_name_a_rule_that_needs_it_is_an_error(word):
 
 
 @pytest.mark.parametrize(
-    "setting, values, approval, due",
+    "setting, values, approval, code",
     [
-        ("now", {}, "now", True),
-        (None, {}, "now", True),
-        ("never", {}, "never", False),
-        ("manual", {"prepared": "ok"}, "manual", False),
-        ("after_prepare", {}, "after_prepare", False),
-        ("after_prepare", {"prepared": "running"}, "after_prepare", False),
-        ("after_prepare", {"prepared": "ok"}, "after_prepare", True),
-        ("after_prepare", {"prepared": "failed"}, "after_prepare", False),
-        ("now", {"prepared": "failed"}, "now", False),
-        ({"when": "after_prepare", "on_failure": "approve"}, {"prepared": "failed"}, "after_prepare", True),
-        ({"when": "after_prepare", "on_failure": "hold"}, {"prepared": "failed"}, "after_prepare", False),
-        ({"delay": "30s"}, {"first_seen": NOON - timedelta(seconds=29)}, "now", False),
-        ({"delay": "30s"}, {"first_seen": NOON - timedelta(seconds=30)}, "now", True),
-        ({"time_left": "14m"}, {}, "now", False),
-        ({"time_left": "15m"}, {}, "now", True),
-        ("now", {"approved_by_us": True}, "now", False),
+        ("now", {}, "now", None),
+        (None, {}, "now", None),
+        ("never", {}, "never", "not_approving"),
+        ("manual", {"prepared": "ok"}, "manual", "manual"),
+        ("after_prepare", {}, "after_prepare", "not_prepared"),
+        ("after_prepare", {"prepared": "running"}, "after_prepare", "not_prepared"),
+        ("after_prepare", {"prepared": "ok"}, "after_prepare", None),
+        ("after_prepare", {"prepared": "failed"}, "after_prepare", "preparation_failed"),
+        ("now", {"prepared": "failed"}, "now", "preparation_failed"),
+        ({"when": "after_prepare", "on_failure": "approve"}, {"prepared": "failed"}, "after_prepare", None),
+        (
+            {"when": "after_prepare", "on_failure": "hold"},
+            {"prepared": "failed"},
+            "after_prepare",
+            "preparation_failed",
+        ),
+        ({"delay": "30s"}, {"first_seen": NOON - timedelta(seconds=29)}, "now", "delay"),
+        ({"delay": "30s"}, {"first_seen": NOON - timedelta(seconds=30)}, "now", None),
+        ({"time_left": "14m"}, {}, "now", "time_left"),
+        ({"time_left": "15m"}, {}, "now", None),
+        ("now", {"approved_by_us": True}, "now", "already_approved"),
     ],
 )
-def test_when_an_approval_is_due(setting, values, approval, due):
+def test_when_an_approval_is_due(setting, values, approval, code):
     decision = approving(setting, **values)
-    assert (decision.approval, decision.due) == (approval, due)
+    assert (decision.approval, decision.due, decision.code) == (approval, code is None, code and BlockCode(code))
     assert decision.reason.count("\n") == 0 and "'it'" in decision.reason
 
 
 def test_a_started_event_is_never_due():
     decision = approving(found=event(status="Started", not_before=None))
-    assert not decision.due and "started" in decision.reason
+    assert not decision.due and decision.code is BlockCode.STARTED
 
 
 @pytest.mark.parametrize(
@@ -297,7 +305,7 @@ def test_a_started_event_is_never_due():
         ([{"do": [{"approve": "now", "log": None}]}], "one action"),
         ([{"do": [{"log": "loud"}]}], "log takes no setting"),
         ([{"do": ["approve", "hold"]}], "exclude each other"),
-        ([{"do": [{"approve": "never"}, "approve"]}], "approve stands twice"),
+        ([{"do": [{"approve": "never"}, "approve"]}], "approve is repeated"),
         ([{"do": [{"approve": {"delay": float("nan")}}]}], "expected seconds"),
         ([{"when": {"duration": 10**400}, "do": "log"}], "expected seconds"),
         ([{"when": {"time_left": float("inf")}, "do": "log"}], "expected seconds"),

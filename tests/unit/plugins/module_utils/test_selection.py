@@ -79,3 +79,28 @@ def test_self_without_a_name_is_an_error():
     with pytest.raises(OwnNameUnknown):
         picked(own_name=None)
     assert picked(own_name=None, affects="any") == "ABCD"
+
+
+def test_parsed_options_select_as_written():
+    selection, unknown = Selection.parse({"types": "freeze", "sources": ["USER"], "affects": "any", "statuses": None})
+    assert (selection, unknown) == (Selection(None, ("freeze",), None, ("USER",), "any"), [])
+
+
+def test_parsed_empty_list_selects_no_event():
+    selection, _unknown = Selection.parse({"event_ids": []})
+    assert selection.pick(EVENTS, "vm1") == []
+
+
+def test_parsed_unknown_type_is_selected_and_reported():
+    selection, unknown = Selection.parse({"types": ["Rebot", "Zz"]})
+    assert selection.types == ("Rebot", "Zz")
+    assert [(item.given, item.suggestion) for item in unknown] == [("Rebot", "Reboot"), ("Zz", None)]
+
+
+@pytest.mark.parametrize(
+    "options, option",
+    [({"statuses": ["Gone"]}, "statuses"), ({"sources": "Me"}, "sources"), ({"event_ids": [7]}, "event_ids")],
+)
+def test_parsed_unusable_value_is_an_error_that_names_the_option(options, option):
+    with pytest.raises(ValueError, match=f"^{option}: "):
+        Selection.parse(options)

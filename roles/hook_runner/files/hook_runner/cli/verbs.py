@@ -157,7 +157,7 @@ def show_status(options: argparse.Namespace) -> int:
 def show_history(options: argparse.Namespace) -> int:
     """Run the verb `history`; return the exit status."""
     from hook_runner import event_ids
-    from hook_runner.journal.journal import JournalUnreadable
+    from hook_runner.journal.reader import JournalUnreadable
     from hook_runner.reporting import history_table
     from hook_runner.service import history_source
 

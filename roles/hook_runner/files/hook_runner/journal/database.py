@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The journal's file: made, opened, kept aside where it is of no use, and given room for a full disk."""
+"""Creates and opens the journal's file, quarantines an unusable one, and reserves room for a full disk."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from hook_runner.permissions import make_folder, trusted_owners
 
 SIDECAR_SUFFIXES = ("-wal", "-shm", "-journal")
 
-# what a disk that fills up leaves to us: this much in the log, and as much in the tables
+# bytes that are reserved for a full disk: this much in the log, and as much in the tables
 RESERVE = 256 * 1024
-# the log is copied into the file so often, in transactions, so that it and one more transaction
-# stay within the reserve
+# transactions after which the log is copied into the file: the log and one more transaction stay
+# within the reserve
 CHECKPOINT_EVERY = 4
 
-# memory, of which SQLite takes ten times as much by default: KiB of pages, and prepared statements,
-# of which one transaction uses fewer
+# KiB of pages and number of prepared statements in memory; the defaults are ten times as much, and a
+# transaction needs less
 CACHE = 64
 STATEMENTS = 8
 
-# a disk that breaks the journal again and again must not be filled with the pieces
+# a disk that damages the journal again and again must not fill up with quarantined files
 MAX_QUARANTINED = 5
-# how the names of such files end: see keep_aside
+# end of the name of a quarantined file
 _QUARANTINED_NAME = re.compile(r"-\d{8}T\d{6}Z(-\d+)?$")
 
 
@@ -41,56 +41,64 @@ Commit = Callable[[sqlite3.Connection], None]
 
 
 def open_for_writing(
-    path: str, say: Callable[[str], None], commit: Commit, now: float, patience: float
+    path: str, say: Callable[[str], None], commit: Commit, now: float, busy_timeout: float
 ) -> sqlite3.Connection:
-    """Open the journal, or begin a new one where there is none or none that can be used.
+    """Open the journal, or begin a new one if it is missing or unusable.
 
     Args:
-        path: where it lies; its folder is made if need be.
-        say: takes a sentence about whatever a person should know.
+        path: the file; its folder is created if it is missing.
+        say: logs a sentence.
         commit: ends each transaction.
-        now: seconds since 1970, for the name of a file that is kept aside.
-        patience: seconds that another program may hold the file.
+        now: seconds since 1970, for the name of a quarantined file.
+        busy_timeout: seconds that another program may hold the file.
 
-    Raises OSError and sqlite3.Error where it cannot be made or written now.
+    Raises:
+        OSError: it cannot be created or renamed.
+        sqlite3.Error: it cannot be written now.
     """
     try:
-        return _open_and_migrate(path, say, commit, patience)
+        return _open_and_migrate(path, say, commit, busy_timeout)
     except UnusableJournal as reason:
         replace(path, reason, say, now)
-    return _open_and_migrate(path, say, commit, patience)
+    return _open_and_migrate(path, say, commit, busy_timeout)
 
 
 def replace(path: str, reason: UnusableJournal, say: Callable[[str], None], now: float) -> None:
-    """Keep the file aside, and say why; nothing happens where there is none. Raises OSError."""
+    """Quarantine the file if it exists, and log the reason. Raises OSError."""
     if os.path.lexists(path):
         aside = quarantine(path, reason.label, now)
-        say(
-            f"the journal {path} cannot be used: {reason}; it is kept as {aside}, and a new one begins with no more than this service still knows"
-        )
+        begins = "a new one begins with the records in memory"
+        say(f"the journal {path} cannot be used: {reason}; it is kept as {aside}, and {begins}")
 
 
-def open_for_reading(path: str, patience: float) -> sqlite3.Connection:
-    """Open the journal without changing anything, also as somebody who may not write, also beside a living daemon.
+def open_for_reading(path: str, busy_timeout: float) -> sqlite3.Connection:
+    """Open the journal without changing it, also as a user who may not write it or while the daemon writes it.
 
-    Raises Unusable, OSError and sqlite3.Error.
+    Args:
+        path: the file.
+        busy_timeout: seconds that another program may hold the file.
+
+    Raises:
+        UnusableJournal: it is not a journal that this program can use, or the daemon has to migrate it first.
+        OSError: it cannot be found or read.
+        sqlite3.Error: it cannot be read now.
     """
     from urllib.parse import quote
 
-    os.stat(path)  # says more clearly what is wrong than SQLite does
+    os.stat(path)  # its error is clearer than that of SQLite
     uri = f"file:{quote(os.path.abspath(path))}?mode=ro"
     try:
-        return _open_checked(uri, patience)
+        return _open_checked(uri, busy_timeout)
     except sqlite3.OperationalError:
-        # SQLite wants to make the files beside it, which others may not; they are missing because
-        # no process has it open
+        # SQLite tries to create the files beside it, which this user may not; they are missing
+        # because no process has it open
         if not _has_log(path):
-            return _open_checked(uri + "&immutable=1", patience)
-        return _copied(path, patience)
+            return _open_checked(uri + "&immutable=1", busy_timeout)
+        return _copied(path, busy_timeout)
 
 
 def try_to_write(connection: sqlite3.Connection) -> None:
-    """Raise sqlite3.Error where the file cannot be written; changes nothing. To be called in a transaction.
+    """Raise sqlite3.Error if the file cannot be written; changes nothing. Call it in a transaction.
 
     SQLite opens a file that it may not write for reading, without an error, and even BEGIN
     IMMEDIATE succeeds there.
@@ -99,7 +107,7 @@ def try_to_write(connection: sqlite3.Connection) -> None:
 
 
 def checkpoint(connection: sqlite3.Connection) -> None:
-    """Copy the log into the file; what cannot be copied now stays in the log.
+    """Copy the log into the file; a part that cannot be copied now stays in the log.
 
     SQLite could do this within a transaction, but then a change of the file would not show that
     another program made it.
@@ -107,22 +115,21 @@ def checkpoint(connection: sqlite3.Connection) -> None:
     try:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     except sqlite3.Error:
-        pass  # the log has it all
+        pass  # the log has everything
 
 
 def is_worthless(error: Exception) -> bool:
-    """Whether a journal that could not be opened has nothing to tell, now or later: it is not there, or is none."""
+    """Return True if a file that could not be opened has no records: it is missing, or not a journal."""
     if isinstance(error, UnusableJournal):
         return error.label in ("corrupt", "version-0")
     return isinstance(error, (FileNotFoundError, NotADirectoryError))
 
 
 class Fingerprint(NamedTuple):
-    """What distinguishes the journal's files from others that took their place, or their content from another one.
+    """Identifies the journal's files and their content, to find out that they were replaced or changed.
 
     Attributes:
-        identities: device and inode of the file and of those beside it; None for each that is not
-            there.
+        identities: device and inode of the file and of those beside it; None for a missing one.
         contents: size in bytes and time of the last change, in ns, of the file and of its log.
     """
 
@@ -131,7 +138,7 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(path: str) -> Fingerprint:
-    """Look at the files that the journal consists of, without opening any."""
+    """Return the fingerprint of the journal's files without opening them."""
     found: list[os.stat_result | None] = []
     for suffix in ("", "-wal", "-shm"):
         try:
@@ -145,13 +152,13 @@ def fingerprint(path: str) -> Fingerprint:
 
 
 def quarantine(path: str, label: str, now: float) -> str:
-    """Rename the journal and what belongs to it; returns its new name."""
+    """Rename the journal and the files beside it; returns its new name."""
     stem = f"{path}.{label}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}"
     aside, number = stem, 1
     while os.path.lexists(aside):
         number += 1
         aside = f"{stem}-{number}"
-    for suffix in SIDECAR_SUFFIXES:  # first, since a log that were left beside a new journal would be taken for its own
+    for suffix in SIDECAR_SUFFIXES:  # first: a new journal would take an old log for its own
         if os.path.lexists(path + suffix):
             os.replace(path + suffix, aside + suffix)
     os.replace(path, aside)
@@ -178,20 +185,17 @@ def _prune_quarantined(path: str) -> None:
                     os.rmdir(os.path.join(folder, entry + suffix))
 
 
-def _open_checked(uri: str, patience: float) -> sqlite3.Connection:
-    connection = _connect(uri, patience, uri=True)
+def _open_checked(uri: str, busy_timeout: float) -> sqlite3.Connection:
+    connection = _connect(uri, busy_timeout, uri=True)
     try:
         check_usable(connection)
         version = schema_version(connection)
         if version < len(schema.MIGRATIONS):
-            older = "it has version %d, and the service has to bring it to version %d first" % (
-                version,
-                len(schema.MIGRATIONS),
-            )
+            older = f"it has version {version}; the daemon has to bring it to version {len(schema.MIGRATIONS)} first"
             raise UnusableJournal(f"version-{version}", older if version else "nothing has been written into it")
         if not schema.is_current(connection):
             raise UnusableJournal(
-                f"version-{version}", "an older version wrote it, and the service has to add to its tables first"
+                f"version-{version}", "an older version wrote it; the daemon has to add to its tables first"
             )
     except BaseException:
         connection.close()
@@ -199,8 +203,8 @@ def _open_checked(uri: str, patience: float) -> sqlite3.Connection:
     return connection
 
 
-def _copied(path: str, patience: float) -> sqlite3.Connection:
-    """Open a copy, where SQLite cannot read the log beside the journal: without it the journal shows an older state."""
+def _copied(path: str, busy_timeout: float) -> sqlite3.Connection:
+    """Open a copy if SQLite cannot read the log beside the journal; without the log, the journal is older."""
     import shutil
     import tempfile
     from urllib.parse import quote
@@ -209,24 +213,26 @@ def _copied(path: str, patience: float) -> sqlite3.Connection:
         copy = os.path.join(folder, "journal")
         for suffix in ("", "-wal"):
             shutil.copyfile(path + suffix, copy + suffix)
-        return _open_checked(f"file:{quote(copy)}", patience)  # the files go away with the folder, and stay open
+        return _open_checked(
+            f"file:{quote(copy)}", busy_timeout
+        )  # the files are removed with the folder, and stay open
 
 
 def _has_log(path: str) -> bool:
     return os.path.exists(path + "-wal") and os.path.getsize(path + "-wal") > 0
 
 
-def _open_and_migrate(path: str, say: Callable[[str], None], commit: Commit, patience: float) -> sqlite3.Connection:
+def _open_and_migrate(path: str, say: Callable[[str], None], commit: Commit, busy_timeout: float) -> sqlite3.Connection:
     _create(path)
     if os.path.isdir(path):
         if os.listdir(path):
-            raise IsADirectoryError("a folder that is not empty has its name")
+            raise IsADirectoryError("it is a folder that is not empty")
         raise UnusableJournal("corrupt", "it is an empty folder")
     if not os.path.getsize(path) and _has_log(path):
         raise UnusableJournal(
             "corrupt", "it is missing or empty, and the log beside it is not"
-        )  # SQLite would throw the log away
-    connection = _connect(path, patience)
+        )  # SQLite would delete the log
+    connection = _connect(path, busy_timeout)
     try:
         check_usable(connection)
         connection.execute(f"PRAGMA cache_size = -{CACHE}")
@@ -248,7 +254,7 @@ def _open_and_migrate(path: str, say: Callable[[str], None], commit: Commit, pat
         except sqlite3.OperationalError as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            say(f"no room could be set aside for the journal {path}, so that a full disk would stop it: {error}")
+            say(f"the journal {path}: no room could be reserved, a full disk will stop it: {error}")
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error) and is_corruption(error):
@@ -258,10 +264,10 @@ def _open_and_migrate(path: str, say: Callable[[str], None], commit: Commit, pat
 
 
 def _create(path: str) -> None:
-    """Make folder and file for the daemon's own user alone; SQLite gives the files beside it the same mode.
+    """Create folder and file with access for the daemon's user only; SQLite gives the files beside it the same mode.
 
-    Not for a group: a process that may read the file may also lock it, and the daemon could not
-    write then.
+    No group gets access: a process that may read the file may also lock it, and the daemon could
+    not write then.
     """
     path = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(path)):
@@ -269,13 +275,13 @@ def _create(path: str) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        # it is not opened here: closing it again would take SQLite's locks away
+        # it is not opened here: closing it again would release SQLite's locks
         for suffix in ("", *SIDECAR_SUFFIXES):
             _keep_private(path + suffix)
 
 
 def _keep_private(path: str) -> None:
-    """Take away what an earlier version gave to a group."""
+    """Remove the access that an earlier version gave to a group."""
     try:
         found = os.lstat(path)
         if stat.S_ISREG(found.st_mode) and found.st_mode & 0o077:
@@ -285,11 +291,11 @@ def _keep_private(path: str) -> None:
 
 
 def _reserve(connection: sqlite3.Connection, commit: Commit) -> None:
-    """Let log and tables grow now, so that later writing needs no more room.
+    """Let log and tables grow now; later writing needs no more room.
 
-    The log keeps its size when it begins anew, and the tables keep the pages of what was deleted.
-    It takes two transactions: pages that are taken and given back in one are never written, and a
-    file system keeps no room for them.
+    The log keeps its size when it begins again, and the tables keep the pages of deleted rows. It
+    takes two transactions: pages that are taken and returned in one are never written, and the file
+    system reserves no room for them.
     """
     for statement in (f"INSERT INTO reserve VALUES (zeroblob({RESERVE}))", "DELETE FROM reserve"):
         connection.execute("BEGIN IMMEDIATE")
@@ -298,9 +304,11 @@ def _reserve(connection: sqlite3.Connection, commit: Commit) -> None:
         connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
 
 
-def _connect(name: str, patience: float, uri: bool = False) -> sqlite3.Connection:
-    connection = sqlite3.connect(name, timeout=patience, isolation_level=None, cached_statements=STATEMENTS, uri=uri)
-    # the same as by default, but for its error: a text that is not UTF-8 is a ValueError, and no
-    # fault of the disk
+def _connect(name: str, busy_timeout: float, uri: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        name, timeout=busy_timeout, isolation_level=None, cached_statements=STATEMENTS, uri=uri
+    )
+    # as by default, except the error: a text that is not UTF-8 is a ValueError, not a fault of the
+    # disk
     connection.text_factory = bytes.decode
     return connection

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Records in memory that are found by number and by event, however many there are."""
+"""Records in memory, found by number and by event in constant time."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Records as rows of the journal's tables, and back; what comes back is exactly what was given.
+"""Converts records to rows of the journal's tables and back, without loss.
 
-Answers are always read to their end: a question that is still open would keep SQLite from closing
-the file.
+Results are always read to their end: an unfinished statement would keep SQLite from closing the
+file.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Union
 
 from azure_scheduled_events.document import ScheduledEvent
@@ -56,7 +56,7 @@ _STEP_COLUMNS = (
 
 
 def _upsert(table: str, columns: tuple[str, ...]) -> str:
-    # not INSERT OR REPLACE: that deletes the old row, and with it whatever refers to it
+    # not INSERT OR REPLACE: that deletes the old row and every row that refers to it
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])
     places = ", ".join("?" * len(columns))
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) ON CONFLICT (id) DO UPDATE SET {changes}"
@@ -89,14 +89,14 @@ def save_record(connection: sqlite3.Connection, record: EventRecord) -> None:
             _text(record.approval_asked_by),
             int(record.approval_forced),
             _time(record.closed_at),
-            _event_text(record.event),
+            json.dumps(record.event.to_json()),
             _text(record.approval_error),
         ),
     )
 
 
 def step_row(record: EventRecord, step: HookRun) -> tuple[Value, ...]:
-    """The row of a step, also to tell whether it has changed."""
+    """Return the row of a run; equal rows need not be written again."""
     return (
         step.id,
         record.id,
@@ -116,17 +116,12 @@ def step_row(record: EventRecord, step: HookRun) -> tuple[Value, ...]:
 
 
 def save_step(connection: sqlite3.Connection, row: tuple[Value, ...]) -> None:
-    """Write a row that step_row made."""
+    """Write a row of `step_row`."""
     connection.execute(_SAVE_STEP, row)
 
 
-def count_entries(connection: sqlite3.Connection, record_id: int) -> int:
-    """How many lines of the record's timeline the journal has."""
-    return int(connection.execute("SELECT count(*) FROM timeline WHERE record = ?", (record_id,)).fetchone()[0])
-
-
 def save_entries(connection: sqlite3.Connection, record: EventRecord, known: int) -> None:
-    """Write the lines of the timeline behind the first `known`."""
+    """Write the entries of the timeline after the first `known`."""
     rows = [
         (record.id, position, _time(at), _text(what), _text(detail))
         for position, (at, what, detail) in enumerate(record.timeline[known:], known)
@@ -136,68 +131,73 @@ def save_entries(connection: sqlite3.Connection, record: EventRecord, known: int
     )
 
 
-def last_occurrence(connection: sqlite3.Connection, key: str) -> int:
-    """The highest life of an event by its key; 0 where there is none."""
-    return int(
-        connection.execute("SELECT coalesce(max(life), 0) FROM records WHERE key = ?", (_text(key),)).fetchone()[0]
-    )
-
-
 def last_id(connection: sqlite3.Connection) -> int:
-    """The highest number of a record or a step."""
-    question = "SELECT max(coalesce((SELECT max(id) FROM records), 0), coalesce((SELECT max(id) FROM steps), 0))"
-    return int(connection.execute(question).fetchone()[0])
+    """Return the highest number of a record or a run."""
+    query = "SELECT max(coalesce((SELECT max(id) FROM records), 0), coalesce((SELECT max(id) FROM steps), 0))"
+    return int(connection.execute(query).fetchone()[0])
 
 
 def save_note(connection: sqlite3.Connection, name: str, value: str) -> None:
-    """Write one thing that the daemon remembers of itself; see Journal.note."""
+    """Write a note; see `Journal.note`."""
     connection.execute("INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)", (name, _text(value)))
 
 
 def notes(connection: sqlite3.Connection) -> dict[str, str]:
-    """All notes by name."""
+    """Return all notes by name."""
     return {name: _decode_text(value) for name, value in connection.execute("SELECT name, value FROM notes").fetchall()}
 
 
 def open_ids(connection: sqlite3.Connection) -> list[int]:
-    """The records that are not closed, oldest first."""
+    """Return the numbers of the records that are not closed, oldest first."""
     return [
         row[0] for row in connection.execute("SELECT id FROM records WHERE closed_at IS NULL ORDER BY id").fetchall()
     ]
 
 
 def newest_ids(connection: sqlite3.Connection, limit: int, key: str | None, before: int | None = None) -> list[int]:
-    """The newest records, of one event or of all, newest first; with `before` of those with a smaller number."""
-    # no "? IS NULL OR key = ?": SQLite would look at the records of all events
+    """Return the numbers of the newest records, newest first, of one event or of all.
+
+    Args:
+        connection: the open file.
+        limit: how many.
+        key: the event, or None for all.
+        before: only smaller numbers.
+    """
+    # no "? IS NULL OR key = ?": SQLite would scan the records of all events
     conditions = ["id < ?"]
     values: list[Value] = [2**63 - 1 if before is None else before]
     if key is not None:
         conditions.append("key = ?")
         values.append(_text(key))
-    question = f"SELECT id FROM records WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
-    return [row[0] for row in connection.execute(question, (*values, limit)).fetchall()]
+    query = f"SELECT id FROM records WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
+    return [row[0] for row in connection.execute(query, (*values, limit)).fetchall()]
 
 
 def keys_beginning(connection: sqlite3.Connection, start: str, limit: int) -> list[str]:
-    """The keys of events that begin so, in their order."""
-    question = "SELECT DISTINCT key FROM records WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key LIMIT ?2"
-    return [_decode_text(row[0]) for row in connection.execute(question, (_text(start), limit)).fetchall()]
+    """Return the keys of events that begin with `start`, sorted."""
+    query = "SELECT DISTINCT key FROM records WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key LIMIT ?2"
+    return [_decode_text(row[0]) for row in connection.execute(query, (_text(start), limit)).fetchall()]
 
 
 def prune(connection: sqlite3.Connection, keep: int) -> None:
-    """Delete the closed records but the newest `keep`."""
+    """Delete the closed records except the newest `keep`."""
     closed = "SELECT id FROM records WHERE closed_at IS NOT NULL ORDER BY id DESC LIMIT -1 OFFSET ?"
     connection.execute(f"DELETE FROM records WHERE id IN ({closed})", (max(0, keep),))
 
 
 def load(connection: sqlite3.Connection, record_id: int) -> EventRecord:
-    """One record with its steps and its timeline. Raises ValueError where its content makes no sense."""
+    """Return a record with its runs and its timeline. Raises ValueError if its content is invalid."""
     columns = connection.execute(
         f"SELECT {', '.join(_RECORD_COLUMNS)} FROM records WHERE id = ?", (record_id,)
     ).fetchone()
     try:
         row = dict(zip(_RECORD_COLUMNS, columns))
-        record = EventRecord(row["id"], int(row["life"]), _event(row["event"]), _decode_time(row["first_seen"]))
+        record = EventRecord(
+            row["id"],
+            int(row["life"]),
+            ScheduledEvent.from_json(json.loads(row["event"])),
+            _decode_time(row["first_seen"]),
+        )
         for name in (
             "first_type",
             "first_status",
@@ -244,23 +244,8 @@ def _step(row: dict[str, Any]) -> HookRun:
     return step
 
 
-def _event_text(event: ScheduledEvent) -> str:
-    fields = event._asdict()
-    fields["not_before"] = _time(event.not_before)
-    fields["duration"] = None if event.duration is None else event.duration.total_seconds()
-    return json.dumps(fields)
-
-
-def _event(text: str) -> ScheduledEvent:
-    fields = json.loads(text)
-    fields["resources"] = tuple(fields["resources"])
-    fields["not_before"] = _decode_optional_time(fields["not_before"])
-    fields["duration"] = None if fields["duration"] is None else timedelta(seconds=fields["duration"])
-    return ScheduledEvent(**fields)
-
-
 def _text(text: str) -> str | bytes:
-    """SQLite takes no half characters; JSON from IMDS and file names may hold them, so they become a blob."""
+    """Return a text as SQLite takes it: a blob if it has surrogates, which JSON of IMDS and file names may have."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

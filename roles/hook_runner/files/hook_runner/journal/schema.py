@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The tables of the journal, and how an older journal becomes one of today.
+"""The tables of the journal, and the migration of older journals.
 
 Times are ISO 8601 texts with their offset. A text that UTF-8 cannot hold is a blob: see rows.py.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Callable
 
-# MIGRATIONS[n] turns version n into version n + 1; version 0 is an empty file. What has been
-# released is never edited: a new version is a new entry at the end.
+# MIGRATIONS[n] turns version n into version n + 1; version 0 is an empty file. Released entries are
+# never edited: a new version is a new entry at the end.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """
@@ -66,9 +66,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 
-# What later versions have added without a new version number: (table, column, declaration). An
-# older program neither reads nor writes these columns, and the default holds for the rows that it
-# writes; therefore a downgrade goes on with the same journal.
+# Columns that later releases have added without a new version number: (table, column, declaration).
+# An older program neither reads nor writes them, and its rows get the default; therefore a downgraded
+# daemon continues with the same journal.
 ADDED_COLUMNS = (
     ("records", "approval_error", "TEXT NOT NULL DEFAULT ''"),
     ("steps", "boot", "TEXT NOT NULL DEFAULT ''"),
@@ -81,18 +81,19 @@ CAUSES_OF_0_1_0 = (
     ("no-time", "skipped", "too little time is left"),
     ("deadline", "timeout", "the event may start"),
 )
-# Likewise whole tables and indexes; an older program does not look at them.
+# Tables and indexes that were added in the same way; an older program does not use them.
 ADDITIONS = (
     "CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS records_by_key ON records (key)",
 )
 
-# the columns that each table needs to have, so that a file of the right version that is not ours is
-# found out
+# queries with all columns: they fail for a file of another program with the same version
 PROBE_QUERIES = (
     "SELECT id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval,"
-    " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event, approval_error FROM records LIMIT 0",
-    "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output, boot, void, cause FROM steps LIMIT 0",
+    " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event, approval_error"
+    " FROM records LIMIT 0",
+    "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output, boot, void,"
+    " cause FROM steps LIMIT 0",
     "SELECT record, position, at, what, detail FROM timeline LIMIT 0",
     "SELECT content FROM reserve LIMIT 0",
     "SELECT name, value FROM notes LIMIT 0",
@@ -100,10 +101,10 @@ PROBE_QUERIES = (
 
 
 class UnusableJournal(Exception):
-    """The file is no journal that this program can use, now or later.
+    """The file is not a journal that this program can use, now or later.
 
     Attributes:
-        label: one word for the name under which the file is kept: "corrupt" or "version-7".
+        label: part of the name of the quarantined file: "corrupt" or "version-7".
     """
 
     def __init__(self, label: str, text: str) -> None:
@@ -112,12 +113,17 @@ class UnusableJournal(Exception):
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
-    """The version of the tables; 0 for an empty file."""
+    """Return the version of the tables; 0 for an empty file."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def check_usable(connection: sqlite3.Connection) -> None:
-    """Look whether the file can be read and migrated. Raises Unusable where not, sqlite3.OperationalError where nobody knows."""
+    """Check that the file can be read and migrated.
+
+    Raises:
+        UnusableJournal: it cannot.
+        sqlite3.Error: that is unknown, because the file cannot be read now.
+    """
     try:
         version = schema_version(connection)
         if version > len(MIGRATIONS):
@@ -137,7 +143,16 @@ def check_usable(connection: sqlite3.Connection) -> None:
 
 
 def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
-    """Bring the tables to today's version in one transaction: afterwards all is new, or, where it raises, all is as it was."""
+    """Bring the tables to the current version in one transaction; an error leaves them unchanged.
+
+    Args:
+        connection: open for writing.
+        commit: ends the transaction.
+
+    Raises:
+        UnusableJournal: a table or a column is missing that its version has.
+        sqlite3.Error: the file cannot be written.
+    """
     missing = [
         table
         for table, _column, _declaration in ADDED_COLUMNS
@@ -148,31 +163,33 @@ def migrate(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
     if schema_version(connection) < len(MIGRATIONS) or not is_current(connection):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for statements in MIGRATIONS[schema_version(connection) :]:
-                for statement in statements:
-                    connection.execute(statement)
-            for table, column, declaration in ADDED_COLUMNS:
-                if column not in _columns(connection, table):
-                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {declaration}")
-            for statement in ADDITIONS:
-                connection.execute(statement)
-            for values in CAUSES_OF_0_1_0:
-                connection.execute(
-                    "UPDATE steps SET cause = ? WHERE cause = '' AND state = ? AND reason LIKE ? || '%'", values
-                )
-            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            _add_missing(connection)
             commit()
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-    for question in PROBE_QUERIES:
+    for query in PROBE_QUERIES:
         try:
-            connection.execute(question)
+            connection.execute(query)
         except sqlite3.OperationalError as error:
             if str(error).startswith("no such"):
                 raise UnusableJournal("corrupt", str(error)) from None
             raise
+
+
+def _add_missing(connection: sqlite3.Connection) -> None:
+    for statements in MIGRATIONS[schema_version(connection) :]:
+        for statement in statements:
+            connection.execute(statement)
+    for table, column, declaration in ADDED_COLUMNS:
+        if column not in _columns(connection, table):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {declaration}")
+    for statement in ADDITIONS:
+        connection.execute(statement)
+    for values in CAUSES_OF_0_1_0:
+        connection.execute("UPDATE steps SET cause = ? WHERE cause = '' AND state = ? AND reason LIKE ? || '%'", values)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
@@ -193,7 +210,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
 
 
 def is_corruption(error: sqlite3.Error) -> bool:
-    """Whether SQLite says that the content of the file is broken, as opposed to anything that may pass."""
-    # "file is not a database" and "malformed" come as this very class; its children stand for all
-    # else
+    """Return True if SQLite found the content of the file damaged, as opposed to an error that may pass."""
+    # SQLite raises "file is not a database" and "malformed" as this class, all other errors as
+    # subclasses
     return error.__class__ is sqlite3.DatabaseError

@@ -1,44 +1,65 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""When an event is approved, and that it is not lost: by the policy, by a person, once."""
+"""Decides when the daemon approves an event: by the policy or for an operator, once, and again if a request is lost."""
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import Callable, Iterable
 
+from azure_scheduled_events.approval_rules import (
+    ALREADY_APPROVED,
+    NOT_PREPARED,
+    PREPARATION_FAILED,
+    blocked_by_scope,
+    blocked_by_state,
+)
 from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
-from azure_scheduled_events.identity import affects_only
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
 from hook_runner.clock import ServerClock
-from hook_runner.config.settings import Settings
 from hook_runner.gates import open_gates
 from hook_runner.lifecycle import leader
 from hook_runner.lifecycle.pause import Pausing
+from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.permissions import trusted_owners
 from hook_runner.records import ACCEPTED, REFUSED, SENT, EventRecord
 
-# what the policy judges by: when one of these changes, an earlier word of a person does not hold
-# any more
+# fields that policies evaluate: a manual approval is void when one of them changes
 EVALUATED_FIELDS = ("event_type", "resources", "resource_type", "source", "duration")
 
 _LONGEST_PAUSE = 10.0
-# seconds after a refusal: the first one may be about something that has passed, and where time is
-# short every chance counts
+# seconds after a refusal: the cause of the first one may have passed, and shortly before NotBefore
+# every attempt counts
 _PAUSE_AFTER_FIRST_REFUSAL = 1.0
 _PAUSE_AFTER_REFUSAL = 30.0
 _PAUSE_IN_SHORT_TIME = 5.0
 _SHORT_TIME = 120.0
 
+_JOURNAL_NOT_WRITABLE = "the journal cannot be written, and a restart would forget the approval"
 
-class ManualApprovalAnswer(NamedTuple):
-    """What became of a person's wish to approve.
+
+class ManualRequest(NamedTuple):
+    """An operator's request to approve an event.
 
     Attributes:
-        accepted: whether the event is, or will be, approved.
+        who: the operator.
+        force: approve even though the preparation failed or is not done.
+        release_others: approve even though the event affects other VMs too.
+    """
+
+    who: str
+    force: bool
+    release_others: bool
+
+
+class ManualAnswer(NamedTuple):
+    """The daemon's answer to an operator's request.
+
+    Attributes:
+        accepted: whether the daemon does it, now or later.
         text: one sentence.
     """
 
@@ -47,91 +68,85 @@ class ManualApprovalAnswer(NamedTuple):
 
 
 class Approver:
-    """Decides, for one record after the other, whether an approval is to be sent now.
+    """Decides, for one record at a time, whether an approval is sent now.
 
     Args:
-        settings: as configured; replace the attribute to change them.
+        runtime: settings and this VM's name.
         clock: the server's clock.
-        send: hands (record, event) to whoever talks to IMDS; the answer comes back by `answered`.
-        durable: whether the journal can keep what is decided; nothing is approved that would be
-            forgotten.
-        keep: notes (record, word, sentence, level) in the timeline and saves the record.
-        pausing: knows whether an operator has paused the daemon.
+        send: hands (record, event) to the poller; the answer arrives by `answer_received`.
+        durable: whether the journal has everything on disk; otherwise nothing is approved, because
+            a restart would forget it.
+        keep: records (record, keyword, sentence, level) in the timeline and saves the record.
+        pausing: whether an operator has paused the daemon.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        runtime: Runtime,
         clock: ServerClock,
         send: Callable[[EventRecord, ScheduledEvent], None],
         durable: Callable[[], bool],
         keep: Callable[[EventRecord, str, str, str], bool],
         pausing: Pausing,
     ) -> None:
-        self.settings = settings
+        self._runtime = runtime
         self._clock = clock
         self._send = send
         self._durable = durable
         self._keep = keep
         self._pausing = pausing
-        self._in_flight: set[int] = set()
-        self._not_before: dict[int, float] = {}
-        self._errors_in_a_row: dict[int, int] = {}
-        # those whose last request went wrong: nobody knows what became of it until the events are
-        # looked at again (docs/reference/scheduled-events.md 1.5)
-        self._outcome_unknown: set[int] = set()
-        # whether the last look at the events brought nothing, so that they may not be any more what
-        # was judged
+        # until the next document, the events may differ from those that the policy has evaluated
         self._last_poll_failed = False
-        self.explanations: dict[int, str] = {}
 
-    def document_received(self) -> None:
-        """A good document came, so that what is known of the events is what Azure knows."""
-        self._outcome_unknown.clear()
+    def document_received(self, records: Iterable[EventRecord]) -> None:
+        """Note that a document came; it shows the effect of the earlier requests."""
+        for record in records:
+            record.attempt.outcome_unknown = False
         self._last_poll_failed = False
 
     def poll_failed(self) -> None:
-        """A look at the events brought nothing: nothing is approved on what was true before."""
+        """Note that a poll failed; nothing is approved before the next document."""
         self._last_poll_failed = True
 
-    def awaits_observation(self) -> bool:
-        """Return True if a request is kept back until the events have been read once more."""
-        return self._last_poll_failed or bool(self._outcome_unknown)
+    def awaits_observation(self, records: Iterable[EventRecord]) -> bool:
+        """Return True if a request for one of the records is withheld until the next document."""
+        return self._last_poll_failed or any(record.attempt.outcome_unknown for record in records)
 
-    def decide(self, record: EventRecord, own_name: str | None, prepared: str) -> Decision:
-        """What the policy says about the event at this moment."""
+    def decide(self, record: EventRecord, prepared: str) -> Decision:
+        """Return the decision of the policy about the event now.
+
+        Args:
+            record: the event.
+            prepared: the state of its preparation, see `Engine.preparation_state`.
+        """
         context = PolicyContext(
             now=self._clock.now(),
-            own_name=own_name,
-            api_version=self.settings.api_version[0],
+            own_name=self._runtime.own_name,
+            api_version=self._runtime.settings.api_version[0],
             first_seen=record.first_seen,
             seen_started=record.seen_started,
             approved_by_us=record.approval == ACCEPTED,
             previous_type=record.first_type if record.first_type != record.event.event_type else None,
             prepared=prepared,
-            gates=open_gates(self.settings.gates, trusted_owners()),
+            gates=open_gates(self._runtime.settings.gates, trusted_owners()),
         )
         try:
-            return self.settings.policy.decide(record.event, context)
+            return self._runtime.settings.policy.decide(record.event, context)
         except OwnNameUnknown as error:
             return Decision(NEVER, False, ("hold",), None, str(error))
 
-    def send_if_due(self, record: EventRecord, decision: Decision, own_name: str | None, prepared: str) -> None:
-        """Send an approval if it is due, permitted, and not on its way already."""
+    def send_if_due(self, record: EventRecord, decision: Decision, prepared: str) -> None:
+        """Send an approval if it is due, permitted and not in flight."""
+        attempt = record.attempt
         if record.approval == ACCEPTED:
-            self.explanations[record.id] = "approved, and waits for Azure to start it: " + record.approval_reason
+            attempt.explanation = "approved, and waits for Azure to start it: " + record.approval_reason
             return
         due, reason = self._requested(record, decision, prepared)
-        obstacle = self._blocked_by(record, own_name) if due else None
-        self.explanations[record.id] = "; but not now: ".join(filter(None, (reason, obstacle)))
-        if (
-            not due
-            or obstacle is not None
-            or record.id in self._in_flight
-            or self._clock.monotonic() < self._not_before.get(record.id, 0.0)
-        ):
+        blocked = self._blocked_by(record) if due else None
+        attempt.explanation = "; but not now: ".join(filter(None, (reason, blocked)))
+        if not due or blocked is not None or attempt.in_flight or self._clock.monotonic() < attempt.not_before:
             return
-        if self.settings.dry_run:
+        if self._runtime.settings.dry_run:
             if not record.approval_reason:
                 record.approval_reason = reason
                 self._keep(record, "dry-run", "it would be approved now: " + reason, "notice")
@@ -139,94 +154,96 @@ class Approver:
         record.approval, record.approval_reason = SENT, reason
         record.approval_attempts += 1
         if self._keep(record, "approval-sent", reason, "notice") or record.approval_forced:
-            self._in_flight.add(record.id)
+            attempt.in_flight = True
             self._send(record, record.event)
 
     def request_withheld(self, record: EventRecord) -> None:
-        """The request was not sent, because the event was not any more what it had been when it was judged."""
-        self._in_flight.discard(record.id)
+        """Note that the poller did not send a request, because the event had changed since the evaluation."""
+        record.attempt.in_flight = False
         record.approval = ""
-        self._keep(
-            record, "approval-held", "the event changed before the request was sent, and is judged anew", "notice"
-        )
+        reason = "the event changed before the request was sent; it is evaluated again"
+        self._keep(record, "approval-held", reason, "notice")
 
     def answer_received(self, record: EventRecord, error: ImdsError | None) -> None:
-        """IMDS took the approval, or gave this error instead."""
-        self._in_flight.discard(record.id)
+        """Note that IMDS accepted the approval, or failed with this error."""
+        attempt = record.attempt
+        attempt.in_flight = False
         if error is None:
             record.approval, record.approval_error = ACCEPTED, ""
-            self.reset(record)
+            attempt.forget_failures()
             self._keep(record, "approved", "IMDS took the approval; Azure starts the event when it can", "notice")
             return
-        self._outcome_unknown.add(record.id)
-        count = self._errors_in_a_row[record.id] = self._errors_in_a_row.get(record.id, 0) + 1
+        attempt.outcome_unknown = True
+        attempt.failures += 1
+        attempt.not_before = self._clock.monotonic() + self._pause_after(record, error)
         record.approval = SENT if error.retryable else REFUSED
         record.approval_error = str(error)
-        pause = (
-            min(2.0 ** min(count - 1, 10), _LONGEST_PAUSE)
-            if error.retryable
-            else self._pause_after_refusal(record, count)
-        )
-        if error.retryable and error.retry_after is not None:
-            pause = max(1.0, min(error.retry_after, _LONGEST_PAUSE))
-        self._not_before[record.id] = self._clock.monotonic() + pause
-        level = "warning" if error.retryable else "error"
-        self._keep(
-            record,
-            "approval-failed",
-            f"{error}; the events are read again, and it is sent again if the event is still Scheduled",
-            level,
-        )
+        reason = f"{error}; the events are read again, and it is sent again if the event is still Scheduled"
+        self._keep(record, "approval-failed", reason, "warning" if error.retryable else "error")
 
-    def _pause_after_refusal(self, record: EventRecord, count: int) -> float:
-        """Seconds before the next request. count: how many have failed in a row."""
-        if count == 1:
+    def _pause_after(self, record: EventRecord, error: ImdsError) -> float:
+        """Return the seconds between a failed request and the next one."""
+        failures = record.attempt.failures
+        if error.retryable:
+            if error.retry_after is not None:
+                return max(1.0, min(error.retry_after, _LONGEST_PAUSE))
+            return min(2.0 ** min(failures - 1, 10), _LONGEST_PAUSE)
+        if failures == 1:
             return _PAUSE_AFTER_FIRST_REFUSAL
         left = record.event.seconds_left(self._clock.now())
         return _PAUSE_IN_SHORT_TIME if left < _SHORT_TIME else _PAUSE_AFTER_REFUSAL
 
-    def request_manual(
-        self, record: EventRecord, who: str, own_name: str | None, prepared: str, force: bool, release_others: bool
-    ) -> ManualApprovalAnswer:
-        """A person wants the event approved."""
-        event = record.event
+    def request_manual(self, record: EventRecord, request: ManualRequest, prepared: str) -> ManualAnswer:
+        """Accept or refuse an operator's request to approve the event.
+
+        Args:
+            record: the event.
+            request: the operator's request.
+            prepared: the state of its preparation, see `Engine.preparation_state`.
+        """
         if record.approval == ACCEPTED:
-            return ManualApprovalAnswer(True, "this host has approved it already; it waits for Azure to start it")
-        if record.seen_started:
-            return ManualApprovalAnswer(False, "it has started, so there is nothing left to approve")
-        if event.status != "Scheduled":
-            return ManualApprovalAnswer(False, f"its status {event.status!r} is not one that can be approved")
-        if self.settings.dry_run:
-            return ManualApprovalAnswer(False, "this is a dry run, in which nothing is approved")
+            return ManualAnswer(True, ALREADY_APPROVED.text)
+        refusal = self._refused_by_event(record, request) or self._refused_without_force(request, prepared)
+        if refusal is not None:
+            return ManualAnswer(False, refusal)
+        record.approval_asked_by = request.who
+        record.approval_forced = request.force
+        self._keep(record, "approval-asked", f"by {request.who}{', forced' if request.force else ''}", "notice")
+        if prepared != "ok" and not request.force:
+            return ManualAnswer(True, "it will be approved when its preparation is done")
+        return ManualAnswer(True, "it is approved now")
+
+    def _refused_by_event(self, record: EventRecord, request: ManualRequest) -> str | None:
+        """Return why the event cannot be approved at all, or not without --release-others."""
+        blocked = blocked_by_state(record.event, record.seen_started)
+        if blocked is not None:
+            return blocked.text
+        if self._runtime.settings.dry_run:
+            return "nothing is approved in a dry run"
+        if request.release_others:
+            return None
         try:
-            if not release_others and not affects_only(event, own_name):
-                return ManualApprovalAnswer(
-                    False,
-                    "an approval would release other VMs too ({}), which needs --release-others".format(
-                        ", ".join(event.resources)
-                    ),
-                )
+            blocked = blocked_by_scope(record.event, self._runtime.own_name)
         except OwnNameUnknown as error:
-            if not release_others:
-                return ManualApprovalAnswer(False, str(error))
-        if prepared == "failed" and not force:
-            return ManualApprovalAnswer(False, "its preparation failed, which needs --force")
-        if not self._durable() and not force:
-            return ManualApprovalAnswer(
-                False, "the journal cannot be written, so that the approval would be forgotten, which needs --force"
-            )
+            return str(error)
+        return None if blocked is None else f"{blocked.text}, which needs --release-others"
+
+    def _refused_without_force(self, request: ManualRequest, prepared: str) -> str | None:
+        if request.force:
+            return None
         pause = self._pausing.current()
-        if pause is not None and not force:
-            return ManualApprovalAnswer(False, f"{pause.text()}, which needs --force")
-        record.approval_asked_by = who
-        record.approval_forced = force
-        self._keep(record, "approval-asked", f"by {who}{', forced' if force else ''}", "notice")
-        if prepared != "ok" and not force:
-            return ManualApprovalAnswer(True, "it will be approved when its preparation is done")
-        return ManualApprovalAnswer(True, "it is approved now")
+        if prepared == "failed":
+            reason = PREPARATION_FAILED.text
+        elif not self._durable():
+            reason = _JOURNAL_NOT_WRITABLE
+        elif pause is not None:
+            reason = pause.text()
+        else:
+            return None
+        return f"{reason}, which needs --force"
 
     def event_changed(self, record: EventRecord, fields: tuple[str, ...]) -> None:
-        """The event is not what it was when somebody judged it."""
+        """Withdraw an approval that is not accepted yet if a field changed that was evaluated for it."""
         if (
             record.approval != ACCEPTED
             and (record.approval or record.approval_asked_by)
@@ -234,48 +251,56 @@ class Approver:
         ):
             record.approval = record.approval_asked_by = record.approval_reason = record.approval_error = ""
             record.approval_forced = False
-            self.reset(record)
+            record.attempt.forget_failures()
             self._keep(record, "approval-withdrawn", "the event changed before IMDS had taken the approval", "warning")
 
-    def reset(self, record: EventRecord) -> None:
-        """Drop what is only needed while an approval is on its way."""
-        for memory in (self._not_before, self._errors_in_a_row):
-            memory.pop(record.id, None)
-        self._outcome_unknown.discard(record.id)
-
     def _requested(self, record: EventRecord, decision: Decision, prepared: str) -> tuple[bool, str]:
-        """Whether somebody wants the approval now, and why or why not."""
+        """Return whether the policy or an operator requests the approval now, and why or why not."""
         if not record.approval_asked_by:
             return decision.due, decision.reason
         reason = f"asked for by {record.approval_asked_by}"
         if record.approval_forced or prepared == "ok":
             return True, reason
-        return False, f"{reason}; but not now: its preparation {'failed' if prepared == 'failed' else 'is not done'}"
+        blocked = PREPARATION_FAILED if prepared == "failed" else NOT_PREPARED
+        return False, f"{reason}; but not now: {blocked.text}"
 
-    def _blocked_by(self, record: EventRecord, own_name: str | None) -> str | None:
+    def _blocked_by(self, record: EventRecord) -> str | None:
+        """Return why a requested approval is not sent now, or None."""
+        return self._blocked_by_event(record) or self._blocked_by_daemon(record) or self._blocked_by_leader(record)
+
+    def _blocked_by_event(self, record: EventRecord) -> str | None:
         event = record.event
-        if event.status != "Scheduled" or record.seen_started:
-            return "it has started already"
-        now = self._clock.now()
-        if record.approval_attempts and event.not_before is not None and event.seconds_left(now) <= 0:
-            return "its time has come, so that Azure starts it anyhow"
+        blocked = blocked_by_state(event, record.seen_started)
+        if blocked is not None:
+            return blocked.text
+        if record.approval_attempts and event.not_before is not None and event.seconds_left(self._clock.now()) <= 0:
+            return "NotBefore has passed; Azure starts the event without an approval"
         if record.absences:
-            return "the last document does not list the event for this VM any more; it counts as over after one more"
+            return "the last document does not list the event for this VM; it counts as over after one more"
         if record.resources_unknown:
-            return "the last document does not say which VMs the event affects"
+            return "the last document does not give the VMs that the event affects"
+        return None
+
+    def _blocked_by_daemon(self, record: EventRecord) -> str | None:
         if self._last_poll_failed:
-            return "IMDS gives no good answer, so that nobody knows whether the event is still what it was"
-        if record.id in self._outcome_unknown:
-            return "the last request went wrong, so that the events are looked at first"
-        if not self._durable() and not record.approval_forced:
-            return "the journal cannot be written, so that the approval would be forgotten"
+            return "IMDS gives no good answer; the event may have changed"
+        if record.attempt.outcome_unknown:
+            return "the last request failed; the events are read again first"
+        if record.approval_forced:
+            return None
+        if not self._durable():
+            return _JOURNAL_NOT_WRITABLE
         pause = self._pausing.current()
-        if pause is not None and not record.approval_forced:
-            return pause.text()
+        return None if pause is None else pause.text()
+
+    def _blocked_by_leader(self, record: EventRecord) -> str | None:
         if record.approval_asked_by:
             return None
-        age = max(0.0, (now - record.first_seen).total_seconds())
+        settings = self._runtime.settings
+        age = max(0.0, (self._clock.now() - record.first_seen).total_seconds())
         try:
-            return leader.blocked_by(event, own_name, self.settings.leader, self.settings.takeover_after, age)
+            return leader.blocked_by(
+                record.event, self._runtime.own_name, settings.leader, settings.takeover_after, age
+            )
         except OwnNameUnknown as error:
             return str(error)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""When the time of a hook that runs is up, in the monotonic seconds that the service waits by. Pure."""
+"""The next moment at which the daemon has to end a hook, in monotonic seconds. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def hook_ends(limit: float | None, end: datetime | None, now: datetime, monotoni
     """Return the monotonic seconds at which a hook has to be ended; None where neither bound is known.
 
     Args:
-        limit: monotonic seconds at which its own time-out is over, or None.
+        limit: monotonic seconds at which its timeout is over, or None.
         end: aware time by the server's clock at which its stage has to be over, or None.
         now: the present by the server's clock.
         monotonic: the present in monotonic seconds.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What is done about events: documents, ended hooks and people's wishes come in, hooks and approvals go out.
+"""The event state machine.
 
-It asks nobody and waits for nobody: whoever owns it hands in each good document and calls `tick`
-now and then. What it knows is in the records, so that after a restart it goes on from the journal.
+Input: documents, finished hook runs and manual requests. Output: hook runs and approvals. It neither
+polls nor waits: the daemon hands in each document and calls `tick`. Its state is in the records;
+therefore it continues from the journal after a restart.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.journal.journal import Journal
-from hook_runner.lifecycle.approvals import Approver, ManualApprovalAnswer
+from hook_runner.lifecycle.approvals import Approver, ManualAnswer, ManualRequest
 from hook_runner.lifecycle.identification import Identification
 from hook_runner.lifecycle.pause import Pausing
+from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_plan import (
     NEVER as NEVER_AGAIN,
 )
@@ -54,18 +56,20 @@ from hook_runner.records import (
     RECOVER,
     SKIPPED,
     STARTED,
+    WATCHED,
+    ApprovalAttempt,
     Cause,
     EventRecord,
     HookRun,
     TimelineEntry,
 )
 
-# an event that changed every second would fill the disk otherwise; the log still has it all
+# an event that changed every second would fill the disk otherwise; the log has every entry
 MAX_TIMELINE_ENTRIES = 1000
 
 # seconds between two evaluations of the policy
 WHILE_UNDECIDED = 1.0
-# what the timeline calls an operator's decision to end a recovery that does not succeed
+# keyword in the timeline: an operator ended a recovery that did not succeed
 GIVEN_UP = "given-up"
 
 NOT_LISTED = "it is not listed any more"
@@ -73,18 +77,27 @@ NOT_AFFECTED = "it does not affect this VM any more"
 
 
 class Engine:
-    """The daemon's mind. `records` are the events that are known now or not yet recovered from.
+    """Decides what the daemon does about each event.
 
     Args:
-        settings, hooks: as configured; see `reconfigure`.
-        journal: remembers the records of events that concern this VM or that were approved here.
+        settings: as configured; see `reconfigure`.
+        hooks: as discovered.
+        journal: stores the records of events that affect this VM or that were approved here.
         runs: starts and ends hooks.
         clock: the server's clock.
-        send_approval: hands (record, event) to whoever talks to IMDS; the answer comes back by
+        send_approval: hands (record, event) to the poller; the answer arrives by
             `approval_answered`.
-        log: gets a line for whatever happens.
+        log: gets one line per change.
         step_ended: called with each hook run that has ended, for metrics.
         boot: identifies this boot of the host.
+
+    Attributes:
+        records: events that are listed, or whose recovery is not finished.
+        runtime: the settings, hooks and resource name in force.
+        work: the hook runs.
+        approvals: the approvals.
+        pausing: the pause by an operator.
+        identification: which VM this is.
     """
 
     def __init__(
@@ -99,26 +112,25 @@ class Engine:
         step_ended: Callable[[EventRecord, HookRun], None] = lambda record, step: None,
         boot: str = "",
     ) -> None:
-        self.settings = settings
+        self.runtime = Runtime(settings, hooks)
         self._journal = journal
         self._runs = runs
         self._clock = clock
         self._log = log
-        self.identification = Identification(settings.resource_name, journal, boot)
-        self.work = StageRunner(settings, hooks, runs, clock, journal.next_id, self._record, step_ended, boot)
+        self.identification = Identification(self.runtime, journal, boot)
+        self.work = StageRunner(
+            self.runtime, runs, clock, journal.next_id, journal.is_durable, self._record, step_ended, boot
+        )
         self.pausing = Pausing(journal, clock, log)
-        self.approvals = Approver(settings, clock, send_approval, journal.is_durable, self._record, self.pausing)
-        self._said: dict[int, tuple[object, ...]] = {}
+        self.approvals = Approver(self.runtime, clock, send_approval, journal.is_durable, self._record, self.pausing)
         self._has_seen = False
-        # an event, or this VM's name, came to light that the last document has not been compared
-        # with
+        # whether an event, or this VM's name, was found after the last document was compared
         self._is_behind = False
         self.records: list[EventRecord] = []
         # the newest record of each event, closed ones too as long as the event may come back
         self._by_key: dict[str, EventRecord] = {}
-        self.work.is_durable = journal.is_durable
         records = journal.open_records()
-        if journal.is_known:  # else these may be the hooks of events that it has
+        if journal.is_known:  # otherwise these may be the hooks of events in it
             self._runs.stop_orphans({step.id for record in records for step in record.steps})
         for record in records:
             self.take_over(record)
@@ -128,20 +140,19 @@ class Engine:
     @property
     def own_name(self) -> str | None:
         """This VM's resource name, or None while it is unknown."""
-        return self.identification.name
+        return self.runtime.own_name
 
     def take_over(self, record: EventRecord) -> None:
-        """Go on with an event that the journal has from before."""
-        # a record of the same event that was not worth a line of the journal knows less
+        """Continue with an event that the journal has."""
+        # this process may have a record of the event that was never journalled
         self.records[:] = [other for other in self.records if other.key != record.key or other.gone_at is not None]
         self._add(record)
         self._is_behind = True
         self.work.adopt_runs(record)
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
-        """Go on by other settings and hooks; what runs, runs on."""
-        self.settings = self.work.settings = self.approvals.settings = settings
-        self.work.hooks = hooks
+        """Use other settings and hooks from now on; hooks that run go on."""
+        self.runtime.settings, self.runtime.hooks = settings, hooks
         self._runs.environment, self._runs.tail, self._runs.kill_after = (
             settings.environment,
             settings.output_tail,
@@ -149,12 +160,15 @@ class Engine:
         )
 
     def name_resolved(self, name: str, vm_id: str = "") -> None:
-        """IMDS gave this VM's resource name and id. Where the journal is another VM's, it is set aside, and no hook runs for its events."""
+        """Take over this VM's resource name and vmId.
+
+        The journal of another VM is set aside, and no hook runs for its events.
+        """
         other = self.identification.confirm(name, vm_id)
         if other is None:
             return
         for record in self.records:
-            self._forget(record)
+            self.work.withdraw_claims(record)
         self.records.clear()
         self._by_key.clear()
         self._journal.set_aside(
@@ -165,23 +179,21 @@ class Engine:
         self.identification.confirm(name, vm_id)  # for the new journal
 
     def name_unavailable(self) -> None:
-        """IMDS did not give this VM's name: the one that an earlier run has noted holds."""
+        """Use the name in the journal, because IMDS did not give one."""
         name = self.identification.fall_back()
         if name is not None:
             self._is_behind = True
-            self._log.write(
-                "warning",
-                f"IMDS does not give this VM's resource name; {name} holds, which an earlier run of this service has noted",
-            )
+            text = f"IMDS does not give this VM's resource name; the daemon uses {name} from its journal"
+            self._log.write("warning", text)
 
     def observe(self, document: EventDocument) -> None:
-        """A good document came: note what has changed since the records were made, and act."""
+        """Compare a document with the records, and act."""
         self._has_seen, self._is_behind = True, False
-        self.approvals.document_received()
+        self.approvals.document_received(self.records)
         with self._journal.batch():
             self._compare(document)
         if self.own_name is not None:
-            # what a lost run was for is known only when it is known whether its event is over
+            # the document shows whether the event of a lost run is over
             for record in self.records:
                 if not record.absences:
                     self.work.take_in(record)
@@ -190,7 +202,7 @@ class Engine:
         self.tick()
 
     def _compare(self, document: EventDocument) -> None:
-        """Note in the records what the document says of their events, and make records of new ones."""
+        """Update the records from the document, and create records of new events."""
         present = {record.key: record for record in self.records if record.gone_at is None}
         document = self._with_known_resources(document, present)
         for change in changes(EventDocument(None, tuple(record.event for record in present.values())), document):
@@ -209,31 +221,33 @@ class Engine:
                 record.absences = 0
 
     def tick(self) -> None:
-        """Do what is due by now: note ended hooks, keep deadlines, begin hooks, send approvals."""
+        """Record finished hooks, enforce deadlines, begin hooks and send approvals that are due."""
         if self._has_seen:
             self.pausing.expire()
-        self.work.own_name = self.own_name or ""
         self.work.collect_finished(self.records)
         self._forget_ended()
         holders = [record for record in self.records if self._holds(record)]
-        # what is over comes first, then the events by urgency
+        # events that are over come first, then the others by urgency
         for record in sorted(self.records, key=lambda record: (record.gone_at is None, urgency(record))):
-            # after a start it is not known what has become of an event until a good document came,
-            # nor whose journal this is
+            # after a start, the state of an event is unknown before the first document, and the
+            # journal may be another VM's
             if self.identification.is_confirmed and (self._has_seen or record.gone_at is not None):
                 self._advance(record, holders)
             elif self._clock.is_synchronised():
-                self.work.enforce_deadline(record, PREPARE)  # what runs from before has no more time for that
+                self.work.enforce_deadline(record, PREPARE)  # its hooks have no more time because of that
         self.records[:] = [record for record in self.records if record.closed_at is None]
 
     def awaits_observation(self) -> bool:
-        """Return True if a document that has not changed since the last one is news as well."""
+        """Return True if the engine needs the next document even if it is unchanged."""
         if self.own_name is None or not self._has_seen or self._is_behind:
             return True
-        return any(record.absences for record in self.records) or self.approvals.awaits_observation()
+        return any(record.absences for record in self.records) or self.approvals.awaits_observation(self.records)
 
     def due_in(self) -> float | None:
-        """Seconds until time alone may give the engine something to do, apart from the hooks that run; None where it does not."""
+        """Return the seconds until the passing of time may require a `tick`; None if it does not.
+
+        Without the deadlines of hooks that run, see `StageRunner.next_deadline`.
+        """
         now = self._clock.now()
         times = [
             self._due_of(record, now) for record in self.records if record.affects_this_vm or record.approval_asked_by
@@ -241,20 +255,20 @@ class Engine:
         return min((seconds for seconds in times if seconds is not None), default=None)
 
     def _due_of(self, record: EventRecord, now: datetime) -> float | None:
-        if record.gone_at is not None:
+        if record.phase == RECOVER:
             times = [
                 retry_at(hook, record.latest_run(RECOVER, hook.name))
-                for hook in hooks_for(self.work.hooks, record, RECOVER)
+                for hook in hooks_for(self.runtime.hooks, record, RECOVER)
             ]
             seconds = [(at - now).total_seconds() for at in times if at is not None and at != NEVER_AGAIN]
             return (
                 max(WHILE_UNDECIDED, min(seconds)) if seconds else None
-            )  # one that is due may have to wait for another event
+            )  # a hook that is due may wait for another event
         if record.seen_started or record.approval == ACCEPTED:
             return None
-        # what the policy says depends on the time, and on files
+        # the decision of a policy depends on the time, and on files
         if (
-            self.settings.policy.may_approve()
+            self.runtime.settings.policy.may_approve()
             or record.approval_asked_by
             or record.came_back_at is not None
             or record.on_hold
@@ -263,73 +277,80 @@ class Engine:
         return record.event.seconds_left(now) or None
 
     def approval_answered(self, record_id: int, error: ImdsError | None) -> None:
-        """IMDS took an approval, or gave this error instead."""
+        """Note that IMDS accepted an approval, or failed with this error."""
         for record in self.records:
             if record.id == record_id:
                 self.approvals.answer_received(record, error)
 
     def approval_withheld(self, record_id: int) -> None:
-        """An approval was not sent, because the event is not any more what was judged."""
+        """Note that an approval was not sent, because the event had changed since the evaluation."""
         for record in self.records:
             if record.id == record_id:
                 self.approvals.request_withheld(record)
 
     def poll_failed(self) -> None:
-        """A look at the events brought no good document."""
+        """Note that a poll failed."""
         self.approvals.poll_failed()
 
-    def approve_manually(
-        self, event_id: str, who: str, force: bool, release_others: bool
-    ) -> ManualApprovalAnswer | None:
-        """A person wants an event approved; None where there is no such event."""
+    def approve_manually(self, event_id: str, who: str, force: bool, release_others: bool) -> ManualAnswer | None:
+        """Approve an event for an operator; None if there is no such event.
+
+        Args:
+            event_id: in any letter case.
+            who: the operator.
+            force: approve even if the preparation failed or is not done.
+            release_others: approve even if the event affects other VMs too.
+        """
         record = next(
             (record for record in self.records if record.key == event_id.casefold() and record.gone_at is None), None
         )
         if record is None:
             return None
         prepared = self.preparation_state(record) if record.affects_this_vm else "ok"
-        asked = self.approvals.request_manual(record, who, self.own_name, prepared, force, release_others)
+        asked = self.approvals.request_manual(record, ManualRequest(who, force, release_others), prepared)
         self.tick()
         return asked
 
     def preparation_state(self, record: EventRecord) -> str:
-        """How far this VM's preparation for the event is: "none", "running", "ok" or "failed"."""
+        """Return the state of the preparation for the event: "none", "running", "ok" or "failed"."""
         if not record.affects_this_vm:
             return "none"
-        state = stage_state(self.work.hooks, record, PREPARE)
-        if (
-            state == "running"
-            and (record.seen_started or record.gone_at)
-            and not self.work.has_running(record, PREPARE)
-        ):
-            return "failed"  # it was cut short, and what is left of it will not run any more
+        state = stage_state(self.runtime.hooks, record, PREPARE)
+        if state == "running" and record.phase != PREPARE and not self.work.has_running(record, PREPARE):
+            return "failed"  # it was interrupted, and its other hooks will not run
         if state == "ok" and (self.work.is_recovering() or self.work.is_being_undone(record) or is_undone(record)):
-            return "running"  # what recovers may undo what was prepared, or has undone it
+            return "running"  # a recover hook may undo the preparation, or has undone it
         return state
 
-    def recover_manually(self, event_id: str, who: str, give_up: bool) -> ManualApprovalAnswer | None:
-        """An operator wants the recovery from an event that is over to be tried again now, or not any more; None for no such event."""
+    def recover_manually(self, event_id: str, who: str, give_up: bool) -> ManualAnswer | None:
+        """Repeat or end the recovery from an event for an operator; None if there is no such event.
+
+        Args:
+            event_id: in any letter case.
+            who: the operator.
+            give_up: end the recovery instead of repeating it.
+        """
         found = [record for record in self.records if record.key == event_id.casefold()]
         record = next((record for record in found if record.gone_at is not None), found[0] if found else None)
         if record is None:
             return None
         if record.gone_at is None:
-            return ManualApprovalAnswer(False, "the event is not over; the recovery begins by itself when it is")
+            return ManualAnswer(False, "the event is not over; the recovery begins by itself when it is")
         if self.work.has_running(record, RECOVER):
-            return ManualApprovalAnswer(False, "a recover hook runs now; try again when it has ended")
-        failed = not_recovered(self.work.hooks, record)
+            return ManualAnswer(False, "a recover hook runs now; try again when it has ended")
+        failed = not_recovered(self.runtime.hooks, record)
         if give_up:
             self._record(record, GIVEN_UP, f"{who} gives the recovery up", "error")
             self.work.give_up(record, escape_surrogates(who))
             self.tick()
-            return ManualApprovalAnswer(True, "the recovery is given up; what the prepare hooks did may still hold")
+            return ManualAnswer(True, "the recovery is given up; the effects of the prepare hooks may remain")
         for step in failed:
             step.void = f"{escape_surrogates(who)} asked for another attempt"
         self._record(record, "recovery-asked", f"by {who}", "notice")
         self.tick()
-        return ManualApprovalAnswer(
+        return ManualAnswer(
             True,
-            "the recovery is tried again now" if failed else self.work.blocked.get(record.id, "the recovery goes on"),
+            "the recovery is tried again now" if failed else record.waiting_for or "the recovery goes on",
         )
 
     def _add(self, record: EventRecord) -> None:
@@ -337,7 +358,7 @@ class Engine:
         self._by_key[record.key] = record
 
     def _with_known_resources(self, document: EventDocument, present: dict[str, EventRecord]) -> EventDocument:
-        """The document, with the VMs of an event as they were known last where it does not give them in a readable form."""
+        """Return the document with the earlier Resources of events that it gives in no readable form."""
         for record in present.values():
             record.resources_unknown = False
         unknown = {event.key for event in document.events if not event.resources}.union(document.doubtful).intersection(
@@ -354,28 +375,28 @@ class Engine:
 
     def _appeared(self, event: ScheduledEvent) -> None:
         if self.own_name is None:
-            return  # nothing can be said about it before the name is known; it appears again with the next document
+            return  # unknown whether it affects this VM; the next document shows it again
         earlier = self._by_key.get(event.key) or self._journal.last_of(event.key)
         now = self._clock.now()
         if (
             earlier is not None
             and earlier.gone_at is not None
-            and (now - earlier.gone_at).total_seconds() <= self.settings.reappear_within
+            and (now - earlier.gone_at).total_seconds() <= self.runtime.settings.reappear_within
         ):
             self._came_back(earlier, event, now)
             return
-        life = 1 if earlier is None else earlier.occurrence + 1
-        record = EventRecord(self._journal.next_id(), life, event, now)
+        occurrence = 1 if earlier is None else earlier.occurrence + 1
+        record = EventRecord(self._journal.next_id(), occurrence, event, now)
         record.affects_this_vm = affects(event, self.own_name)
         self._add(record)
         self._record(record, "appeared", self._summary(record), "notice" if record.affects_this_vm else "info")
-        if life > 1 and record.affects_this_vm:
+        if occurrence > 1 and record.affects_this_vm:
             self._record(
-                record, "anomaly", "an event of this id was over before; it is taken for another one", "warning"
+                record, "anomaly", "an event of this id was over before; this is another occurrence", "warning"
             )
 
     def _came_back(self, record: EventRecord, event: ScheduledEvent, now: datetime) -> None:
-        """An event that was gone for a moment goes on as the same occurrence: the service's backends did not agree."""
+        """Continue an event that was missing for a short time: the backends of IMDS had differed."""
         away = 0.0 if record.gone_at is None else (now - record.gone_at).total_seconds()
         if record.closed_at is not None:
             self._add(record)
@@ -419,17 +440,17 @@ class Engine:
             and affects(record.event, self.own_name)
         ):
             record.affects_this_vm = True
-            self._record(record, "concerns-us", "this VM has come to the event", "notice")
+            self._record(record, "concerns-us", "the event now affects this VM", "notice")
 
     def _affects(self, record: EventRecord) -> None:
-        """An event that affects this VM is listed: it may have left this VM out."""
+        """Check whether a listed event still affects this VM."""
         if self.own_name is not None and not affects(record.event, self.own_name):
             self._absent(record, NOT_AFFECTED)
         else:
             record.absences = 0
 
     def _absent(self, record: EventRecord, how: str) -> None:
-        """One good document lacks the event, or this VM in it. One alone may come from a backend that is behind the others."""
+        """Count a document without the event, or without this VM in it; a single one may come from a stale backend."""
         record.absences += 1
         if record.absences >= ABSENCES_NEEDED:
             self._gone(record, how)
@@ -449,34 +470,36 @@ class Engine:
         self._record(record, "gone", text, "notice" if record.affects_this_vm else "info")
 
     def _holds(self, record: EventRecord) -> bool:
-        """Return True if this VM is, or is going to be, prepared for the event, so that a recovery may have to wait."""
+        """Return True if this VM is or will be prepared for the event; recover hooks may have to wait for it."""
         return (
             record.gone_at is None
             and record.affects_this_vm
-            and (has_prepared(record) or will_prepare(self.work.hooks, record))
+            and (has_prepared(record) or will_prepare(self.runtime.hooks, record))
         )
 
     def _advance(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        if record.gone_at is not None:
+        phase = record.phase
+        if phase == RECOVER:
             if self._recover(record, holders):
                 self._close(record)
         elif record.absences:
             self.work.enforce_deadline(record, PREPARE)  # nothing begins for an event that may be over
         elif record.seen_started:
-            self._start(record, holders)
+            record.attempt.explanation = ""
+            if phase != WATCHED:
+                self._start(record, holders)
         elif record.event.status == "Scheduled":
-            self._prepare(record, holders)
+            if phase == PREPARE:
+                self._prepare(record, holders)
+            elif record.approval_asked_by:
+                self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), "ok")
 
     def _prepare(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        if not record.affects_this_vm:
-            if record.approval_asked_by:
-                self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), self.own_name, "ok")
-            return
         prepared = self.preparation_state(record)
-        decision = self.approvals.decide(record, self.own_name, prepared)
-        judged = (decision.rule, decision.approval)
-        if self._said.get(record.id) != judged:
-            self._said[record.id] = judged
+        decision = self.approvals.decide(record, prepared)
+        evaluated = (decision.rule, decision.approval)
+        if record.attempt.logged_decision != evaluated:
+            record.attempt.logged_decision = evaluated
             self._log.write(
                 "notice" if "notify" in decision.actions else "info", decision.reason, **self._log_fields(record)
             )
@@ -492,15 +515,15 @@ class Engine:
                 self.work.reopen_late(record)
             self.work.advance_stage(record, PREPARE, holders)
             prepared = self.preparation_state(record)
-            decision = self.approvals.decide(record, self.own_name, prepared)
-        self.approvals.send_if_due(record, decision, self.own_name, prepared)
+            decision = self.approvals.decide(record, prepared)
+        self.approvals.send_if_due(record, decision, prepared)
 
     def _is_ready(self, record: EventRecord, holders: list[EventRecord]) -> bool:
-        """Return True if prepare hooks may run now. An event that came back after its recovery had begun has to wait.
+        """Return True if prepare hooks may run now.
 
-        The recovery is finished first. Then the preparation, which it has undone, is repeated, but
-        only when the event has been listed for longer than a stale document explains, or when
-        NotBefore is too near to wait for that.
+        An event that is listed again after its recovery had begun has to wait. The recovery is
+        finished first. Then the preparation is repeated, but only when the event has been listed
+        for longer than a stale document explains, or when NotBefore is too near to wait for that.
         """
         if self.work.has_running(record, RECOVER) or self.work.is_being_undone(record):
             self.work.enforce_deadline(record, RECOVER)
@@ -508,36 +531,32 @@ class Engine:
         if not is_undone(record):
             return True
         if record.came_back_at is None:
-            record.came_back_at = self._clock.now()  # before this start of the daemon, which begins the time anew
-        now, window = self._clock.now(), timedelta(seconds=self.settings.reappear_within)
-        end = prepare_deadline(record, self.settings.margin)
+            record.came_back_at = self._clock.now()  # it was before this start of the daemon; the window begins now
+        now, window = self._clock.now(), timedelta(seconds=self.runtime.settings.reappear_within)
+        end = prepare_deadline(record, self.runtime.settings.margin)
         if now < record.came_back_at + window and (end is None or end - now > window):
-            self.work.blocked[record.id] = (
-                f"a stale document may list it; it is prepared again when it has been listed for {window.total_seconds():.0f} s"
-            )
+            again = f"it is prepared again when it has been listed for {window.total_seconds():.0f} s"
+            record.waiting_for = f"a stale document may list it; {again}"
             return False
         self.work.void(record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it")
         return True
 
     def _start(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        self.approvals.explanations.pop(record.id, None)
-        if not record.affects_this_vm:
-            return
         if self.work.has_running(record, RECOVER):
-            self.work.enforce_deadline(record, RECOVER)  # it came back Started
+            self.work.enforce_deadline(record, RECOVER)  # it is listed again, as Started
             return
         if self.work.has_running(record, PREPARE):
-            if self.settings.when_started == "stop":
+            if self.runtime.settings.when_started == "stop":
                 self.work.stop(record, Cause.EVENT_STARTED, "the event has started", PREPARE)
             elif self.pausing.current() is None:
                 self.work.advance_stage(record, PREPARE, holders)
             else:
                 self.work.enforce_deadline(record, PREPARE)
             return
-        self.work.advance_stage(record, EMERGENCY if record.first_status == "Started" else STARTED, holders)
+        self.work.advance_stage(record, record.phase, holders)
 
     def _recover(self, record: EventRecord, holders: list[EventRecord]) -> bool:
-        """Return True if nothing is left to do for an event that is over."""
+        """Go on with the recovery; return True if nothing is left to do for the event."""
         if not record.affects_this_vm:
             return True
         if self.work.has_running(record, PREPARE, EMERGENCY, STARTED):
@@ -551,7 +570,8 @@ class Engine:
 
     def _close(self, record: EventRecord) -> None:
         record.closed_at = self._clock.now()
-        self._forget(record)
+        record.attempt, record.waiting_for = ApprovalAttempt(), ""  # the event may come back
+        self.work.withdraw_claims(record)
         if self._is_journalled(record):
             latest = {step.hook: step for step in record.runs_in_stage(RECOVER)}
             failed = [step.hook for step in latest.values() if step.state not in (OK, SKIPPED)]
@@ -559,40 +579,35 @@ class Engine:
             if any(entry.what == GIVEN_UP for entry in record.timeline):
                 text, failed = "not recovered, as an operator gave it up", ["all"]
             self._record(record, "closed", f"{text}; outcome: {record.outcome}", "notice" if not failed else "error")
-            self._journal.prune(self.settings.history_events)
-
-    def _forget(self, record: EventRecord) -> None:
-        self.approvals.reset(record)
-        self.approvals.explanations.pop(record.id, None)
-        self.work.forget(record)
-        self._said.pop(record.id, None)
+            self._journal.prune(self.runtime.settings.history_events)
 
     def _forget_ended(self) -> None:
-        """Drop the closed records of events that have been gone for too long to come back."""
-        limit = self._clock.now() - timedelta(seconds=self.settings.reappear_within)
+        """Drop the closed records of events whose next occurrence would be another one."""
+        limit = self._clock.now() - timedelta(seconds=self.runtime.settings.reappear_within)
         for record in [
             record for record in self._by_key.values() if record.closed_at is not None and record.closed_at < limit
         ]:
             del self._by_key[record.key]
 
     def _record(self, record: EventRecord, what: str, detail: str, level: str) -> bool:
-        """Note something in an event's timeline, say it, and save the record; False where the journal could not take it."""
+        """Add an entry to an event's timeline, log it, and save the record; False if the journal cannot be written."""
         if len(record.timeline) < MAX_TIMELINE_ENTRIES or record.closed_at is not None:
             record.timeline.append(TimelineEntry(self._clock.now(), what, escape_surrogates(detail)))
         self._log.write(level, f"{what}: {detail}", **self._log_fields(record))
         return self._journal.save(record) if self._is_journalled(record) else True
 
     def _is_journalled(self, record: EventRecord) -> bool:
-        """Events of other VMs are not worth a line of the journal, unless this VM approved them."""
+        """Return True if the journal stores the event: it affects this VM, or this VM approved it."""
         return record.affects_this_vm or bool(record.approval)
 
     def _summary(self, record: EventRecord) -> str:
         event = record.event
         who = "this VM" if record.affects_this_vm else "other VMs"
-        when = "it has started" if event.status == "Started" else "its start is not known"
+        when = "it has started" if event.status == "Started" else "its start is unknown"
         if event.not_before is not None:
             when = f"not before {as_utc_text(event.not_before)}, in {event.seconds_left(self._clock.now()):.0f} s"
-        return f"{event.event_type} by {event.source or 'somebody'} hits {who} ({', '.join(event.resources)}); {when}"
+        source = event.source or "an unknown source"
+        return f"{event.event_type} by {source} hits {who} ({', '.join(event.resources)}); {when}"
 
     def _log_fields(self, record: EventRecord) -> dict[str, object]:
         return {

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Who of an event's VMs approves it, since one approval releases all of them (docs/reference/scheduled-events.md 2.2.4, 2.2.5)."""
+"""Decides which VM of an event approves it: one approval releases all of them.
+
+See docs/reference/scheduled-events.md 2.2.4 and 2.2.5.
+"""
 
 from __future__ import annotations
 
+from azure_scheduled_events.approval_rules import blocked_by_scope
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
-from azure_scheduled_events.identity import affects_only, leader_rank
+from azure_scheduled_events.identity import leader_rank
 
 SELF_ONLY = "self-only"
 FIRST = "first"
@@ -17,23 +21,29 @@ STRATEGIES = (SELF_ONLY, FIRST, EXTERNAL)
 def blocked_by(
     event: ScheduledEvent, own_name: str | None, strategy: str, takeover_after: float, age: float
 ) -> str | None:
-    """What keeps this VM from approving the event, as half a sentence; None where it may.
+    """Return why this VM does not approve the event, as a clause; None where it may.
 
-    takeover_after: seconds after which the next VM in Resources leads, where the strategy is
-        "first".
-    age: seconds since the event was first seen.
-    Raises OwnNameUnknown where the name is not known.
+    Args:
+        event: as IMDS listed it last.
+        own_name: this VM's resource name, or None while it is unknown.
+        strategy: one of STRATEGIES.
+        takeover_after: seconds after which the next VM in Resources leads, for FIRST.
+        age: seconds since the event was first seen.
+
+    Raises:
+        OwnNameUnknown: `own_name` is None.
     """
-    if affects_only(event, own_name):
+    blocked = blocked_by_scope(event, own_name)
+    if blocked is None:
         return None
     others = escape_surrogates(", ".join(event.resources))
     if strategy == SELF_ONLY:
-        return f"it would release other VMs too ({others}), and leader is self-only"
+        return f"{blocked.text}, and leader is self-only"
     if strategy == EXTERNAL:
-        return f"somebody else approves it for all its VMs ({others}), as leader is external"
+        return f"an external leader approves it for all its VMs ({others})"
     rank = leader_rank(event, own_name)
     if rank is None:
-        return f"this VM is not one of its VMs ({others}), so it cannot lead them"
+        return f"this VM is not one of its VMs ({others}) and cannot lead them"
     wait = rank * takeover_after - age
     if wait > 0:
         return f"{escape_surrogates(event.resources[0])} leads; this VM takes over in {wait:.0f} s"

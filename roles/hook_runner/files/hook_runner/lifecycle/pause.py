@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A pause that an operator asked for: the daemon watches and records, but begins no prepare hook and approves nothing."""
+"""Pauses by an operator: the daemon polls and records, but begins no prepare hook and approves nothing."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Pause(NamedTuple):
     """One pause.
 
     Attributes:
-        since: when it began, aware and in UTC.
-        until: when it ends by itself, or None.
-        by: who asked for it.
+        since: aware UTC time at which it began.
+        until: aware UTC time at which it ends by itself, or None.
+        by: the operator.
         reason: why, or "".
     """
 
@@ -39,17 +39,17 @@ class Pause(NamedTuple):
     reason: str
 
     def as_data(self) -> dict[str, str | None]:
-        """For `status` and the journal; times are ISO 8601 in UTC."""
+        """Return the pause as JSON values for `status` and the journal; times are ISO 8601 in UTC."""
         until = None if self.until is None else as_utc_text(self.until)
         return {"since": as_utc_text(self.since), "until": until, "by": self.by, "reason": self.reason or None}
 
     def text(self) -> str:
-        """One sentence."""
+        """Return the pause as one sentence."""
         return described(self.as_data())
 
 
 def described(data: Mapping[str, str | None]) -> str:
-    """What `Pause.as_data` returns, as one sentence."""
+    """Return the value of `Pause.as_data` as one sentence."""
     until = f"until {data['until']}" if data["until"] else "until it is resumed"
     return "the daemon is paused by {} {}{}".format(
         data["by"], until, ": {}".format(data["reason"]) if data["reason"] else ""
@@ -57,11 +57,11 @@ def described(data: Mapping[str, str | None]) -> str:
 
 
 class Pausing:
-    """The present pause, which the journal keeps across restarts.
+    """The current pause, which the journal stores across restarts.
 
     Args:
-        journal: keeps it.
-        clock: the server's clock, by which it ends.
+        journal: stores the pause.
+        clock: the server's clock; the pause ends by it.
         log: gets a line when a pause begins and when it ends.
     """
 
@@ -70,12 +70,12 @@ class Pausing:
         self._parsed: tuple[str, Pause | None] = ("", None)
 
     def current(self) -> Pause | None:
-        """The pause that holds now, or None."""
+        """Return the pause that is in force, or None."""
         pause = self._noted()
         return None if pause is None or (pause.until is not None and self._clock.now() >= pause.until) else pause
 
     def begin(self, by: str, until: datetime | None, reason: str) -> Pause | None:
-        """Pause from now on, in place of an earlier pause; None where `until` has passed."""
+        """Begin a pause, which replaces an earlier one; None if `until` has passed."""
         now = self._clock.now()
         if until is not None and until <= now:
             return None
@@ -85,7 +85,7 @@ class Pausing:
         return pause
 
     def end(self, by: str) -> bool:
-        """End the pause; False where there is none."""
+        """End the pause; False if there is none."""
         was = self.current()
         if was is not None:
             self._journal.note(NOTE, "")
@@ -95,19 +95,19 @@ class Pausing:
         return was is not None
 
     def expire(self) -> None:
-        """Note that a pause is over whose time has passed. Only for a clock that the server has set."""
+        """Remove a pause whose time has passed. Call it only once the clock has the server's time."""
         pause = self._noted()
         if pause is not None and self.current() is None:
             self._journal.note(NOTE, "")
             self._log.write("notice", f"the pause since {as_utc_text(pause.since)} is over: its time has passed")
 
     def seconds_left(self) -> float | None:
-        """Seconds until the pause ends by itself; None where it does not."""
+        """Return the seconds until the pause ends by itself; None if it does not."""
         pause = self.current()
         return None if pause is None or pause.until is None else (pause.until - self._clock.now()).total_seconds()
 
     def asked(self, question: Mapping[str, Any], who: str) -> dict[str, Any]:
-        """The answer to `pause` and `resume` of the control socket: accepted, text, paused."""
+        """Pause or resume as a client of the control socket requests; returns accepted, text and paused."""
         if question.get("ask") == "resume":
             text = "resumed" if self.end(who) else "the daemon is not paused"
             return {"accepted": True, "text": text, "paused": None}
@@ -133,12 +133,15 @@ class Pausing:
 
 
 def moment(text: str, now: datetime) -> dict[str, Any]:
-    """What `--until` says: ``seconds`` from now, or ``until`` as ISO 8601. Raises ValueError.
+    """Return the value of `--until`: ``seconds`` from now, or ``until`` as ISO 8601.
 
     Args:
         text: ``30m``, ``2h`` or ``5d``; ``18:00`` (UTC, today or tomorrow); or ISO 8601 (UTC where
             it has no zone).
         now: aware UTC time, to find the day of a time of day.
+
+    Raises:
+        ValueError: it is not a time in one of these forms.
     """
     of_day = _TIME_OF_DAY.fullmatch(text)
     if of_day is not None:
@@ -169,7 +172,7 @@ def _end(question: Mapping[str, Any], now: datetime) -> datetime | None:
 
 
 def _pause(text: str) -> Pause | None:
-    """The pause of a note; None where there is none, or none that can be read."""
+    """Return the stored pause; None if there is none or it cannot be read."""
     try:
         data = json.loads(text) if text else {}
         since = parse_time(data["since"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Which hook of a stage is next for an event, how much time it has, and what came of the stage. Pure."""
+"""The next hook of a stage, the time that it has, and the result of the stage. Pure."""
 
 from __future__ import annotations
 
@@ -27,26 +27,24 @@ from hook_runner.records import (
 
 Hooks = Mapping[str, Sequence[Hook]]
 
-# how often a hook is run again that the host's end, or a change of the event, cut short
+# runs of a hook that the end of the host, or a change of the event, interrupts
 MAX_ATTEMPTS = 3
-# of the time that an event gives altogether, the margin takes no more than this part
+# the margin takes at most this part of the notice of an event
 MARGIN_DIVISOR = 4
-# seconds before a recover hook that failed is run again: doubled each time, up to the second figure
+# seconds before a recover hook that failed is run again: doubled each time, up to the second value
 FIRST_RECOVER_PAUSE, LONGEST_RECOVER_PAUSE = 10.0, 600.0
-# the order in which an event can become worse
+# types of events, the least severe first
 SEVERITY = {name: rank for rank, name in enumerate(EVENT_TYPES)}
-
-
-# a time that does not come
+# a time that never comes
 NEVER = datetime.max.replace(tzinfo=timezone.utc)
 
 
 class Times(NamedTuple):
-    """The settings by which preparation is timed, in seconds.
+    """Settings of the time for preparation, in seconds.
 
     Attributes:
-        margin: preparation ends so long before NotBefore.
-        minimum: a prepare hook may take so long when NotBefore has passed and the event is still
+        margin: time before NotBefore at which preparation ends.
+        minimum: time that a prepare hook has when NotBefore has passed and the event is still
             Scheduled.
     """
 
@@ -55,7 +53,7 @@ class Times(NamedTuple):
 
 
 def hooks_for(hooks: Hooks, record: EventRecord, stage: str) -> list[Hook]:
-    """The hooks of a stage that are meant for this type of event, in the order in which they run."""
+    """Return the hooks of a stage for this type of event, in the order in which they run."""
     return [
         hook
         for hook in hooks.get(stage, ())
@@ -66,13 +64,13 @@ def hooks_for(hooks: Hooks, record: EventRecord, stage: str) -> list[Hook]:
 def is_done(hook: Hook, step: HookRun | None) -> bool:
     """Return True if a hook has had its run, of which `step` is the latest.
 
-    A run that was cut short may be repeated. A recover hook is done only when it has succeeded: a
-    host that stays drained after the event is the worst of the ordinary outcomes.
+    A run that was interrupted may be repeated. A recover hook is done only when it has succeeded: a
+    host that stays drained after the event is the worst ordinary outcome.
     """
     if step is None or step.state == RUNNING:
         return False
     if step.state == STOPPED and step.attempt == 0:
-        return False  # it had been left out, and has never run
+        return False  # it was skipped and has never run
     if hook.stage == RECOVER:
         return step.state in (OK, SKIPPED) or (hook.settings.on_failure == "ignore" and step.state in (FAILED, TIMEOUT))
     if step.state in (INTERRUPTED, STOPPED):
@@ -81,7 +79,7 @@ def is_done(hook: Hook, step: HookRun | None) -> bool:
 
 
 def next_hook(hooks: Hooks, record: EventRecord, stage: str, now: datetime) -> Hook | None:
-    """The first hook of the stage that is to be run now; None when nothing is left, or what is left has to wait for its next attempt."""
+    """Return the hook of the stage to run now; None if none is left, or the rest waits for its next attempt."""
     for hook in hooks_for(hooks, record, stage):
         step = record.latest_run(stage, hook.name)
         if not is_done(hook, step) and is_due(hook, step, now):
@@ -92,18 +90,18 @@ def next_hook(hooks: Hooks, record: EventRecord, stage: str, now: datetime) -> H
 
 
 def is_due(hook: Hook, step: HookRun | None, now: datetime) -> bool:
-    """Return True if the hook's next run need not wait; one that has failed to recover waits longer each time."""
+    """Return True if the hook's next run need not wait; a recover hook waits longer after each failure."""
     at = retry_at(hook, step)
     return at is None or now >= at
 
 
 def retry_at(hook: Hook, step: HookRun | None) -> datetime | None:
-    """When a recover hook that did not succeed is run again; None where it need not wait."""
+    """Return when a recover hook that did not succeed is run again; None if it need not wait."""
     if hook.stage != RECOVER or step is None or step.ended_at is None or step.state == STOPPED or is_done(hook, step):
         return None
     if step.state == INTERRUPTED:
         if not hook.settings.rerun:
-            return NEVER  # the configuration says that only an operator repeats it
+            return NEVER  # by configuration only an operator repeats it
         if step.attempt < MAX_ATTEMPTS:
             return None
     pause = min(FIRST_RECOVER_PAUSE * 2.0 ** min(max(0, step.attempt - 1), 20), LONGEST_RECOVER_PAUSE)
@@ -122,14 +120,14 @@ def is_finished(hooks: Hooks, record: EventRecord, stage: str) -> bool:
 
 
 def _lets_later_run(step: HookRun) -> bool:
-    """Return True if a run lets the later hooks of its stage run also where `on_failure` is "stop"."""
-    # a recover hook that was left out has been served by the run for another event
+    """Return True if the later hooks of the stage may follow this run where `on_failure` is "stop"."""
+    # the run for another event served a recover hook that was skipped
     return step.state == OK or (step.state == SKIPPED and step.stage == RECOVER)
 
 
 def not_recovered(hooks: Hooks, record: EventRecord) -> list[HookRun]:
-    """The latest runs of the recover hooks that have not succeeded yet, for an event that is over."""
-    if record.gone_at is None or record.closed_at is not None:
+    """Return the latest runs of recover hooks that have not succeeded, for an event that is over."""
+    if record.phase != RECOVER:
         return []
     steps = [(hook, record.latest_run(RECOVER, hook.name)) for hook in hooks_for(hooks, record, RECOVER)]
     ended = (FAILED, TIMEOUT, INTERRUPTED)
@@ -137,7 +135,7 @@ def not_recovered(hooks: Hooks, record: EventRecord) -> list[HookRun]:
 
 
 def stage_state(hooks: Hooks, record: EventRecord, stage: str) -> str:
-    """How far a stage is: "none" (not begun), "running", "ok" or "failed", in the words of the policy."""
+    """Return the state of a stage in the policy's terms: "none" (not begun), "running", "ok" or "failed"."""
     planned = hooks_for(hooks, record, stage)
     steps = record.runs_in_stage(stage)
     if planned and not steps:
@@ -152,47 +150,50 @@ def stage_state(hooks: Hooks, record: EventRecord, stage: str) -> str:
 
 
 def _removed_hook_failed(record: EventRecord, stage: str, planned: Container[str]) -> bool:
-    """Return True if a hook failed that does not exist any more: its removal does not undo what it left half done."""
+    """Return True if a hook failed and was removed since; its removal does not undo its effects."""
     gone = {step.hook for step in record.runs_in_stage(stage)}.difference([WHOLE_DIRECTORY])
     latest = [record.latest_run(stage, name) for name in gone if name not in planned]
     return any(step is not None and step.state not in (OK, SKIPPED) for step in latest)
 
 
 def has_prepared(record: EventRecord, name: str | None = None) -> bool:
-    """Return True if prepare hooks ran for the event, or the one of that name did."""
+    """Return True if a prepare hook, or the one of this name, ran for the event."""
     return any(step.state != SKIPPED and name in (None, step.hook) for step in record.runs_in_stage(PREPARE))
 
 
 def will_prepare(hooks: Hooks, record: EventRecord, name: str | None = None) -> bool:
-    """Return True if prepare hooks are still to be run for the event, or the one of that name is."""
-    if record.on_hold or record.seen_started or record.gone_at is not None or record.event.status != "Scheduled":
+    """Return True if a prepare hook, or the one of this name, has yet to run for the event."""
+    if record.phase != PREPARE or record.on_hold or record.event.status != "Scheduled":
         return False
     left = (hook for hook in hooks_for(hooks, record, PREPARE) if name in (None, hook.name))
     return any(not is_done(hook, record.latest_run(PREPARE, hook.name)) for hook in left)
 
 
 def is_undone(record: EventRecord) -> bool:
-    """Return True if recover hooks ran after the last prepare hook of an event that has come back."""
+    """Return True if recover hooks ran after the last prepare hook of an event that is listed again."""
     if record.gone_at is not None:
         return False
     prepared = max((step.id for step in record.runs_in_stage(PREPARE) if step.state != SKIPPED), default=0)
-    # a recover hook that was left out was served by the run for another event
+    # the run for another event served a recover hook that was skipped
     return max((step.id for step in record.runs_in_stage(RECOVER)), default=0) > prepared
 
 
 def urgency(record: EventRecord) -> tuple[float, int]:
-    """A key that sorts events by NotBefore, the nearest first, and then by severity, the worst first. An unknown time counts as "now"."""
+    """Return a sort key: NotBefore, the nearest first, then severity, the worst first. No NotBefore counts as now."""
     not_before = record.event.not_before
     return (0.0 if not_before is None else not_before.timestamp(), -SEVERITY.get(record.event.event_type, -1))
 
 
 def is_late(record: EventRecord, now: datetime) -> bool:
-    """Return True if NotBefore has passed although the event has not been seen Started."""
+    """Return True if NotBefore has passed although the event was never listed as Started."""
     return record.event.not_before is not None and not record.seen_started and now >= record.event.not_before
 
 
 def prepare_deadline(record: EventRecord, margin: float) -> datetime | None:
-    """When preparation has to be over: a margin before NotBefore, smaller where all the notice is short. None where it is unknown."""
+    """Return when preparation has to be over, or None if that is unknown.
+
+    That is `margin` seconds before NotBefore; less if the whole notice is short.
+    """
     not_before = record.event.not_before
     if not_before is None or record.seen_started:
         return None
@@ -201,7 +202,7 @@ def prepare_deadline(record: EventRecord, margin: float) -> datetime | None:
 
 
 def prepare_budget(record: EventRecord, times: Times, began: datetime) -> float | None:
-    """Seconds that a prepare hook has that begins at this moment; None where only its own time-out limits it."""
+    """Return the seconds for a prepare hook that begins now; None if only its own timeout limits it."""
     end = prepare_deadline(record, times.margin)
     if end is None:
         return None
@@ -209,10 +210,10 @@ def prepare_budget(record: EventRecord, times: Times, began: datetime) -> float 
 
 
 def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, others: Sequence[EventRecord]) -> EventRecord | None:
-    """The event for which this VM is, or is going to be, prepared, so that a recover hook must wait; None where it may run.
+    """Return the event whose preparation a recover hook would undo now, or None.
 
-    A hook with a namesake among the prepare hooks waits for the events that this one prepares for,
-    others wait for all.
+    A recover hook with the name of a prepare hook waits for the events that this one prepares for;
+    other recover hooks wait for all.
     """
     partner = hook.name if any(other.name == hook.name for other in hooks.get(PREPARE, ())) else None
     for other in others:
@@ -226,7 +227,7 @@ def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, others: Sequen
 def served_by_same_run(
     record: EventRecord, step: HookRun, hooks: Hooks, others: Sequence[EventRecord]
 ) -> Iterator[EventRecord]:
-    """The other events that were over when a recover hook began, and want the same one: one run serves them all."""
+    """Yield the other events that one run of a recover hook serves: they were over when it began."""
     for other in others:
         if (
             other is record
@@ -242,7 +243,7 @@ def served_by_same_run(
 
 
 def undone_by(step: HookRun, hooks: Hooks, others: Sequence[EventRecord]) -> Iterator[EventRecord]:
-    """The present events whose preparation a recover hook undoes: they were over when it began, and have come back since."""
+    """Yield the present events whose preparation a recover hook undoes: they were over when it began."""
     partner = step.hook if any(hook.name == step.hook for hook in hooks.get(PREPARE, ())) else None
     for other in others:
         before = (done for done in other.runs_in_stage(PREPARE) if done.id < step.id and done.state != SKIPPED)

@@ -17,7 +17,6 @@ from hook_runner.lifecycle.stage_plan import not_recovered
 from hook_runner.log import printable
 from hook_runner.records import PREPARE, EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth, kind_of
-from hook_runner.reporting.status import stage_of
 
 PREFIX = "azure_scheduled_events_"
 # seconds; hooks take from a moment to a quarter of an hour
@@ -103,7 +102,7 @@ class Metrics:
         self._events.clear()
         # texts of IMDS and file names may be invalid UTF-8
         for (kind, stage), count in collections.Counter(
-            (printable(record.event.event_type), stage_of(engine, record)) for record in engine.records
+            (printable(record.event.event_type), record.phase) for record in engine.records
         ).items():
             self._events.labels(kind, stage).set(count)
         self._imds_ok.set(int(health.last_good is not None and not health.error))
@@ -113,7 +112,7 @@ class Metrics:
             self._errors.labels(kind).inc(count - self._reported[kind])
             self._reported[kind] = count
         self._degraded.set(int(degraded))
-        self._not_recovered.set(sum(bool(not_recovered(engine.work.hooks, record)) for record in engine.records))
+        self._not_recovered.set(sum(bool(not_recovered(engine.runtime.hooks, record)) for record in engine.records))
         self._paused.set(int(engine.pausing.current() is not None))
         self._degraded_since.set(0 if degraded_since is None else degraded_since.timestamp())
         # node_exporter is another user

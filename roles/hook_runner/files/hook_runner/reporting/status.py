@@ -39,9 +39,9 @@ def to_dict(
     """
     return {
         "resource_name": engine.own_name,
-        "policy": engine.settings.policy.name,
-        "leader": engine.settings.leader,
-        "dry_run": engine.settings.dry_run,
+        "policy": engine.runtime.settings.policy.name,
+        "leader": engine.runtime.settings.leader,
+        "dry_run": engine.runtime.settings.dry_run,
         "imds": health.as_data(),
         "journal": {
             "ok": degraded is None,
@@ -67,34 +67,23 @@ def _is_good_event(event: dict[str, Any]) -> bool:
     return event["prepared"] != "failed" and not is_refused and not event.get("not_recovered")
 
 
-def stage_of(engine: Engine, record: EventRecord) -> str:
-    """In which stage an event is for this VM: "watched" where nothing is done about it."""
-    if record.gone_at is not None:
-        return "recover"
-    if not record.affects_this_vm:
-        return "watched"
-    if record.seen_started:
-        return "emergency" if record.first_status == "Started" else "started"
-    return "prepare"
-
-
 def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str, Any]:
     latest = {(step.stage, step.hook): step for step in record.steps if not step.void}
-    failed = not_recovered(engine.work.hooks, record)
+    failed = not_recovered(engine.runtime.hooks, record)
     return {
         **record.event.as_dict(),
         "concerns_me": record.affects_this_vm,
         "first_seen": as_utc_text(record.first_seen),
         "seconds_left": int(record.event.seconds_left(clock.now())),
-        "stage": stage_of(engine, record),
+        "stage": record.phase,
         "prepared": engine.preparation_state(record),
         "approval": record.approval or None,
         "approval_error": escape_surrogates(record.approval_error) or None,
         "not_recovered": [step.hook for step in failed],
         "next_attempt": _next_attempt(engine, record, failed, clock),
-        "reason": escape_surrogates(engine.approvals.explanations.get(record.id, "")) or None,
+        "reason": escape_surrogates(record.attempt.explanation) or None,
         "outcome": record.outcome or None,
-        "waiting": escape_surrogates(engine.work.blocked.get(record.id, "")) or None,
+        "waiting": escape_surrogates(record.waiting_for) or None,
         "hooks": [
             {
                 "stage": stage,
@@ -112,7 +101,9 @@ def _next_attempt(engine: Engine, record: EventRecord, failed: list[HookRun], cl
     """Return the seconds until the next run of a failed recover hook; None if no run is planned."""
     names = {step.hook: step for step in failed}
     times = [
-        retry_at(hook, names[hook.name]) for hook in hooks_for(engine.work.hooks, record, RECOVER) if hook.name in names
+        retry_at(hook, names[hook.name])
+        for hook in hooks_for(engine.runtime.hooks, record, RECOVER)
+        if hook.name in names
     ]
     seconds = [max(0.0, (at - clock.now()).total_seconds()) for at in times if at is not None and at != NEVER]
     return int(min(seconds)) if seconds else None
@@ -201,7 +192,7 @@ def _one_line(engine: Engine, health: ImdsHealth) -> str:
     if not engine.records:
         return f"watching as {printable(engine.own_name or '?')}: no events"
     stages = {
-        record.id: "NOT RECOVERED" if not_recovered(engine.work.hooks, record) else stage_of(engine, record)
+        record.id: "NOT RECOVERED" if not_recovered(engine.runtime.hooks, record) else record.phase
         for record in engine.records[:3]
     }
     shown = [f"{record.event.event_type} {record.event.status}, {stages[record.id]}" for record in engine.records[:3]]

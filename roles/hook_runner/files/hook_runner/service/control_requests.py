@@ -11,7 +11,7 @@ from typing import Any, Mapping
 from hook_runner import __version__, event_ids
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
-from hook_runner.lifecycle.approvals import ManualApprovalAnswer
+from hook_runner.lifecycle.approvals import ManualAnswer
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.reporting import status
 from hook_runner.reporting.imds_health import ImdsHealth
@@ -83,7 +83,7 @@ class ControlRequests:
             from hook_runner.service import history_source  # not in memory before the first request
         except ImportError as error:  # another version is being installed; the client reads the journal itself
             return {"error": str(error)}
-        return history_source.page(self._journal, request)
+        return history_source.page(self._journal.reader(), request)
 
     def _approve(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
         self._journal.maintain(urgent=True)  # an approval is refused while the journal cannot be written
@@ -109,7 +109,7 @@ class ControlRequests:
         return event_ids.matching_ids(event_id, known) if isinstance(event_id, str) else []
 
 
-def _manual_answer(answer: ManualApprovalAnswer | None) -> dict[str, Any]:
+def _manual_answer(answer: ManualAnswer | None) -> dict[str, Any]:
     if answer is None:
         return {"found": False}
     return {"found": True, "accepted": answer.accepted, "text": answer.text}

@@ -14,7 +14,7 @@ from typing import Any, Mapping
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.event_ids import MAX_CANDIDATES, matching_ids
-from hook_runner.journal.journal import Journal, JournalUnreadable
+from hook_runner.journal.reader import JournalReader, JournalUnreadable
 from hook_runner.reporting import history
 from hook_runner.service.control_socket import send_request
 
@@ -67,7 +67,7 @@ def from_daemon(run_directory: str, event_id: str | None, limit: int) -> Found |
 
 def from_file(path: str, event_id: str | None, limit: int) -> Found:
     """Read the history from the journal's file. Raises JournalUnreadable."""
-    journal = Journal.read_only(path)
+    journal = JournalReader.open(path)
     try:
         key, candidates = _key(journal, event_id)
         if candidates:
@@ -80,14 +80,13 @@ def from_file(path: str, event_id: str | None, limit: int) -> Found:
         journal.close()
 
 
-def page(journal: Journal, request: Mapping[str, Any]) -> dict[str, Any]:
+def page(journal: JournalReader, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return a page for the daemon's answer: newest first, with the start of the next page in `next`, or None."""
     event_id, limit, before = request.get("event_id"), request.get("limit"), request.get("before")
     limit = min(limit, PAGE_RECORDS) if isinstance(limit, int) else PAGE_RECORDS
     events: list[dict[str, Any]] = []
     texts: list[str] = []
     following, size = None, 0
-    journal.unreadable = []
     try:
         key, candidates = _key(journal, event_id if isinstance(event_id, str) else None)
         ids = [] if candidates else journal.ids(limit, key, before if isinstance(before, int) else None)
@@ -112,7 +111,7 @@ def page(journal: Journal, request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _key(journal: Journal, event_id: str | None) -> tuple[str | None, list[str]]:
+def _key(journal: JournalReader, event_id: str | None) -> tuple[str | None, list[str]]:
     """Return the key of the requested event, or the ids of several events that the request may mean."""
     if event_id is None:
         return None, []

@@ -1,0 +1,103 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Why an event is not approved: one code and one sentence per reason (docs/reference/scheduled-events.md 7)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, RESOURCE_TYPES, ScheduledEvent, escape_surrogates
+from .identity import affects_only
+from .named_tuple import NamedTuple
+
+
+class BlockCode(Enum):
+    """Reasons against an approval: of the event, of the caller, and of a policy."""
+
+    STARTED = "started"
+    UNKNOWN_STATUS = "unknown_status"
+    UNKNOWN_TYPE = "unknown_type"
+    UNKNOWN_SOURCE = "unknown_source"
+    UNKNOWN_RESOURCE_TYPE = "unknown_resource_type"
+    ALREADY_APPROVED = "already_approved"
+    OTHERS_AFFECTED = "others_affected"
+    NO_RULE = "no_rule"
+    NOT_APPROVING = "not_approving"
+    MANUAL = "manual"
+    NOT_PREPARED = "not_prepared"
+    PREPARATION_FAILED = "preparation_failed"
+    DELAY = "delay"
+    TIME_LEFT = "time_left"
+
+
+class Blocked(NamedTuple):
+    """Why an event is not approved.
+
+    Attributes:
+        code: the reason.
+        text: the reason as a clause in which "it" is the event.
+    """
+
+    code: BlockCode
+    text: str
+
+
+STARTED = Blocked(BlockCode.STARTED, "it has started; there is nothing left to approve")
+ALREADY_APPROVED = Blocked(BlockCode.ALREADY_APPROVED, "this host has approved it; Azure has not started it yet")
+MANUAL = Blocked(BlockCode.MANUAL, "an operator has to approve it")
+NOT_PREPARED = Blocked(BlockCode.NOT_PREPARED, "its preparation is not done")
+PREPARATION_FAILED = Blocked(BlockCode.PREPARATION_FAILED, "its preparation failed")
+
+
+def blocked_by_state(event: ScheduledEvent, seen_started: bool = False, approved: bool = False) -> Blocked | None:
+    """Return why no approval of the event is possible, whoever asks for it, or None.
+
+    Args:
+        event: as IMDS listed it last.
+        seen_started: whether it was ever Started.
+        approved: whether IMDS has accepted an approval of this host.
+
+    Returns:
+        The first reason that applies, or None.
+    """
+    if event.status == "Started" or seen_started:
+        return STARTED
+    if event.status not in EVENT_STATUSES:
+        return _unknown(BlockCode.UNKNOWN_STATUS, "status", event.status)
+    return ALREADY_APPROVED if approved else None
+
+
+def blocked_by_scope(event: ScheduledEvent, own_name: str | None) -> Blocked | None:
+    """Return why the event is not for this VM alone to approve, or None.
+
+    Args:
+        event: as IMDS listed it last.
+        own_name: this VM's resource name, or None where unknown.
+
+    Returns:
+        OTHERS_AFFECTED with the names of the event's VMs, or None.
+
+    Raises:
+        OwnNameUnknown: ``own_name`` is None or empty.
+    """
+    if affects_only(event, own_name):
+        return None
+    names = escape_surrogates(", ".join(event.resources))
+    return Blocked(BlockCode.OTHERS_AFFECTED, f"an approval would release other VMs too ({names})")
+
+
+def unknown_value(event: ScheduledEvent) -> Blocked | None:
+    """Return the first value of the event that this version does not know, or None; no rule approves such an event."""
+    if event.event_type not in EVENT_TYPES:
+        return _unknown(BlockCode.UNKNOWN_TYPE, "type", event.event_type)
+    if event.status not in EVENT_STATUSES:
+        return _unknown(BlockCode.UNKNOWN_STATUS, "status", event.status)
+    if event.source is not None and event.source not in EVENT_SOURCES:
+        return _unknown(BlockCode.UNKNOWN_SOURCE, "source", event.source)
+    if event.resource_type is not None and event.resource_type not in RESOURCE_TYPES:
+        return _unknown(BlockCode.UNKNOWN_RESOURCE_TYPE, "resource type", event.resource_type)
+    return None
+
+
+def _unknown(code: BlockCode, what: str, value: str) -> Blocked:
+    return Blocked(code, f"its {what} {value!r} is unknown")
