@@ -69,7 +69,7 @@ def bounds(table: list[list[str]]) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("key", "least", "most"), bounds(KEYS) + [(f"hooks: {{x: {{{key}", *rest) for key, *rest in bounds(HOOK_KEYS)]
 )
-def test_the_bounds_are_those_that_are_told(key: str, least: str, most: str, tmp_path: Path) -> None:
+def test_documented_bounds_are_those_of_the_code(key: str, least: str, most: str, tmp_path: Path) -> None:
     text = f"{key}: %s{'}' * key.count('{')}\n"
     for value in (least, most):
         loaded(tmp_path, text % value)
