@@ -42,10 +42,7 @@ def test_other_name_is_bound_at_its_first_report() -> None:
     )
     changed = known.claim("db.example.com", "elsewhere")
     assert changed.minion_of("db") == "db.example.com" and changed.minion_of("elsewhere") is None
-    assert (
-        changed.complaint("db.example.com")
-        == "reports that its VM is elsewhere, but it first reported db"
-    )
+    assert changed.complaint("db.example.com") == "reports that its VM is elsewhere, but it first reported db"
 
 
 def test_vm_of_a_silent_minion_cannot_be_claimed() -> None:
