@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.timestamps import parse_time
+from azure_scheduled_events.timestamps import as_utc_text, parse_time
 
 from .ledger import MAX_ENDED, Entry, Ledger, Notice
 
@@ -19,10 +19,13 @@ def entries_to_json(ledger: Ledger) -> list[dict[str, Any]]:
     """
     items = []
     for entry in (*ledger.ended, *ledger.entries.values()):
+        event = entry.notice.event
+        # the grain shows this time as it is in the file
+        not_before = None if event.not_before is None else as_utc_text(event.not_before)
         items.append(
             dict(
                 entry.notice._asdict(),
-                event=entry.notice.event.to_json(),
+                event=dict(event.to_json(), not_before=not_before),
                 seen_started=entry.seen_started,
                 meant=entry.selected,
                 announced=entry.announced,
