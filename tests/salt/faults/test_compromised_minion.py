@@ -39,7 +39,6 @@ def time_to_approval(fleet: Fleet, azure: Azure) -> float:
     return seconds
 
 
-@pytest.mark.short
 def test_flood_of_forged_hints_is_bounded(fleet: Fleet, azure: Azure) -> None:
     master = fleet.cluster.master
     # what a master loads at the first hints stays

@@ -13,7 +13,7 @@ from support.salt.fleet import Fleet
 pytestmark = pytest.mark.xdist_group("faults-master")
 
 # polls of a minion, one per second, while the master is away
-AWAY = [pytest.param(3, marks=pytest.mark.short), 35]
+AWAY = [3, 35]
 
 
 @pytest.mark.parametrize("polls", AWAY)

@@ -44,7 +44,6 @@ def test_minion_killed_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
-@pytest.mark.short
 def test_stopped_minion(fleet: Fleet, azure: Azure) -> None:
     fleet.cluster.minions["vm2"].kill()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")

@@ -69,10 +69,12 @@ FOLLOWED = {
 }
 
 
+@pytest.mark.short
 def test_every_block_is_followed() -> None:
     assert {block.section for block in blocks()} == FOLLOWED
 
 
+@pytest.mark.short
 @pytest.mark.parametrize(
     "text", [block.text for block in blocks() if block.language == "yaml" and "{%" not in block.text]
 )
@@ -125,6 +127,7 @@ def machines(installation: SaltInstallation) -> Iterator[Machines]:
         yield Machines(installation, end)
 
 
+@pytest.mark.short
 @pytest.mark.xdist_group("guide-one")
 def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     here = machines.cluster("web1")
@@ -207,6 +210,7 @@ def web1() -> Iterator[Azure]:
         yield running
 
 
+@pytest.mark.short
 @pytest.mark.xdist_group("guide-one")
 def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
     here = machines.cluster("web1")

@@ -38,6 +38,7 @@ ABOUT_THE_CHANGE = {
 }
 
 
+@pytest.mark.short
 def test_event_is_sent_from_its_announcement_to_its_end(watching: Cluster, azure: Azure) -> None:
     vm1 = watching.minions["vm1"]
     event_id = azure.announce("vm1", kind="Redeploy", source="User")
@@ -91,6 +92,7 @@ def test_listed_event_is_repeated_with_the_same_number(watching: Cluster, azure:
     assert again["sequence"] == first["sequence"] and again["changed_at"] == first["changed_at"]
 
 
+@pytest.mark.short
 @pytest.mark.parametrize("failure_kind", ["hang", "refuse"])
 def test_ping_answers_while_imds_fails(watching: Cluster, azure: Azure, failure_kind: str) -> None:
     """vm1's beacon has a timeout of ten minutes, which would block its minion if the loop waited."""

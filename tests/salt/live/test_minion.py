@@ -91,6 +91,7 @@ def restart(here: Cluster, minion: Minion) -> None:
     here.start(minion.name)
 
 
+@pytest.mark.short
 def test_prepare_and_recover_by_jobs(vm1: Minion, azure: Azure, steps: Steps) -> None:
     event_id = azure.announce("vm1")
     assert outcome(vm1, "prepare", event_id) == "prepared"

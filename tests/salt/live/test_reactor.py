@@ -67,6 +67,7 @@ def here(
         yield made
 
 
+@pytest.mark.short
 def test_one_vm_prepares_approves_and_recovers_without_the_engine(here: Cluster, azure: Azure) -> None:
     step_log = StepLog(here.minions["vm1"])
     event_id = azure.announce("vm1", kind="Freeze", notice="4h")

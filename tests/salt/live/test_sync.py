@@ -20,6 +20,7 @@ pytestmark = pytest.mark.xdist_group("watching")
 MINIONS = ("vm1", "vm2", "elsewhere")
 
 
+@pytest.mark.short
 def test_functions_and_states_are_there_after_sync_all(watching: Cluster) -> None:
     minion = watching.minions["vm1"]
     assert {"azure_events.list", "azure_events.approve", "azure_events.wait"} <= set(
@@ -56,6 +57,7 @@ def test_runner_names_the_remedy_without_an_engine(synced: Master) -> None:
         synced.run("salt-run", "azure_events.fleet")
 
 
+@pytest.mark.short
 def test_engine_names_the_problem_of_its_configuration(watching: Cluster, synced: Master) -> None:
     synced.configure(engines=[{"azure_events": {}}], azure_events={"awnser": 5})
     synced.kill()

@@ -94,8 +94,8 @@ class Engine:
     Attributes:
         records: events that are listed, or whose recovery is not finished.
         runtime: the settings, hooks and resource name in force.
-        work: the hook runs.
-        approvals: the approvals.
+        stage_runner: the hook runs.
+        approver: the approvals.
         pausing: the pause by an operator.
         identification: which VM this is.
     """
@@ -118,12 +118,12 @@ class Engine:
         self._clock = clock
         self._log = log
         self.identification = Identification(self.runtime, journal, boot)
-        self.work = StageRunner(
+        self.stage_runner = StageRunner(
             self.runtime, runs, clock, journal.next_id, journal.is_durable, self._record, step_ended, boot
         )
         self.pausing = Pausing(journal, clock, log)
-        self.approvals = Approver(self.runtime, clock, send_approval, journal.is_durable, self._record, self.pausing)
-        self._has_seen = False
+        self.approver = Approver(self.runtime, clock, send_approval, journal.is_durable, self._record, self.pausing)
+        self._has_document = False
         # whether an event, or this VM's name, was found after the last document was compared
         self._is_behind = False
         self.records: list[EventRecord] = []
@@ -148,7 +148,7 @@ class Engine:
         self.records[:] = [other for other in self.records if other.key != record.key or other.gone_at is not None]
         self._add(record)
         self._is_behind = True
-        self.work.adopt_runs(record)
+        self.stage_runner.adopt_runs(record)
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; hooks that run go on."""
@@ -168,7 +168,7 @@ class Engine:
         if other is None:
             return
         for record in self.records:
-            self.work.withdraw_claims(record)
+            self.stage_runner.withdraw_claims(record)
         self.records.clear()
         self._by_key.clear()
         self._journal.set_aside(
@@ -188,15 +188,15 @@ class Engine:
 
     def observe(self, document: EventDocument) -> None:
         """Compare a document with the records, and act."""
-        self._has_seen, self._is_behind = True, False
-        self.approvals.document_received(self.records)
+        self._has_document, self._is_behind = True, False
+        self.approver.document_received(self.records)
         with self._journal.batch():
             self._compare(document)
         if self.own_name is not None:
             # the document shows whether the event of a lost run is over
             for record in self.records:
                 if not record.absences:
-                    self.work.take_in(record)
+                    self.stage_runner.take_in(record)
             if not any(record.absences for record in self.records):
                 self._runs.end_lost()
         self.tick()
@@ -222,26 +222,26 @@ class Engine:
 
     def tick(self) -> None:
         """Record finished hooks, enforce deadlines, begin hooks and send approvals that are due."""
-        if self._has_seen:
+        if self._has_document:
             self.pausing.expire()
-        self.work.collect_finished(self.records)
+        self.stage_runner.collect_finished(self.records)
         self._forget_ended()
         holders = [record for record in self.records if self._holds(record)]
         # events that are over come first, then the others by urgency
         for record in sorted(self.records, key=lambda record: (record.gone_at is None, urgency(record))):
             # after a start, the state of an event is unknown before the first document, and the
             # journal may be another VM's
-            if self.identification.is_confirmed and (self._has_seen or record.gone_at is not None):
+            if self.identification.is_confirmed and (self._has_document or record.gone_at is not None):
                 self._advance(record, holders)
             elif self._clock.is_synchronised():
-                self.work.enforce_deadline(record, PREPARE)  # its hooks have no more time because of that
+                self.stage_runner.enforce_deadline(record, PREPARE)  # a restart gives its hooks no more time
         self.records[:] = [record for record in self.records if record.closed_at is None]
 
     def awaits_observation(self) -> bool:
         """Return True if the engine needs the next document even if it is unchanged."""
-        if self.own_name is None or not self._has_seen or self._is_behind:
+        if self.own_name is None or not self._has_document or self._is_behind:
             return True
-        return any(record.absences for record in self.records) or self.approvals.awaits_observation(self.records)
+        return any(record.absences for record in self.records) or self.approver.awaits_observation(self.records)
 
     def due_in(self) -> float | None:
         """Return the seconds until the passing of time may require a `tick`; None if it does not.
@@ -280,17 +280,17 @@ class Engine:
         """Note that IMDS accepted an approval, or failed with this error."""
         for record in self.records:
             if record.id == record_id:
-                self.approvals.answer_received(record, error)
+                self.approver.answer_received(record, error)
 
     def approval_withheld(self, record_id: int) -> None:
         """Note that an approval was not sent, because the event had changed since the evaluation."""
         for record in self.records:
             if record.id == record_id:
-                self.approvals.request_withheld(record)
+                self.approver.request_withheld(record)
 
     def poll_failed(self) -> None:
         """Note that a poll failed."""
-        self.approvals.poll_failed()
+        self.approver.poll_failed()
 
     def approve_manually(self, event_id: str, who: str, force: bool, release_others: bool) -> ManualAnswer | None:
         """Approve an event for an operator; None if there is no such event.
@@ -307,7 +307,7 @@ class Engine:
         if record is None:
             return None
         prepared = self.preparation_state(record) if record.affects_this_vm else "ok"
-        asked = self.approvals.request_manual(record, ManualRequest(who, force, release_others), prepared)
+        asked = self.approver.request_manual(record, ManualRequest(who, force, release_others), prepared)
         self.tick()
         return asked
 
@@ -316,9 +316,11 @@ class Engine:
         if not record.affects_this_vm:
             return "none"
         state = stage_state(self.runtime.hooks, record, PREPARE)
-        if state == "running" and record.phase != PREPARE and not self.work.has_running(record, PREPARE):
+        if state == "running" and record.phase != PREPARE and not self.stage_runner.has_running(record, PREPARE):
             return "failed"  # it was interrupted, and its other hooks will not run
-        if state == "ok" and (self.work.is_recovering() or self.work.is_being_undone(record) or is_undone(record)):
+        if state == "ok" and (
+            self.stage_runner.is_recovering() or self.stage_runner.is_being_undone(record) or is_undone(record)
+        ):
             return "running"  # a recover hook may undo the preparation, or has undone it
         return state
 
@@ -336,12 +338,12 @@ class Engine:
             return None
         if record.gone_at is None:
             return ManualAnswer(False, "the event is not over; the recovery begins by itself when it is")
-        if self.work.has_running(record, RECOVER):
+        if self.stage_runner.has_running(record, RECOVER):
             return ManualAnswer(False, "a recover hook runs now; try again when it has ended")
         failed = not_recovered(self.runtime.hooks, record)
         if give_up:
             self._record(record, GIVEN_UP, f"{who} gives the recovery up", "error")
-            self.work.give_up(record, escape_surrogates(who))
+            self.stage_runner.give_up(record, escape_surrogates(who))
             self.tick()
             return ManualAnswer(True, "the recovery is given up; the effects of the prepare hooks may remain")
         for step in failed:
@@ -430,9 +432,9 @@ class Engine:
             )
         if SEVERITY.get(change.event.event_type, -1) > SEVERITY.get(before.event_type, -1):
             self._record(record, "worse", f"hooks for {change.event.event_type} that have not run will run", "warning")
-        self.approvals.event_changed(record, change.fields)
+        self.approver.event_changed(record, change.fields)
         if "not_before" in change.fields and not record.seen_started:
-            self.work.not_before_changed(record, before)
+            self.stage_runner.not_before_changed(record, before)
         if (
             "resources" in change.fields
             and not record.affects_this_vm
@@ -461,7 +463,7 @@ class Engine:
         record.outcome = COMPLETED if record.seen_started else CANCELLED_OR_MISSED
         last_recover = max((step.id for step in record.runs_in_stage(RECOVER)), default=0)
         if any(step.id > last_recover > 0 and step.stage != RECOVER and step.state != SKIPPED for step in record.steps):
-            self.work.void(record, (RECOVER,), "other hooks ran after it")
+            self.stage_runner.void(record, (RECOVER,), "other hooks ran after it")
         text = (
             how
             if record.seen_started
@@ -483,7 +485,7 @@ class Engine:
             if self._recover(record, holders):
                 self._close(record)
         elif record.absences:
-            self.work.enforce_deadline(record, PREPARE)  # nothing begins for an event that may be over
+            self.stage_runner.enforce_deadline(record, PREPARE)  # nothing begins for an event that may be over
         elif record.seen_started:
             record.attempt.explanation = ""
             if phase != WATCHED:
@@ -492,11 +494,11 @@ class Engine:
             if phase == PREPARE:
                 self._prepare(record, holders)
             elif record.approval_asked_by:
-                self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), "ok")
+                self.approver.send_if_due(record, Decision(NEVER, False, (), None, ""), "ok")
 
     def _prepare(self, record: EventRecord, holders: list[EventRecord]) -> None:
         prepared = self.preparation_state(record)
-        decision = self.approvals.decide(record, prepared)
+        decision = self.approver.decide(record, prepared)
         evaluated = (decision.rule, decision.approval)
         if record.attempt.logged_decision != evaluated:
             record.attempt.logged_decision = evaluated
@@ -508,15 +510,15 @@ class Engine:
             pause is not None or ("hold" in decision.actions and not record.approval_asked_by)
         )
         if pause is not None:
-            self.work.put_off(record, pause.text())
+            self.stage_runner.put_off(record, pause.text())
             prepared = self.preparation_state(record)
         elif not record.on_hold and self._is_ready(record, holders):
             if is_late(record, self._clock.now()):
-                self.work.reopen_late(record)
-            self.work.advance_stage(record, PREPARE, holders)
+                self.stage_runner.reopen_late(record)
+            self.stage_runner.advance_stage(record, PREPARE, holders)
             prepared = self.preparation_state(record)
-            decision = self.approvals.decide(record, prepared)
-        self.approvals.send_if_due(record, decision, prepared)
+            decision = self.approver.decide(record, prepared)
+        self.approver.send_if_due(record, decision, prepared)
 
     def _is_ready(self, record: EventRecord, holders: list[EventRecord]) -> bool:
         """Return True if prepare hooks may run now.
@@ -525,8 +527,8 @@ class Engine:
         finished first. Then the preparation is repeated, but only when the event has been listed
         for longer than a stale document explains, or when NotBefore is too near to wait for that.
         """
-        if self.work.has_running(record, RECOVER) or self.work.is_being_undone(record):
-            self.work.enforce_deadline(record, RECOVER)
+        if self.stage_runner.has_running(record, RECOVER) or self.stage_runner.is_being_undone(record):
+            self.stage_runner.enforce_deadline(record, RECOVER)
             return False
         if not is_undone(record):
             return True
@@ -538,40 +540,44 @@ class Engine:
             again = f"it is prepared again when it has been listed for {window.total_seconds():.0f} s"
             record.waiting_for = f"a stale document may list it; {again}"
             return False
-        self.work.void(record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it")
+        self.stage_runner.void(
+            record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it"
+        )
         return True
 
     def _start(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        if self.work.has_running(record, RECOVER):
-            self.work.enforce_deadline(record, RECOVER)  # it is listed again, as Started
+        if self.stage_runner.has_running(record, RECOVER):
+            self.stage_runner.enforce_deadline(record, RECOVER)  # it is listed again, as Started
             return
-        if self.work.has_running(record, PREPARE):
+        if self.stage_runner.has_running(record, PREPARE):
             if self.runtime.settings.when_started == "stop":
-                self.work.stop(record, Cause.EVENT_STARTED, "the event has started", PREPARE)
+                self.stage_runner.stop(record, Cause.EVENT_STARTED, "the event has started", PREPARE)
             elif self.pausing.current() is None:
-                self.work.advance_stage(record, PREPARE, holders)
+                self.stage_runner.advance_stage(record, PREPARE, holders)
             else:
-                self.work.enforce_deadline(record, PREPARE)
+                self.stage_runner.enforce_deadline(record, PREPARE)
             return
-        self.work.advance_stage(record, record.phase, holders)
+        self.stage_runner.advance_stage(record, record.phase, holders)
 
     def _recover(self, record: EventRecord, holders: list[EventRecord]) -> bool:
         """Go on with the recovery; return True if nothing is left to do for the event."""
         if not record.affects_this_vm:
             return True
-        if self.work.has_running(record, PREPARE, EMERGENCY, STARTED):
-            if self.work.is_claimed(record):
-                self.work.enforce_deadline(record, PREPARE)  # its success counts for the event that waits for it
+        if self.stage_runner.has_running(record, PREPARE, EMERGENCY, STARTED):
+            if self.stage_runner.is_claimed(record):
+                self.stage_runner.enforce_deadline(
+                    record, PREPARE
+                )  # its success counts for the event that waits for it
             else:
-                self.work.stop(record, Cause.EVENT_OVER, "the event is over", PREPARE)
-            self.work.stop(record, Cause.EVENT_OVER, "the event is over", EMERGENCY, STARTED)
+                self.stage_runner.stop(record, Cause.EVENT_OVER, "the event is over", PREPARE)
+            self.stage_runner.stop(record, Cause.EVENT_OVER, "the event is over", EMERGENCY, STARTED)
             return False
-        return self.work.advance_stage(record, RECOVER, holders)
+        return self.stage_runner.advance_stage(record, RECOVER, holders)
 
     def _close(self, record: EventRecord) -> None:
         record.closed_at = self._clock.now()
         record.attempt, record.waiting_for = ApprovalAttempt(), ""  # the event may come back
-        self.work.withdraw_claims(record)
+        self.stage_runner.withdraw_claims(record)
         if self._is_journalled(record):
             latest = {step.hook: step for step in record.runs_in_stage(RECOVER)}
             failed = [step.hook for step in latest.values() if step.state not in (OK, SKIPPED)]
