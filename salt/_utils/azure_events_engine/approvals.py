@@ -103,7 +103,7 @@ def _is_prepared(member: Member) -> bool:
 
 
 def _minion_problem(owner: str, known: Minion | None) -> tuple[str, str] | None:
-    """Return what is wrong with the minion's answers, as a code and a text, or None."""
+    """Return the problem of the minion's answers, as a code and a text, or None."""
     if known is None or known.silent > 1 or known.answered_at == float("-inf"):
         return "silent", f"minion {owner} does not answer"
     if known.complaint:

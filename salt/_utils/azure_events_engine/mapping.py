@@ -4,7 +4,7 @@
 
 The name of a minion's VM comes from the first of these: the table in the master's configuration, a
 pillar key, the minion id if the minion reports that its VM has this name, and the name that the
-minion reported first. What a minion reports never takes a VM from another minion.
+minion reported first. A reported name never takes a VM from another minion.
 """
 
 from __future__ import annotations

@@ -457,6 +457,7 @@ def test_grain_is_off_by_default_and_reads_the_disk_only(minion: Minion, azure: 
         "vm1",
         [event_id],
     )
+    assert grain["events"][0]["not_before"] == minion.call("get", event_id)["not_before"]
 
 
 def test_state_file_is_below_the_cachedir(minion: Minion) -> None:
