@@ -31,7 +31,7 @@ from support.salt.azure import Azure, simulated
 from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.minion import Minion
 from support.salt.salt_installation import QUIET, SaltInstallation
-from tools.environment import open_workshop
+from tools.environment import open_environment
 from tools.stage import Job
 from tools.stages.salt import install
 
@@ -48,7 +48,7 @@ CALLS_THAT_HANG = 6
 
 def salt_of_the_tests() -> SaltInstallation:
     with (REPOSITORY / ".cache" / "bench-salt.log").open("w") as log:
-        return SaltInstallation.at(install(Job(open_workshop(REPOSITORY), log), SERIES))
+        return SaltInstallation.at(install(Job(open_environment(REPOSITORY), log), SERIES))
 
 
 def configuration(name: str, azure: Azure) -> dict[str, Any]:
