@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What docs/hook-runner.md tells from zero happens: its hooks and configuration are installed, and its commands say what it shows."""
+"""The hooks, the configuration and the commands of docs/hook-runner.md have the effects and output that it shows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CONNECTIONS = _STAND_IN + "test -e %(calls)s.seen || echo 'a connection'\ntouch
 
 
 class Host:
-    """A VM on which all is as the guide has it, except that its folders lie below one folder."""
+    """A VM with the files of the guide, below one folder."""
 
     def __init__(self, folder: Path, endpoint: str) -> None:
         self.ready = folder / "www" / "ready"
@@ -57,7 +57,7 @@ class Host:
         for text in HOOKS:
             (name,) = re.findall(r"^# (hooks\.d/\S+):", text, re.MULTILINE)
             self._write(folder / "etc" / name, self._moved(text), 0o755)
-        # below what is shown, so that its lines have the same numbers
+        # after the text of the guide, whose lines keep their numbers
         own = {
             "endpoint": endpoint,
             "interval": 0.2,
@@ -69,7 +69,7 @@ class Host:
         self._write(self._config, CONFIG + yaml.safe_dump(own), 0o600)
 
     def run(self, command: str) -> tuple[int, str]:
-        """Exit code and output of a command line of the guide, with the guide's names for what is elsewhere here."""
+        """Run a command of the guide; return its exit code and its output with the paths of the guide."""
         name, verb, *words = command.split()
         assert name == "azure-scheduled-events"
         ran = subprocess.run(
@@ -98,7 +98,7 @@ class Host:
                 stdout=log,
                 stderr=log,
             )
-        self.wait_until_said("IMDS answers")
+        self.wait_until_logged("IMDS answers")
 
     def stop(self) -> None:
         if self._daemon is not None:
@@ -106,7 +106,7 @@ class Host:
             self._daemon.wait(TIMEOUT)
             self._daemon = None
 
-    def wait_until_said(self, text: str, times: int = 1) -> None:
+    def wait_until_logged(self, text: str, times: int = 1) -> None:
         self.wait(lambda: self._log.read_text().count(text) >= times)
 
     def wait(self, is_so: Callable[[], bool]) -> None:
@@ -138,7 +138,7 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> No
     shown = iter(dialogues(GUIDE))
 
     def see(exit_code: int, event_id: str = "") -> None:
-        """The next command that is shown has the output that is shown."""
+        """Check that the next command in the guide has the output in the guide."""
         command, output = next(shown)
         if event_id:
             command = re.sub(r"[0-9A-F]{8}-[-0-9A-F]{27}", event_id, command)
@@ -150,22 +150,22 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> No
     host.start()
     about = "Virtual machine is going to be restarted as requested by authorized user."
     reboot = azure.schedule("Reboot", "vm1", source="User", description=about)
-    host.wait_until_said("approved: ")
+    host.wait_until_logged("approved: ")
     assert not host.ready.exists()
     assert [line for line in host.calls.read_text().splitlines() if line.startswith("runuser")] == [
         "runuser -u postgres -- psql -qXc CHECKPOINT"
     ]
     see(0)  # status
     azure.advance(2)
-    host.wait_until_said("it has started")
+    host.wait_until_logged("it has started")
     azure.complete(reboot)
-    host.wait_until_said("closed: ")
+    host.wait_until_logged("closed: ")
     assert host.ready.exists()
     host.run("azure-scheduled-events status")  # answered when the journal has the end, which the log has before
     see(0)  # history
     see(0, reboot)  # history of the event
     freeze = azure.schedule("Freeze", "vm1", "vm2")
-    host.wait_until_said("hook-ended: prepare/10-drain: ok", times=2)
+    host.wait_until_logged("hook-ended: prepare/10-drain: ok", times=2)
     see(1, freeze)  # approve
     see(0, freeze)  # approve --release-others
     host.wait(
@@ -205,7 +205,7 @@ def test_what_a_readme_gives_the_role_is_a_configuration(readme: str, tmp_path: 
         assert load_settings(str(path)).policy.may_approve() and settings
 
 
-def test_the_mistake_that_is_shown_is_what_one_gets(tmp_path: Path) -> None:
+def test_documented_mistake_is_reported_as_shown(tmp_path: Path) -> None:
     (shown,) = blocks(REFERENCE, "text")
     path = tmp_path / "config.yml"
     path.write_text("hooks:\n  10-drain: {timout: 5m}\n")
@@ -214,9 +214,9 @@ def test_the_mistake_that_is_shown_is_what_one_gets(tmp_path: Path) -> None:
     assert str(caught.value).replace(str(tmp_path) + "/", "") == shown.strip()
 
 
-def test_the_answer_to_an_approval_that_waits_is_the_one_that_is_told() -> None:
-    (told,) = re.findall(r"the second answer is `([^`]+)`", section(GUIDE, "Approval"))
-    assert f'"{told}"' in (REPOSITORY / "roles/hook_runner/files/hook_runner/lifecycle/approvals.py").read_text()
+def test_documented_answer_to_a_waiting_approval_is_that_of_the_daemon() -> None:
+    (documented,) = re.findall(r"the second answer is `([^`]+)`", section(GUIDE, "Approval"))
+    assert f'"{documented}"' in (REPOSITORY / "roles/hook_runner/files/hook_runner/lifecycle/approvals.py").read_text()
 
 
 def test_contents_lead_to_headings() -> None:

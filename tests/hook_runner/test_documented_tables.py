@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The tables of docs/hook-runner.md and docs/configuration.md list what the code has: all of it, nothing else, with its defaults."""
+"""The tables of docs/hook-runner.md and docs/configuration.md are complete and have the defaults of the code."""
 
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import re
 from pathlib import Path
@@ -21,6 +20,7 @@ from hook_runner.hooks.inputs import event_environment, event_json
 from hook_runner.lifecycle import leader
 from hook_runner.log import PRIORITIES
 from hook_runner.records import STAGES, STEP_STATES
+from hook_runner.reporting.metrics import METRICS, PREFIX
 from support.daemon.documents import GUIDE, REFERENCE, quoted, rows
 from support.daemon.record_factory import NOON, make_record
 from support.repository import REPOSITORY
@@ -30,7 +30,7 @@ KEYS, HOOK_KEYS = rows(REFERENCE, "Keys"), rows(REFERENCE, "Keys of one hook")
 
 
 def first_words(text: str, heading: str) -> list[str]:
-    """What stands in backquotes in the first column."""
+    """Return the texts in backquotes of the first column."""
     return [word for cells in rows(text, heading) for word in quoted(cells[0])]
 
 
@@ -47,17 +47,17 @@ def test_every_key_of_the_configuration_is_documented_and_no_other() -> None:
     assert first_words(REFERENCE, "Keys of one hook") == list(HookSettings._fields)
 
 
-def test_the_defaults_are_those_that_are_told(tmp_path: Path) -> None:
-    told = {quoted(cells[0])[0]: quoted(cells[1])[0] for cells in KEYS if cells[1]}
-    read = loaded(tmp_path, "".join("{}: {}\n".format(*item) for item in told.items()))
+def test_documented_defaults_are_those_of_the_code(tmp_path: Path) -> None:
+    documented = {quoted(cells[0])[0]: quoted(cells[1])[0] for cells in KEYS if cells[1]}
+    read = loaded(tmp_path, "".join("{}: {}\n".format(*item) for item in documented.items()))
     plain = Settings()
     assert read.policy.name == plain.policy.name
     assert read._replace(policy=plain.policy) == plain
 
 
 def test_the_defaults_of_a_hook_are_those_that_are_told(tmp_path: Path) -> None:
-    told = "".join(f"    {quoted(cells[0])[0]}: {quoted(cells[1])[0]}\n" for cells in HOOK_KEYS)
-    read = loaded(tmp_path, "hooks:\n  10-drain:\n" + told).hook("prepare", "10-drain")
+    documented = "".join(f"    {quoted(cells[0])[0]}: {quoted(cells[1])[0]}\n" for cells in HOOK_KEYS)
+    read = loaded(tmp_path, "hooks:\n  10-drain:\n" + documented).hook("prepare", "10-drain")
     assert read == HookSettings() == Settings().hook("prepare", "20-other")
 
 
@@ -69,7 +69,7 @@ def bounds(table: list[list[str]]) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("key", "least", "most"), bounds(KEYS) + [(f"hooks: {{x: {{{key}", *rest) for key, *rest in bounds(HOOK_KEYS)]
 )
-def test_the_bounds_are_those_that_are_told(key: str, least: str, most: str, tmp_path: Path) -> None:
+def test_documented_bounds_are_those_of_the_code(key: str, least: str, most: str, tmp_path: Path) -> None:
     text = f"{key}: %s{'}' * key.count('{')}\n"
     for value in (least, most):
         loaded(tmp_path, text % value)
@@ -78,28 +78,28 @@ def test_the_bounds_are_those_that_are_told(key: str, least: str, most: str, tmp
             loaded(tmp_path, text % outside)
 
 
-def test_the_keys_that_need_a_restart_are_those_that_are_told() -> None:
+def test_keys_that_need_a_restart_are_documented() -> None:
     (sentence,) = re.findall(r"These keys need a restart: (.*?)\.\n", REFERENCE, re.DOTALL)
     assert quoted(sentence) == list(RESTART_ONLY_SETTINGS)
 
 
-def test_the_words_of_the_configuration_are_documented() -> None:
-    told = {quoted(cells[0])[0]: quoted(cells[2]) for cells in KEYS}
-    assert told["leader"] == list(leader.STRATEGIES) == first_words(GUIDE, "Several VMs")
-    assert told["log_level"] == [level for level in PRIORITIES if level != "notice"]
+def test_values_of_the_configuration_are_documented() -> None:
+    documented = {quoted(cells[0])[0]: quoted(cells[2]) for cells in KEYS}
+    assert documented["leader"] == list(leader.STRATEGIES) == first_words(GUIDE, "Several VMs")
+    assert documented["log_level"] == [level for level in PRIORITIES if level != "notice"]
 
 
 def test_stages_and_states_are_documented() -> None:
     assert first_words(GUIDE, "Stages") == list(STAGES)
-    assert sorted(first_words(GUIDE, "When a hook fails")) == sorted(STEP_STATES)
+    assert sorted(first_words(GUIDE, "Run states")) == sorted(STEP_STATES)
 
 
-def test_what_a_hook_is_told_is_documented() -> None:
-    words = first_words(GUIDE, "What a hook is told")
-    told = (make_record(1), "prepare", "web-0", NOON, 9.0)
-    assert {word for word in words if word.isupper()} == set(event_environment(*told))
+def test_hook_input_is_documented() -> None:
+    words = first_words(GUIDE, "Hook input")
+    event = (make_record(1), "prepare", "web-0", NOON, 9.0)
+    assert {word for word in words if word.isupper()} == set(event_environment(*event))
     members = [word for word in words if word.islower()]
-    assert sorted(members) == sorted(json.loads(event_json(*told)))
+    assert sorted(members) == sorted(json.loads(event_json(*event)))
 
 
 def test_exit_codes_are_documented() -> None:
@@ -117,7 +117,7 @@ def test_exit_codes_are_documented() -> None:
 
 
 def test_verbs_and_options_are_documented() -> None:
-    told = {
+    documented = {
         words[1]: set(re.findall(r"--[a-z-]+", text))
         for text in first_words(GUIDE, "The command")
         for words in [text.split()]
@@ -125,7 +125,7 @@ def test_verbs_and_options_are_documented() -> None:
     }
     (verbs,) = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
     everywhere = {"--help", "--config", "--json"}
-    assert told == {
+    assert documented == {
         name: {text for text in verb._option_string_actions if text.startswith("--")} - everywhere
         for name, verb in verbs.choices.items()
     }
@@ -141,21 +141,18 @@ def test_fields_of_the_log_are_documented() -> None:
 
 
 def test_metrics_are_documented() -> None:
-    names = {}
-    for node in ast.walk(ast.parse((DAEMON / "reporting" / "metrics.py").read_text())):
-        if isinstance(node, ast.Call) and any(word.arg == "registry" for word in node.keywords):
-            assert isinstance(node.func, ast.Attribute) and isinstance(node.args[0], ast.BinOp)
-            name = ast.literal_eval(node.args[0].right) + ("_total" if node.func.attr == "Counter" else "")
-            labels = ast.literal_eval(node.args[2]) if len(node.args) > 2 else []
-            names["azure_scheduled_events_" + name] = ", ".join(labels)
-    assert {quoted(cells[0])[0]: cells[1] for cells in rows(GUIDE, "Metrics")} == names
+    documented = {quoted(cells[0])[0]: cells[1] for cells in rows(GUIDE, "Metrics")}
+    assert documented == {
+        PREFIX + name + ("_total" if metric.kind == "Counter" else ""): ", ".join(metric.labels)
+        for name, metric in METRICS.items()
+    }
 
 
 def test_files_on_the_host_are_those_of_the_role_and_of_the_defaults() -> None:
-    told = {path.rstrip("/") for path in first_words(GUIDE, "Files on the host")}
+    documented = {path.rstrip("/") for path in first_words(GUIDE, "Files on the host")}
     role = yaml.safe_load((REPOSITORY / "roles" / "hook_runner" / "vars" / "main.yml").read_text())
     plain = Settings()
     expected = {role["hook_runner__" + name] for name in ("command", "library", "unit_file")}
     expected |= {role["hook_runner__folder"] + "/config.yml", plain.hooks_directory + "/STAGE", plain.journal}
-    assert expected <= told - {"-wal", "-shm"}
-    assert all(path.startswith((*expected, plain.run_directory)) for path in told if path.startswith("/"))
+    assert expected <= documented - {"-wal", "-shm"}
+    assert all(path.startswith((*expected, plain.run_directory)) for path in documented if path.startswith("/"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The verbs status, history, approve and check, beside a running daemon and without one: what they print and how they end."""
+"""Output and exit status of the verbs, with a running daemon and without one."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_status_tells_how_things_are(azure: Azure, make_daemon: MakeDaemon) -> N
     assert data["imds"]["ok"] and data["journal"] == {"ok": True, "error": None, "since": None}
     mine = azure.schedule("Reboot", hold=True)
     others = azure.schedule("Freeze", "vm2")
-    # the second may come with a later look than the first
+    # the second event may come with a later poll
     vm.wait(lambda: [event["approval"] for event in vm.data("status")[1]["events"]] == ["accepted", None])
     code, data = vm.data("status")
-    told = {event["event_id"]: event for event in data["events"]}
-    assert code == 0 and list(told) == [mine, others]
-    assert (told[mine]["stage"], told[mine]["prepared"], told[others]["stage"]) == ("prepare", "ok", "watched")
-    assert told[mine]["hooks"] == [{"stage": "prepare", "name": "10-a", "state": "ok", "attempt": 1, "reason": None}]
+    shown = {event["event_id"]: event for event in data["events"]}
+    assert code == 0 and list(shown) == [mine, others]
+    assert (shown[mine]["stage"], shown[mine]["prepared"], shown[others]["stage"]) == ("prepare", "ok", "watched")
+    assert shown[mine]["hooks"] == [{"stage": "prepare", "name": "10-a", "state": "ok", "attempt": 1, "reason": None}]
     text = vm.command("status").stdout
     assert mine in text and "prepare/10-a ok" in text and "hits others" in text
 
@@ -97,7 +97,7 @@ def test_history_tells_what_happened(azure: Azure, make_daemon: MakeDaemon, runn
     azure.advance(2)
     vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: Freeze Started, started"))
     azure.advance(61)
-    # told when the journal has the end, which the log has before
+    # the answer comes after the journal has the end; the log has it earlier
     vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: no events") == 2)
     assert vm.times_logged("recovered, but for 10-a") == 1
     if not running:
@@ -213,7 +213,7 @@ def test_a_dry_run_of_the_command_approves_nothing(azure: Azure, make_daemon: Ma
     assert vm.data("status")[1]["dry_run"] is True and azure.requests("POST") == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize(
     "key, permitted", [("", ""), ("control_group", "status history approve"), ("status_group", "status history")]
 )
@@ -241,7 +241,7 @@ def test_who_may_ask_what(azure: Azure, make_daemon: MakeDaemon, key: str, permi
     assert (vm.harness.folder / "run" / "status.sock").exists() == (key == "status_group")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_the_socket_of_the_status_group_answers_nothing_else(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(status_group=grp.getgrgid(NOBODYS_GROUP).gr_name).start()
     path = str(vm.harness.folder / "run" / "status.sock")
@@ -279,11 +279,11 @@ def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: A
         azure.cancel(event)
         vm.wait(lambda: not vm.data("status")[1]["events"])
     limits: list[tuple[str, ...]] = [("--all",), ("--limit", "3"), ("--limit", "4"), (event,), (event[:-1],)]
-    told = [(vm.data("history", *limit), vm.command("history", *limit).stdout) for limit in limits]
-    assert [len(data) for (_code, data), _text in told] == [5, 3, 4, 1, 1]
+    shown = [(vm.data("history", *limit), vm.command("history", *limit).stdout) for limit in limits]
+    assert [len(data) for (_code, data), _text in shown] == [5, 3, 4, 1, 1]
     vm.stop()
-    assert told == [(vm.data("history", *limit), vm.command("history", *limit).stdout) for limit in limits]
-    table = told[0][1].splitlines()
+    assert shown == [(vm.data("history", *limit), vm.command("history", *limit).stdout) for limit in limits]
+    table = shown[0][1].splitlines()
     assert len(table) == 6 and table[0].split()[:2] == ["EVENT", "TYPE"]
     assert (
         table[5].split("  ")
@@ -291,7 +291,7 @@ def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: A
         and "cancelled-or-missed" in table[5]
         and "accepted" in table[5]
     )
-    assert f"speaking of {event}" in told[3][1]
+    assert f"speaking of {event}" in shown[3][1]
     assert vm.command("history", "--all", "--limit", "3").returncode == 2
 
 

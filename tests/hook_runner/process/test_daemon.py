@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon as a process: what it tells the service manager, how it ends, and that nothing stops its polls."""
+"""The daemon as a process: its notifications, its end, and its polls, which nothing stops."""
 
 from __future__ import annotations
 

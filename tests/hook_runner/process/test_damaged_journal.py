@@ -19,9 +19,9 @@ from support.daemon.hook_scripts import HANGS
 from support.daemon.journal_damage import DAMAGE
 from support.daemon.simulated_azure import Azure
 
-# seconds before each look of a life without trouble: announced, prepared, approved, started, over,
+# seconds before each poll of an event without faults: announced, prepared, approved, started, over,
 # recovered from
-LOOKS = (0, 1, 1, 120, 61, 1)
+POLLS = (0, 1, 1, 120, 61, 1)
 
 
 def begun(harness: EngineHarness) -> dict[str, int]:
@@ -39,7 +39,7 @@ def damage_and_kill(harness: EngineHarness, damage: str) -> None:
 
 
 @pytest.mark.parametrize("damage", list(DAMAGE))
-@pytest.mark.parametrize("stage", range(1, len(LOOKS)))
+@pytest.mark.parametrize("stage", range(1, len(POLLS)))
 def test_event_is_prepared_and_recovered_from_once(
     damage: str, stage: int, azure: Azure, make_vm: Callable[..., Any]
 ) -> None:
@@ -47,7 +47,7 @@ def test_event_is_prepared_and_recovered_from_once(
     for hook in ("prepare/10-a", "prepare/20-b", "recover/10-a"):
         harness.hook(hook)
     event = azure.schedule("Reboot", notice=120, started_for=60)
-    for number, after in enumerate(LOOKS):
+    for number, after in enumerate(POLLS):
         harness.poll(after=after)
         if number == stage:
             damage_and_kill(harness, damage)
@@ -68,7 +68,7 @@ def test_hook_that_runs_while_it_happens_is_taken_over(
     for each in ("prepare/10-a", "recover/10-a"):
         harness.hook(each, HANGS if each == hook else ":")
     azure.schedule("Reboot", notice=120, started_for=60)
-    for after in LOOKS:
+    for after in POLLS:
         harness.poll(after=after)
         if harness.running():
             damage_and_kill(harness, damage)
@@ -89,7 +89,7 @@ def test_history_of_a_removed_journal_goes_on_with_the_latest_events(
     harness.hook("prepare/10-a")
     for _event in range(3):
         azure.schedule("Reboot", notice=120, started_for=60)
-        for after in (*LOOKS, REOPEN_INTERVAL):
+        for after in (*POLLS, REOPEN_INTERVAL):
             harness.poll(after=after)
     removed = Path(harness.folder, path)
     shutil.rmtree(removed) if removed.is_dir() else removed.unlink()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""kill -9, or the end of the host, before and after every commit of the journal: nothing is done twice without need, nothing is left out."""
+"""kill -9 or a reboot before and after every commit of the journal: no work is repeated or skipped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Life:
         self.event = azure.schedule("Reboot", notice=120, started_for=60)
 
     def until_it_dies(self, number: int, when: str) -> bool:
-        """Live in a process that ends itself at the commit of that number; False where there was none of that number."""
+        """Live in a process that ends itself at the commit of this number; return False if there is none."""
         status = in_child(lambda: self._die_at(number, when))
         assert status in (0, SIGKILL)
         return status == SIGKILL

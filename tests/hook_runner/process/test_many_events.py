@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Thousands of events in one document, of which each is looked at once."""
+"""Thousands of events in one document: the work for each is constant."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""docs/reference/scheduled-events.md 8.4: approvals that get lost, are refused, are led by somebody, or must not be sent."""
+"""docs/reference/scheduled-events.md 8.4: approvals that are lost, refused, withheld, or left to a leader."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_t64_nothing_is_repeated_when_its_time_has_come(azure: Azure, vm: Engine
     for _second in range(39):
         vm.poll(after=1)
     before = posts(azure)
-    # the service does not tell any more that it has started
+    # IMDS does not list the started event any more
     azure.fault("reset", method="GET")
     for _second in range(30):
         vm.poll(after=1)
@@ -206,8 +206,8 @@ def test_others_are_not_released_unless_wanted(azure: Azure, make_vm: MakeVm, le
     for _minute in range(10):
         vm.poll(after=60)
     assert azure.approvals() == [("vm1", own)]
-    told = {event["event_id"]: event for event in vm.status()["events"]}
-    assert told[shared]["prepared"] == "ok" and why in told[shared]["reason"]
+    shown = {event["event_id"]: event for event in vm.status()["events"]}
+    assert shown[shared]["prepared"] == "ok" and why in shown[shared]["reason"]
 
 
 def test_t68_a_failed_preparation_approves_nothing_and_is_recovered_from(azure: Azure, vm: EngineHarness) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the scenarios of docs/reference/scheduled-events.md 8 leave out: events that change, meet each other, or come back."""
+"""Events that change, overlap or come back, beyond docs/reference/scheduled-events.md 8."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ def test_t26_a_later_time_prepares_nothing_twice(azure: Azure, vm: EngineHarness
     vm.poll(after=1)
     vm.poll(after=100)
     assert vm.ran() == ["prepare/10-a"]
-    (told,) = vm.status()["events"]
-    assert told["seconds_left"] == pytest.approx(1100, abs=2)
+    (shown,) = vm.status()["events"]
+    assert shown["seconds_left"] == pytest.approx(1100, abs=2)
 
 
 def test_t26_a_later_time_gives_a_running_hook_longer(azure: Azure, vm: EngineHarness) -> None:

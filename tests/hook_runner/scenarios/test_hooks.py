@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""How hooks are run: their settings, their time, what they are told, and what they must not get."""
+"""Hook runs: their settings, limits and input."""
 
 from __future__ import annotations
 
@@ -176,9 +176,9 @@ def test_a_hook_is_told_all_by_environment_and_by_stdin(azure: Azure, make_vm: M
         "Reboot", "vm1", "vm2", description="Host server is undergoing maintenance.", source="User", duration=9
     )
     vm.poll()
-    told = json.loads((vm.folder / "marks.input.prepare.10-a").read_text())
-    assert told["event_id"] == event and told["resources"] == ["vm1", "vm2"] and told["stage"] == "prepare"
-    assert told["seconds_left"] == 900 and told["resource_name"] == "vm1"
+    given = json.loads((vm.folder / "marks.input.prepare.10-a").read_text())
+    assert given["event_id"] == event and given["resources"] == ["vm1", "vm2"] and given["stage"] == "prepare"
+    assert given["seconds_left"] == 900 and given["resource_name"] == "vm1"
     lines = (vm.folder / "marks.environment.prepare.10-a").read_text().splitlines()
     found = dict(line.split("=", 1) for line in lines)
     expected = {

@@ -144,10 +144,10 @@ def test_t15_two_at_once_are_two(azure: Azure, make_vm: MakeVm) -> None:
     other = azure.schedule("Redeploy", "vm2")
     vm.poll()
     assert [mark.event_id for mark in vm.marks("begin")] == [mine] and azure.approvals() == [("vm1", mine)]
-    told = {
+    shown = {
         event["event_id"]: (event["stage"], event["concerns_me"], event["prepared"]) for event in vm.status()["events"]
     }
-    assert told == {mine: ("prepare", True, "ok"), other: ("watched", False, "none")}
+    assert shown == {mine: ("prepare", True, "ok"), other: ("watched", False, "none")}
 
 
 def test_t17_an_event_of_others_is_seen_and_left_alone(azure: Azure, make_vm: MakeVm) -> None:
@@ -195,9 +195,9 @@ def test_t20_approved_but_held_by_other_tenants_is_not_asked_for_again(azure: Az
     for _minute in range(10):
         vm.poll(after=60)
     assert len(azure.requests("POST")) == 1
-    (told,) = vm.status()["events"]
-    assert (told["status"], told["approval"], told["event_id"]) == ("Scheduled", "accepted", event)
-    assert told["reason"].startswith("approved, and waits for Azure to start it")
+    (shown,) = vm.status()["events"]
+    assert (shown["status"], shown["approval"], shown["event_id"]) == ("Scheduled", "accepted", event)
+    assert shown["reason"].startswith("approved, and waits for Azure to start it")
     vm.restart("reboot")
     vm.poll(after=60)
     assert len(azure.requests("POST")) == 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What policies and people decide: presets, gates, holding, a person's word."""
+"""Decisions of policies and operators: presets, gates, hold, manual approvals."""
 
 from __future__ import annotations
 

@@ -181,8 +181,11 @@ def test_entries_that_nobody_can_read_are_somebody_s_business(azure: Azure, make
     vm = make_vm()
     azure.show({"EventStatus": "Scheduled"})
     vm.poll()
-    told = vm.status()
-    assert told["imds"]["incomplete_since"] is not None and vm.times_logged("cannot be read: as long as") == 1
+    shown = vm.status()
+    assert (
+        shown["imds"]["incomplete_since"] is not None
+        and vm.times_logged("IMDS: the document has unreadable entries") == 1
+    )
     azure.show()
     vm.poll(after=1)
     assert vm.status()["imds"]["incomplete_since"] is None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Child processes for the journal's tests: such that die, have no room, or may not write."""
+"""Child processes for the tests of the journal: they die, have no disk space, or may not write."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from collections.abc import Callable
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Run `work` in a process of its own; returns 0, 1 where it raised, or minus the signal that ended it."""
+    """Run `work` in a child process; return 0, 1 if it raised, or minus the signal that ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(start_child(work), 0)[1])
 
 
 def start_child(work: Callable[[], None]) -> int:
-    """Begin `work` in a process of its own; returns the process's id."""
+    """Start `work` in a child process; return its process id."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -43,7 +43,7 @@ def die() -> None:
 
 
 def on_small_disk(folder: str, size: int, work: Callable[[], None]) -> int:
-    """Run `work` in a process that sees a file system of `size` bytes at `folder`; 77 where that cannot be had."""
+    """Run `work` in a process that sees a file system of `size` bytes at `folder`; 77 if that is not possible."""
 
     def mounted() -> None:
         libc = ctypes.CDLL(None, use_errno=True)

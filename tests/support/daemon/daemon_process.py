@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The real process `python -m hook_runner run`, with a service manager that listens to it."""
+"""The process `python -m hook_runner run`, and the service manager that it notifies."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from support.wait import DEFAULT_TIMEOUT, wait_until
 
 PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module_utils", "roles/hook_runner/files"))
 
-# the status line as long as IMDS answers
+# the beginning of the status line while IMDS answers
 WATCHING = "STATUS=watching as "
-# what a test may do to the process before it becomes the command
+# a program that runs code of a test before the command
 _PROGRAM = "import sys\n%s\nfrom hook_runner.cli.main import main\nsys.exit(main())"
 
 
@@ -32,7 +32,7 @@ class DaemonProcess:
     """One VM's daemon in the folder of a harness, whose hooks, configuration and marks it uses.
 
     Attributes:
-        told: what the service manager was told, with the monotonic time.
+        notifications: (monotonic time, line) of each line that the service manager received.
     """
 
     def __init__(self, harness: EngineHarness) -> None:
@@ -46,9 +46,13 @@ class DaemonProcess:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def start(self, *arguments: str, first: str = "", until: str = WATCHING, **environment: str) -> DaemonProcess:
-        """Start it and wait until it has said a line that begins so; the default: it is ready, and IMDS has answered.
+        """Start it, and wait for a notification.
 
-        ``first``: Python that runs before; ``environment``: on top of a service's own.
+        Args:
+            arguments: further arguments of the verb run.
+            first: Python code that the process runs first.
+            until: the beginning of the notification; by default, IMDS has answered.
+            environment: further variables.
         """
         before = self.times_begun(until)
         command = ["-c", _PROGRAM % first] if first else ["-m", "hook_runner"]
@@ -65,7 +69,7 @@ class DaemonProcess:
         return self
 
     def stop(self, how: int = signal.SIGTERM) -> float:
-        """Send a signal and wait for the end; returns how many seconds that took."""
+        """Send a signal and wait for the end; return the seconds that it took."""
         assert self.process is not None
         began = time.monotonic()
         self.process.send_signal(how)
@@ -83,15 +87,15 @@ class DaemonProcess:
         wait_until(is_so, explain=lambda: (self.log(), self.notifications[-5:], self.harness.marks()), pause=0.02)
 
     def times_notified(self, text: str) -> int:
-        """How often the service manager was told exactly that."""
+        """Return how often the service manager received this line."""
         return sum(line == text for _at, line in self.notifications)
 
     def times_begun(self, text: str) -> int:
-        """How often the service manager got a line that begins so."""
+        """Return how often the service manager received a line with this beginning."""
         return sum(line.startswith(text) for _at, line in self.notifications)
 
     def seconds_since(self, text: str) -> float:
-        """Seconds since it was last told that."""
+        """Return the seconds since it last received this line."""
         return time.monotonic() - max([at for at, line in self.notifications if line == text], default=0.0)
 
     def log(self) -> list[str]:
@@ -122,7 +126,7 @@ class DaemonProcess:
         )
 
     def data(self, verb: str, *arguments: str) -> tuple[int, Any]:
-        """Exit status and JSON of a verb."""
+        """Run a verb; return its exit status and its JSON."""
         done = self.command(verb, "--json", *arguments)
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)

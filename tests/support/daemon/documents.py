@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What docs/ shows of the hook runner, taken apart."""
+"""Reads blocks, tables and console sessions of docs/hook-runner.md and docs/configuration.md."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from support.repository import REPOSITORY
 GUIDE = (REPOSITORY / "docs" / "hook-runner.md").read_text(encoding="utf-8")
 REFERENCE = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
 
-# what differs from one run to the next, in the order in which it is looked for
+# patterns of text that differs between two runs, in the order of their replacement
 _DIFFERS = (
     (r"sha256 [0-9a-f]+", "sha256 HASH"),
     (r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", "ID"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{3})?Z?", "TIME"),
     (r"-?\d+(\.\d+)*", "N"),
-    # columns are as wide as what stands in them
+    # columns are as wide as their content
     (r" {2,}", "  "),
 )
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """The fenced blocks of a language."""
+    """Return the fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def section(text: str, heading: str) -> str:
-    """What stands below a heading, up to the next one."""
+    """Return the text from a heading to the next one."""
     return re.split(r"^#+ ", text.split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
-    """The cells of the table rows below a heading, without the heads of the tables."""
+    """Return the cells of the table rows below a heading, without header rows."""
     lines = [
         [cell.strip() for cell in line.strip("|").split(" |")]
         for line in section(text, heading).splitlines()
@@ -48,17 +48,17 @@ def rows(text: str, heading: str) -> list[list[str]]:
 
 
 def is_rule(cells: list[str]) -> bool:
-    """Whether this is the line below a table's head."""
+    """Return True if this is the line below a header row."""
     return all(re.fullmatch(r"-+:?", cell) for cell in cells)
 
 
 def quoted(cell: str) -> list[str]:
-    """The words in backquotes."""
+    """Return the texts in backquotes."""
     return re.findall(r"`([^`]+)`", cell)
 
 
 def dialogues(text: str) -> list[tuple[str, str]]:
-    """(command, output) of everything in console blocks."""
+    """Return (command, output) of all commands in console blocks."""
     found = []
     for block in blocks(text, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -68,7 +68,7 @@ def dialogues(text: str) -> list[tuple[str, str]]:
 
 
 def shape(text: str) -> list[str]:
-    """The lines of an output without what differs from one run to the next."""
+    """Return the lines of an output, with placeholders for text that differs between two runs."""
     for pattern, word in _DIFFERS:
         text = re.sub(pattern, word, text)
     return [line.rstrip() for line in text.splitlines()]

@@ -13,8 +13,12 @@ from typing import Any, NamedTuple
 
 
 class Effort(NamedTuple):
-    """``lines``: executed lines of Python, with one for each turn of a loop or of a comprehension; ``instructions``: of SQLite's
-    virtual machine, by its own approximate count."""
+    """Counts of work.
+
+    Attributes:
+        lines: executed lines of Python, one for each turn of a loop or comprehension.
+        instructions: of SQLite's virtual machine, by its own approximate count.
+    """
 
     lines: int
     instructions: int

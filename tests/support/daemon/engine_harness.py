@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon without its process: a real client, journal, hooks and engine, whose clock the test moves with the simulator's."""
+"""The daemon without its process: a real client, journal, hooks and engine, with a clock of the test."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ AFTER_PREPARE = {
 
 
 class EngineHarness(HarnessViews):
-    """One VM. `hook` and `configure` first, then `look` as often as wanted.
+    """One VM. Call `hook` and `configure` first, then `poll` repeatedly.
 
     Attributes:
-        wall_offset: how wrong the host's own clock is.
-        delivers: whether approvals get as far as the client; off, they are lost as in a crash.
-        boot_number: which boot of the host this is.
+        wall_offset: error of the host's own clock.
+        delivers_approvals: whether approvals reach the client; if not, they are lost as in a crash.
+        boot_number: number of this boot of the host.
     """
 
     def __init__(self, folder: Path, azure: Azure, name: str = "vm1", **config: Any) -> None:
@@ -67,7 +67,7 @@ class EngineHarness(HarnessViews):
         self.configure(**{"policy": AFTER_PREPARE, **config})
 
     def configure(self, **config: Any) -> None:
-        """Set keys of config.yml; a running engine learns of them by `reload`."""
+        """Set keys of config.yml; a running engine reads them in `reload`."""
         self.config.update(config)
         fixed = {
             "hooks_directory": str(self.hooks_directory),
@@ -88,7 +88,7 @@ class EngineHarness(HarnessViews):
             os.mkfifo(self._gate(name))
 
     def start(self) -> Engine:
-        """The engine, made as the service makes it when it starts."""
+        """Create the engine, as the service does when it starts."""
         settings = self.settings
         for folder in (settings.run_directory, os.path.dirname(settings.journal)):
             os.makedirs(folder, exist_ok=True)
@@ -120,11 +120,15 @@ class EngineHarness(HarnessViews):
         return self._engine
 
     def reload(self) -> None:
-        """SIGHUP: settings and hooks are read again."""
+        """Read settings and hooks again, as on SIGHUP."""
         self.engine.reconfigure(self.settings, self._hooks())
 
     def restart(self, how: str = "stop") -> None:
-        """End the daemon and start it again: "stop" (in order), "kill" (nothing is closed), "reboot" (hooks die, /run is empty)."""
+        """End the daemon and start it again.
+
+        Args:
+            how: "stop" (close everything), "kill" (close nothing) or "reboot" (also end hooks and empty /run).
+        """
         if how == "stop":
             self.journal.close()
         if how == "reboot":
@@ -132,7 +136,7 @@ class EngineHarness(HarnessViews):
             shutil.rmtree(self.settings.run_directory)
             self._booted = self._elapsed - 1.0
             self.boot_number += 1
-        # a killed process closes nothing, so neither may the garbage collector
+        # a killed process closes nothing; therefore the garbage collector must not either
         _ABANDONED.append((self._engine, self.journal, self.runs))
         self.start()
 
@@ -141,17 +145,17 @@ class EngineHarness(HarnessViews):
         return self._engine or self.start()
 
     def monotonic(self) -> float:
-        """Seconds since the host's start, which is what the engine takes for the monotonic clock."""
+        """Return the seconds since the host's start, the engine's monotonic clock."""
         return self._elapsed - self._booted
 
     def poll(self, after: float = 0) -> None:
-        """Let simulated seconds pass, poll until no absence waits to be confirmed, and see through what follows from it."""
+        """Let simulated seconds pass, poll until no absence is unconfirmed, and settle."""
         self.poll_once(after)
         while any(record.absences for record in self.engine.records):
             self.poll_once()
 
     def poll_once(self, after: float = 0) -> None:
-        """The same with a single poll."""
+        """Let simulated seconds pass, poll once, and settle."""
         self.pass_time(after)
         self.receive_document()
         self.settle()
@@ -163,7 +167,7 @@ class EngineHarness(HarnessViews):
             self._elapsed += seconds
 
     def receive_document(self) -> None:
-        """What the poller and the service do with one answer."""
+        """Request the events and handle the answer, as poller and service do."""
         engine = self.engine
         if engine.own_name is None or not engine.identification.is_confirmed:
             self._resolve_name(engine)
@@ -185,7 +189,7 @@ class EngineHarness(HarnessViews):
         engine.observe(document)
 
     def settle(self) -> None:
-        """Tick until nothing happens by itself any more: no hook runs, or only ones that wait for the test."""
+        """Tick until no hook runs, or only hooks that wait for the test."""
 
         def is_quiet() -> bool:
             self.journal.maintain()
@@ -196,11 +200,11 @@ class EngineHarness(HarnessViews):
         self.engine.tick()
 
     def wait(self, is_so: Callable[[], object]) -> None:
-        """Wait for something that other processes do, with a limit in real time."""
+        """Wait for an effect of another process, with a limit in real time."""
         wait_until(is_so, str(is_so), explain=lambda: f"{self.log.getvalue()}\n{self.marks()}")
 
     def release(self, hook: str, exit_status: int = 0) -> None:
-        """Let a hook that hangs go on and end so."""
+        """Let a hanging hook end with this exit status."""
         before = len(self.marks("end"))
         gate = os.open(self._gate(hook), os.O_RDWR)
         os.write(gate, b"%d\n" % exit_status)
@@ -208,7 +212,7 @@ class EngineHarness(HarnessViews):
         os.close(gate)
 
     def end_processes(self) -> None:
-        """kill -9 for all keepers and hooks of this harness, and wait until they are gone."""
+        """Kill all supervisors and hooks of this harness, and wait for their end."""
 
         def find() -> list[int]:
             return [
@@ -226,7 +230,7 @@ class EngineHarness(HarnessViews):
         self.wait(is_over)
 
     def close(self) -> None:
-        """After the test."""
+        """End the processes and close the journal after the test."""
         if self._engine is not None:
             self.end_processes()
             self.journal.close()
@@ -258,7 +262,7 @@ class EngineHarness(HarnessViews):
                 engine.name_unavailable()
 
     def _deliver(self) -> bool:
-        """Send the approvals that are due; whether there were any."""
+        """Send the approvals that are due; return True if there were any."""
         sent = bool(self._queue)
         while self._queue:
             record, event = self._queue.popleft()
@@ -273,7 +277,7 @@ class EngineHarness(HarnessViews):
         return sent
 
     def _is_waiting(self, step: HookRun) -> bool:
-        """Whether a running hook does nothing until the test, or the clock, lets it."""
+        """Return True if a running hook waits for the test or the clock."""
         last = next((mark for mark in reversed(self.marks()) if mark.hook == f"{step.stage}/{step.hook}"), None)
         is_stopping = self.engine.stage_runner.is_stopping(step.id)
         return last is not None and last.what == "hang" and is_alive(last.pid) and not is_stopping

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""One simulator for all tests of this folder, and VMs in front of it."""
+"""One simulator for all tests, and VMs that use it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _simulator() -> Iterator[tuple[Simulator, dict[str, Any]]]:
 
 @pytest.fixture
 def azure(_simulator: tuple[Simulator, dict[str, Any]]) -> Azure:
-    """Azure without events and faults, whose clock the test moves."""
+    """Azure without events and faults, with a clock of the test."""
     clean(*_simulator)
     return Azure(_simulator[0])
 
@@ -55,7 +55,7 @@ def make_vm(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., EngineHarnes
 
 @pytest.fixture
 def vm(make_vm: Callable[..., EngineHarness]) -> EngineHarness:
-    """vm1 with a hook for each stage, which approves when it has prepared."""
+    """vm1 with a hook for each stage; it approves after preparation."""
     harness = make_vm()
     for stage in STAGES:
         harness.hook(stage + "/10-a")
@@ -64,7 +64,7 @@ def vm(make_vm: Callable[..., EngineHarness]) -> EngineHarness:
 
 @pytest.fixture
 def make_daemon(make_vm: Callable[..., EngineHarness]) -> Iterator[Callable[..., DaemonProcess]]:
-    """Make a VM whose daemon is a process of its own; it is not started yet."""
+    """Make a VM whose daemon is a separate process, which is not started yet."""
     made: list[DaemonProcess] = []
 
     def make(name: str = "vm1", **config: Any) -> DaemonProcess:
@@ -78,7 +78,7 @@ def make_daemon(make_vm: Callable[..., EngineHarness]) -> Iterator[Callable[...,
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[RunsHarness]:
-    """Hook runs in a folder, of which nothing is left afterwards."""
+    """Hook runs in a folder; afterwards no process of them may remain."""
     runs = RunsHarness(tmp_path)
     others = set(zombies())
     yield runs

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a test can see of a harness: marks of hooks, records, timelines, status and log."""
+"""Views of a harness for tests: marks of hooks, records, timelines, status and log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.daemon.hook_scripts import Mark, read_marks
 
 
 class HarnessViews(ABC):
-    """The looking half of a harness."""
+    """The read-only part of a harness."""
 
     marks_file: Path
     log: io.StringIO
@@ -34,34 +34,34 @@ class HarnessViews(ABC):
         """The engine that the harness drives."""
 
     def running(self) -> list[HookRun]:
-        """Steps whose hooks run, as far as the engine knows."""
+        """Return the runs that the engine considers as running."""
         return [step for record in self.engine.records for step in record.steps if step.state == "running"]
 
     def marks(self, *what: str) -> list[Mark]:
         return [mark for mark in read_marks(self.marks_file) if not what or mark.what in what]
 
     def ran(self, stage: str = "") -> list[str]:
-        """Hooks that began, in that order."""
+        """Return the hooks that have begun, in that order."""
         return [mark.hook for mark in self.marks("begin") if mark.hook.startswith(stage)]
 
     def record(self, event_id: str) -> EventRecord:
-        """The latest record of an event, open or closed."""
+        """Return the latest record of an event, open or closed."""
         for record in reversed(self.engine.records):
             if record.key == event_id.casefold():
                 return record
         return self.journal.reader().records(1, event_id)[0]
 
     def steps(self, event_id: str) -> list[tuple[str, str]]:
-        """(STAGE/NAME, state) of every step of an event."""
+        """Return (STAGE/NAME, state) of each run of an event."""
         return [(f"{step.stage}/{step.hook}", step.state) for step in self.record(event_id).steps]
 
     def timeline(self, event_id: str) -> list[str]:
-        """The words of an event's timeline."""
+        """Return the kinds of the entries in an event's timeline."""
         return [entry.what for entry in self.record(event_id).timeline]
 
     def status(self) -> dict[str, Any]:
         return status.to_dict(self.engine, self.health, self.clock, self.journal.write_error)
 
     def times_logged(self, text: str) -> int:
-        """How many lines of the log hold that text."""
+        """Return the number of log lines with this text."""
         return sum(text in line for line in self.log.getvalue().splitlines())

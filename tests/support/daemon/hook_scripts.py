@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hooks that are real executables and note what they were told in a file of marks."""
+"""Hooks that are real executables and record their input in a file of marks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-# what a hook does between its first and its last mark
+# bodies of hooks, which run between the first and the last mark
 WORKS = ":"
 FAILS = "exit 3"
-# until it is released with an exit status; the mark comes first, so that a test can wait for it
+# until it is released with an exit status; a test can wait for the mark
 HANGS = 'say hang; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"'
 # waits by a builtin when it says so: TERM is lost on a shell whose child has not become `sleep` yet
 IGNORES_TERM = """trap 'say term' TERM; sleep 1000 & say hang; wait "$!"; while :; do sleep 1000; done"""
-# the same, but only once it was told to end
+# the same, but only after TERM
 ENDS_IN_ITS_OWN_TIME = """trap 'say term; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"' TERM
 sleep 99 & say hang; while :; do wait "$!"; done"""
 KEEPS_INPUT = 'cat > "$MARKS.input.$EVENT_STAGE.$me"; env > "$MARKS.environment.$EVENT_STAGE.$me"'
@@ -25,7 +25,8 @@ TALKS = 'echo "speaking of $EVENT_ID"; echo "and of trouble" >&2'
 _SCRIPT = """#!/bin/sh
 me=${0##*/}
 say() {
-    printf '%%s\\t%%s/%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' "$1" "$EVENT_STAGE" "$me" "$EVENT_ID" "$EVENT_TYPE" "${EVENT_OUTCOME:--}" \\
+    printf '%%s\\t%%s/%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' \\
+        "$1" "$EVENT_STAGE" "$me" "$EVENT_ID" "$EVENT_TYPE" "${EVENT_OUTCOME:--}" \\
         "${HOOK_SECONDS:--}" "$EVENT_SECONDS_LEFT" "$$" >> "$MARKS"
 }
 say begin
@@ -57,7 +58,7 @@ def write_hook(directory: Path, hook: str, body: str = WORKS, mode: int = 0o755)
 
 
 def read_marks(path: Path) -> list[Mark]:
-    """All marks so far, in the order in which they were made."""
+    """Return all marks in order of time."""
     if not path.exists():
         return []
     # no control characters ever reach a hook's environment
@@ -69,7 +70,7 @@ def _mark(what: str, hook: str, event_id: str, kind: str, outcome: str, limit: s
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
+    """Return True if a process runs and is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -78,7 +79,7 @@ def is_alive(pid: int) -> bool:
 
 
 def processes_with(word: str, where: str) -> list[int]:
-    """Processes whose command line or environment (``where``) holds the word."""
+    """Return processes whose command line or environment (``where``) contains the word."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():

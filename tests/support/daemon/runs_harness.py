@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hooks of a line or two, and a run directory, from which no test leaves a process or a zombie."""
+"""Short hooks and a run directory; a test must not leave processes or zombies of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOURCES = [str(Path(SUPERVISOR).parents[2]), str(Path(SUPERVISOR).parents[5] / "
 
 
 def marked(mark: str) -> list[int]:
-    """The living processes with this text in their environment or command line."""
+    """Return the processes with this text in their environment or command line."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -33,7 +33,7 @@ def marked(mark: str) -> list[int]:
 
 
 def zombies() -> list[int]:
-    """Dead children of this process that nobody has waited for."""
+    """Return the zombies among the children of this process."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -46,19 +46,19 @@ def zombies() -> list[int]:
 
 
 class ObservedRuns(HookRuns):
-    """The runs of one daemon, of which a test wants to see more than the daemon does."""
+    """The runs of one daemon, with internals for tests."""
 
     def active(self) -> set[int]:
-        """The runs of which `poll` will tell."""
+        """Return the runs that `collect_finished` will return."""
         return {step_id for step_id, run in self._active.items() if not run.orphan}
 
     def is_idle(self) -> bool:
-        """Whether nothing runs, after collecting what has ended, and all keepers have been waited for."""
+        """Collect ended runs; return True if nothing runs and all supervisors have been waited for."""
         return self.collect_finished() == [] and not self.active() and not self._children
 
 
 class RunsHarness:
-    """A run directory, hooks of a line or two, and a mark by which all their processes are found again."""
+    """A run directory, short hooks, and a mark that identifies all their processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -68,7 +68,7 @@ class RunsHarness:
         self.hook_runs = self.restarted()
 
     def restarted(self, **changed: Any) -> ObservedRuns:
-        """What a daemon has that is started anew."""
+        """Return the runs of a restarted daemon."""
         given: dict[str, Any] = {"environment": {"MARK": self.mark}, "tail": 4096, "kill_after": 5.0, **changed}
         self.daemons.append(ObservedRuns(str(self.folder / "run"), **given))
         return self.daemons[-1]
@@ -106,5 +106,5 @@ class RunsHarness:
     def wait_for(self, name: str) -> str:
         return wait_until(lambda: (self.folder / name).read_text() if (self.folder / name).exists() else "", name)
 
-    def keeper(self, step: int = 1) -> int:
-        return wait_until(lambda: supervisor_pid(str(self.folder / "run/runs" / str(step))) or 0, "the keeper")
+    def supervisor(self, step: int = 1) -> int:
+        return wait_until(lambda: supervisor_pid(str(self.folder / "run/runs" / str(step))) or 0, "the supervisor")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""One test's view of the simulator that all tests of this folder share: only its own events, requests and approvals."""
+"""One test's view of the shared simulator: only its own events, requests and approvals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUPS: dict[str, Any] = {
 
 
 class Azure:
-    """Schedules events and tells what clients did. Its clock stands still until `advance`."""
+    """Schedules events and returns the requests of clients. Its clock does not move until `advance`."""
 
     def __init__(self, simulator: Simulator) -> None:
         self.simulator = simulator
@@ -27,13 +27,13 @@ class Azure:
         self._requests = max([request["number"] for request in simulator.get("/requests")["requests"]], default=0)
 
     def schedule(self, kind: str = "Freeze", *resources: str, **rest: Any) -> str:
-        """Announce an event, for vm1 unless said otherwise, and return its EventId."""
+        """Schedule an event, by default for vm1, and return its EventId."""
         data = {"type": kind, "resources": list(resources or ("vm1",)), **rest}
         event_id: str = self.simulator.post("/events", data)["id"]
         return event_id
 
     def fail(self, vm: str, kind: str) -> str:
-        """The hardware under a VM fails."""
+        """Let the hardware of a VM fail; return the EventId."""
         event_id: str = self.simulator.post("/fail", {"vm": vm, "type": kind})["id"]
         return event_id
 
@@ -57,7 +57,7 @@ class Azure:
         self.simulator.post("/faults", {"kind": kind, **rest})
 
     def show(self, *entries: dict[str, Any], **members: Any) -> None:
-        """Answer with a document of these entries, whatever they hold, until `heal`."""
+        """Answer with a document of these entries until `heal`."""
         self.heal()
         self.fault(
             "body",
@@ -67,7 +67,7 @@ class Azure:
         )
 
     def entry(self, **members: Any) -> dict[str, Any]:
-        """An entry for `show`; a member that is None is left out."""
+        """Return an entry for `show`, without members that are None."""
         usual = {
             "EventId": "0F6DB1C4-11C2-4B7A-9D9B-6A8E6D8E0001",
             "EventStatus": "Scheduled",
@@ -82,7 +82,7 @@ class Azure:
         return {name: value for name, value in {**usual, **members}.items() if value is not None}
 
     def in_seconds(self, seconds: float) -> str:
-        """A date as IMDS writes it."""
+        """Return a date in the format of IMDS."""
         return format_datetime(self.now() + timedelta(seconds=seconds), usegmt=True)
 
     def heal(self) -> None:
@@ -92,22 +92,22 @@ class Azure:
         self.simulator.advance(seconds)
 
     def now(self) -> datetime:
-        """What time it is in Azure."""
+        """Return the time of Azure."""
         return datetime.fromtimestamp(self.simulator.get("/state")["unix"], UTC)
 
     def log(self, what: str) -> list[dict[str, Any]]:
-        """What happened since this test began, of one kind."""
+        """Return the log entries of one kind since the start of this test."""
         lines: list[dict[str, Any]] = self.simulator.get(f"/log?what={what}&after={self._lines}")["lines"]
         return lines
 
     def approvals(self) -> list[tuple[str, str]]:
-        """(VM, EventId) of every approval that the service took, repeats included."""
+        """Return (VM, EventId) of every accepted approval, including repeats."""
         return [
             (line["vm"], event_id) for line in self.log("approval") if line["status"] == 200 for event_id in line["ids"]
         ]
 
     def starts(self, event_id: str) -> int:
-        """How often the event started; once is right, however many approvals were sent."""
+        """Return how often the event started; more than once is an error."""
         return len([line for line in self.log("started") if line["id"] == event_id])
 
     def requests(self, method: str, route: str = "scheduledevents") -> list[dict[str, Any]]:
@@ -116,11 +116,11 @@ class Azure:
 
 
 def clean(simulator: Simulator, knobs: dict[str, Any]) -> None:
-    """End all events and faults of an earlier test, and turn its knobs back."""
+    """End all events and faults of an earlier test, and reset its knobs."""
     simulator.delete("/faults")
     for event in simulator.get("/events")["events"]:
         if event["status"] != "Gone":
-            # one that has not appeared yet can only be cancelled
+            # an event that has not appeared yet can only be cancelled
             verb = "complete" if event["status"] in ("Scheduled", "Started") else "cancel"
             simulator.post(f"/events/{event['id']}/{verb}")
     if simulator.get("/knobs") != knobs:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A disk that does not take what the journal has to write."""
+"""A disk on which the journal cannot write."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Disk:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    """A disk for a journal that does not wait long for it."""
+    """A disk, and a journal with short time-outs."""
     for name, seconds in (("START_BUSY_TIMEOUT", 0.05), ("BUSY_TIMEOUT", 0.05), ("REOPEN_INTERVAL", 0.0)):
         monkeypatch.setattr(journal, name, seconds)
     made = Disk()

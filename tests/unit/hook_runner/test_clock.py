@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The server's clock, as far as dates of whole seconds tell it."""
+"""The server's clock, by dates of whole seconds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def date(seconds: float) -> datetime:
 
 
 def clock(host_is_off: float = 60.0) -> ServerClock:
-    """One that has heard nothing, on a host whose own clock is so wrong."""
+    """Return a clock before the first answer, on a host whose own clock has this error."""
     return ServerClock(lambda: 0.0, lambda: NOON + timedelta(seconds=host_is_off))
 
 

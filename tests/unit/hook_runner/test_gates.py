@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A gate is open while its file exists, and only if nobody else can have made that file."""
+"""A gate is open while its file exists and only trusted users can create that file."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ def fields_of(message: bytes) -> dict[str, str]:
 
 
 def listener(path: Path) -> socket.socket:
-    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    heard.bind(str(path))
-    heard.settimeout(30)
-    return heard
+    received = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    received.bind(str(path))
+    received.settimeout(30)
+    return received
 
 
 def test_lines_of_text_carry_the_fields_behind_them() -> None:
@@ -60,16 +60,16 @@ def test_nothing_in_a_text_begins_a_line_or_steers_a_terminal() -> None:
 def test_a_closed_stream_stops_nothing() -> None:
     stream = io.StringIO()
     stream.close()
-    Log("info", stream).write("info", "nobody hears it")
+    Log("info", stream).write("info", "no reader")
 
 
 def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with listener(tmp_path / "socket") as heard:
+    with listener(tmp_path / "socket") as received:
         monkeypatch.setattr(log_module, "JOURNALD_SOCKET", str(tmp_path / "socket"))
         about = os.fstat(2)
         monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
         Log().write("notice", "appeared", azure_event_id="A1", azure_event_status="Scheduled")
-        assert fields_of(heard.recv(65536)) == {
+        assert fields_of(received.recv(65536)) == {
             "MESSAGE": "appeared",
             "PRIORITY": "5",
             "SYSLOG_IDENTIFIER": "azure-scheduled-events",
@@ -79,23 +79,23 @@ def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with listener(tmp_path / "socket") as heard:
+    with listener(tmp_path / "socket") as received:
         monkeypatch.setattr(log_module, "JOURNALD_SOCKET", str(tmp_path / "socket"))
         about = os.fstat(2)
         monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
         log = Log()
         for number in range(3000):
             log.write("info", str(number))
-        heard.setblocking(False)
+        received.setblocking(False)
         taken = 0
         try:
-            while heard.recv(65536):
+            while received.recv(65536):
                 taken += 1
         except BlockingIOError:
             pass
         log.write("info", "again")
         assert 0 < taken < 3000
-        assert [fields_of(heard.recv(65536))["MESSAGE"] for _line in range(2)] == [
+        assert [fields_of(received.recv(65536))["MESSAGE"] for _line in range(2)] == [
             f"{3000 - taken} lines were lost: the reader was too slow",
             "again",
         ]
@@ -110,8 +110,8 @@ def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
         lines = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
         log.write("info", "again")
         assert 0 < len(lines) < 3000
-        told = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
-        assert told == [f"warning {3000 - len(lines)} lines were lost: the reader was too slow", "info    again"]
+        lines_read = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
+        assert lines_read == [f"warning {3000 - len(lines)} lines were lost: the reader was too slow", "info    again"]
 
 
 def test_a_line_longer_than_a_pipe_costs_no_time() -> None:
@@ -140,16 +140,16 @@ def test_without_journald_lines_go_to_stderr(
 @pytest.mark.parametrize("abstract", [False, True])
 def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
     name = f"@test-{os.getpid()}" if abstract else str(tmp_path / "notify")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
-        heard.settimeout(30)
-        heard.bind("\0" + name[1:] if abstract else name)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as received:
+        received.settimeout(30)
+        received.bind("\0" + name[1:] if abstract else name)
         notifier = SystemdNotifier({"NOTIFY_SOCKET": name})
         notifier.notify("READY=1", "STATUS=good")
-        assert heard.recv(1000) == b"READY=1\nSTATUS=good"
+        assert received.recv(1000) == b"READY=1\nSTATUS=good"
         notifier.status("same")
         notifier.status("same")
         notifier.status("other")
-        assert [heard.recv(1000), heard.recv(1000)] == [b"STATUS=same", b"STATUS=other"]
+        assert [received.recv(1000), received.recv(1000)] == [b"STATUS=same", b"STATUS=other"]
 
 
 @pytest.mark.parametrize("address", ["", "/no/such/socket"])

@@ -127,7 +127,7 @@ def test_the_folder_itself_may_be_reached_by_a_link_that_only_root_can_move(home
     link = tmp_path / "link"
     link.symlink_to(home)
     assert permission_problem(str(link / "prepare/10-hook"), str(link), OWNERS) is None
-    # whoever can write the link's folder could let it point somewhere else
+    # a user who can write the link's folder could change its target
     tmp_path.chmod(0o777)
     assert "can be written by others" in (permission_problem(str(link / "prepare/10-hook"), str(link), OWNERS) or "")
 

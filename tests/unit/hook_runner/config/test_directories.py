@@ -92,7 +92,7 @@ def test_a_folder_that_another_user_made_first_is_refused(tmp_path: Path) -> Non
 
 @needs_root
 def test_a_race_with_another_user_is_lost_without_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the look and the making, another user puts a link, or a folder of his, where ours should be."""
+    """Between check and creation, another user creates a link or a folder at the path."""
     tmp_path.chmod(0o1777)
     target = tmp_path.parent / "target"
     target.mkdir()

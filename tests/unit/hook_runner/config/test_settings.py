@@ -166,7 +166,8 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
         ("api_version: 2020-07-01 10:00:00\n", "config.yml:1: api_version: expected"),
         (
             "resource_name: 17\n",
-            "config.yml:1: resource_name: expected a text, not 17; put a text that YAML reads as another type in quotes",
+            "config.yml:1: resource_name: expected a text, not 17;"
+            " put a text that YAML reads as another type in quotes",
         ),
         ('resource_name: "a\\nb"\n', "config.yml:1: resource_name: 'a\\nb' has control characters"),
         ("leader: frist\n", "config.yml:1: leader: unknown leader 'frist'; did you mean first?"),
@@ -178,7 +179,8 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
         ("environment: [A=b]\n", "config.yml:1: environment: expected a mapping"),
         (
             "environment:\n  EVENT_ID: x\n",
-            "config.yml:1: environment: EVENT_ID: the service sets variables that begin with EVENT_ or HOOK_; choose another name",
+            "config.yml:1: environment: EVENT_ID: the service sets variables that begin with EVENT_ or HOOK_;"
+            " choose another name",
         ),
         ("environment: {HOOK_X: x}\n", "config.yml:1: environment: HOOK_X"),
         ("environment: {A-B: x}\n", "config.yml:1: environment: 'A-B' cannot be the name of a variable"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a hook is told is complete, and harmless whatever names and texts IMDS sends."""
+"""The input of a hook is complete, and printable for all names and texts that IMDS sends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hook_runner.hooks.inputs import MAX_LIST, MAX_VALUE, event_environment, eve
 from hook_runner.records import ACCEPTED, SENT, EventRecord
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-NASTY = [
+HOSTILE_TEXTS = [
     "\0",
     "a\0b",
     "a\nb",
@@ -103,9 +103,9 @@ def test_stdin_is_the_event_in_the_common_shape_and_the_rest() -> None:
     known = record()
     known.approval = ACCEPTED
     known.outcome = "completed"
-    told = event_json(known, "recover", "vm_1", NOW, 595.9)
-    assert told.endswith(b"}\n")
-    assert json.loads(told) == {
+    given = event_json(known, "recover", "vm_1", NOW, 595.9)
+    assert given.endswith(b"}\n")
+    assert json.loads(given) == {
         **known.event.as_dict(),
         "stage": "recover",
         "outcome": "completed",
@@ -131,14 +131,14 @@ def test_what_is_not_known_is_empty_and_null() -> None:
         source=None,
         duration=None,
     )
-    told = event_environment(unknown, "started", "", NOW, None)
-    assert {name for name, value in told.items() if value} == {
+    given = event_environment(unknown, "started", "", NOW, None)
+    assert {name for name, value in given.items() if value} == {
         "EVENT_ID",
         "EVENT_SECONDS_LEFT",
         "EVENT_STAGE",
         "EVENT_FIRST_SEEN",
     }
-    assert told["EVENT_SECONDS_LEFT"] == "0"
+    assert given["EVENT_SECONDS_LEFT"] == "0"
     assert json.loads(event_json(unknown, "started", "", NOW, None))["hook_seconds"] is None
 
 
@@ -146,7 +146,7 @@ def is_safe(value: str, longest: int) -> bool:
     return value.isprintable() and "\0" not in value and len(value.encode("utf-8")) <= longest
 
 
-@pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
+@pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
 @pytest.mark.parametrize(
     "field", ["event_id", "event_type", "status", "source", "resource_type", "description", "resources", "own_name"]
 )
@@ -154,9 +154,9 @@ def test_nasty_texts_are_harmless_in_every_variable(field: str, text: str) -> No
     changed = {} if field == "own_name" else {field: (text, "vm_2") if field == "resources" else text}
     known = record(**changed)
     own_name = text if field == "own_name" else "vm_1"
-    told = event_environment(known, "prepare", own_name, NOW, 5)
-    assert all(is_safe(value, MAX_LIST if name == "EVENT_RESOURCES" else MAX_VALUE) for name, value in told.items())
-    assert len(told["EVENT_RESOURCES"].split()) == 2 or told["EVENT_RESOURCES"].endswith("...")
+    given = event_environment(known, "prepare", own_name, NOW, 5)
+    assert all(is_safe(value, MAX_LIST if name == "EVENT_RESOURCES" else MAX_VALUE) for name, value in given.items())
+    assert len(given["EVENT_RESOURCES"].split()) == 2 or given["EVENT_RESOURCES"].endswith("...")
     assert json.loads(event_json(known, "prepare", own_name, NOW, 5))["stage"] == "prepare"
 
 
@@ -173,20 +173,20 @@ def test_random_texts_are_harmless_in_every_variable_and_on_stdin() -> None:
         known = record(
             event_id=texts[0], event_type=texts[1], resources=tuple(texts), description=texts[2], source=texts[3]
         )
-        told = event_environment(known, "prepare", texts[4], NOW, 5)
-        assert all(is_safe(value, MAX_VALUE) for value in told.values())
-        assert len(told["EVENT_RESOURCES"].split()) == 5
+        given = event_environment(known, "prepare", texts[4], NOW, 5)
+        assert all(is_safe(value, MAX_VALUE) for value in given.values())
+        assert len(given["EVENT_RESOURCES"].split()) == 5
         assert event_json(known, "prepare", texts[4], NOW, 5).isascii()
 
 
 def test_a_long_list_is_cut_at_its_own_length_and_says_so() -> None:
-    told = event_environment(
+    given = event_environment(
         record(resources=tuple(f"vm_{number:06d}" for number in range(100000))), "prepare", "vm_1", NOW, 5
     )
-    assert len(told["EVENT_RESOURCES"]) == MAX_LIST
-    assert told["EVENT_RESOURCES"].endswith("...")
-    told = event_environment(record(description="ä" * 9000), "prepare", "vm_1", NOW, 5)
-    assert MAX_VALUE - 2 <= len(told["EVENT_DESCRIPTION"].encode()) <= MAX_VALUE
+    assert len(given["EVENT_RESOURCES"]) == MAX_LIST
+    assert given["EVENT_RESOURCES"].endswith("...")
+    given = event_environment(record(description="ä" * 9000), "prepare", "vm_1", NOW, 5)
+    assert MAX_VALUE - 2 <= len(given["EVENT_DESCRIPTION"].encode()) <= MAX_VALUE
 
 
 def test_resources_are_told_apart_by_white_space_whatever_their_names_hold() -> None:

@@ -62,9 +62,11 @@ def test_a_hook_inherits_nothing_but_its_three_descriptors(runs: RunsHarness) ->
         result = runs.run(
             runs.python(
                 "mask = os.umask(0)\n"
-                "status = dict(line.split(':\\t', 1) for line in open('/proc/self/status').read().splitlines() if ':\\t' in line)\n"
+                "lines = open('/proc/self/status').read().splitlines()\n"
+                "status = dict(line.split(':\\t', 1) for line in lines if ':\\t' in line)\n"
                 "fds = sorted(int(fd) for fd in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + fd))\n"
-                "print(fds, os.getcwd(), oct(mask), status['SigBlk'], os.getpgrp() == os.getpid(), os.getsid(0) == os.getppid())\n"
+                "is_leader, is_session = os.getpgrp() == os.getpid(), os.getsid(0) == os.getppid()\n"
+                "print(fds, os.getcwd(), oct(mask), status['SigBlk'], is_leader, is_session)\n"
             )
         )
     finally:
@@ -91,9 +93,9 @@ def test_a_hook_with_a_megabyte_on_stdin_need_not_read_it(runs: RunsHarness) -> 
 
 
 def test_a_shell_sees_nothing_of_values(runs: RunsHarness) -> None:
-    nasty = f"$(touch {runs.folder}/pwned) `id`; exit 5 \"'"
-    result = runs.run(runs.hook('printf "%s" "$EVENT_DESCRIPTION"\n'), variables={"EVENT_DESCRIPTION": nasty})
-    assert (result.exit_status, result.output) == (0, nasty)
+    hostile = f"$(touch {runs.folder}/pwned) `id`; exit 5 \"'"
+    result = runs.run(runs.hook('printf "%s" "$EVENT_DESCRIPTION"\n'), variables={"EVENT_DESCRIPTION": hostile})
+    assert (result.exit_status, result.output) == (0, hostile)
     assert not (runs.folder / "pwned").exists()
 
 
@@ -110,7 +112,7 @@ def test_a_hook_that_cannot_be_started_has_a_result_that_says_why(runs: RunsHarn
     assert result.exit_status is None
     assert result.cause is Cause.NOT_STARTED
     assert says in result.error
-    assert "keeper" not in result.error
+    assert "supervisor" not in result.error
 
 
 def test_no_shell_guesses_what_a_file_without_interpreter_might_be(runs: RunsHarness) -> None:
@@ -143,10 +145,10 @@ def test_a_flood_of_output_is_bounded_and_its_end_is_kept(runs: RunsHarness, cap
 def test_the_keepers_memory_stays_small_under_an_endless_line(runs: RunsHarness) -> None:
     runs.start(runs.python(f"open('{runs.folder}/up', 'w').write('1')\nwhile True: os.write(1, b'x' * 65536)\n"))
     runs.wait_for("up")
-    keeper = runs.keeper()
+    supervisor = runs.supervisor()
     end = time.monotonic() + 1
     while time.monotonic() < end:
-        status = Path(f"/proc/{keeper}/status").read_text()
+        status = Path(f"/proc/{supervisor}/status").read_text()
         assert int(status.split("VmRSS:")[1].split()[0]) < 40000
         time.sleep(0.05)
     runs.hook_runs.stop(1)
@@ -175,7 +177,8 @@ def test_a_log_that_nobody_reads_holds_no_hook_up(runs: RunsHarness) -> None:
     try:
         runs.start(
             runs.hook(
-                "head -c 3000000 /dev/zero | tr '\\0' '\\n'; sleep 0.3; i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done\n"
+                "head -c 3000000 /dev/zero | tr '\\0' '\\n'; sleep 0.3\n"
+                "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done\n"
             )
         )
     finally:
@@ -212,7 +215,7 @@ def test_folders_and_files_of_a_run_are_for_their_owner_only(runs: RunsHarness) 
     folder = runs.folder / "run/runs/1"
     assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
-    assert b"EVENT" not in Path(f"/proc/{runs.keeper()}/cmdline").read_bytes()
+    assert b"EVENT" not in Path(f"/proc/{runs.supervisor()}/cmdline").read_bytes()
     runs.hook_runs.stop(1)
     runs.result()
 
@@ -277,8 +280,8 @@ def test_fifty_runs_in_a_row_take_seconds_and_leave_nothing(runs: RunsHarness) -
 
 
 def test_the_keeper_imports_little_before_the_hook_runs(runs: RunsHarness) -> None:
-    read = "exec(compile(open(%r).read().replace('__main__', 'no'), 'keeper', 'exec'))"
-    code = "import sys; sys.argv = ['keeper', '/nowhere']; " + read + "; print(sorted(sys.modules))"
+    read = "exec(compile(open(%r).read().replace('__main__', 'no'), 'supervisor', 'exec'))"
+    code = "import sys; sys.argv = ['supervisor', '/nowhere']; " + read + "; print(sorted(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code % SUPERVISOR], capture_output=True, text=True, check=True
     )

@@ -69,12 +69,12 @@ def test_the_result_of_a_hook_that_ended_while_no_daemon_lived_is_found(runs: Ru
     wait_until((runs.folder / "run/runs/1/result").exists, "the result")
     assert runs.hook_runs.adopt(1)
     assert runs.result().exit_status == 6
-    # told again to a daemon that was killed before it could write it down
+    # a daemon that was killed before it recorded the result gets it again
     again = runs.restarted()
     assert again.adopt(1)
     assert runs.result(hook_runs=again).exit_status == 6
     again.remove(1)
-    wait_until(lambda: not runs.restarted().adopt(1), "the end of the keeper")
+    wait_until(lambda: not runs.restarted().adopt(1), "the end of the supervisor")
 
 
 def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(runs: RunsHarness, earlier: Earlier) -> None:
@@ -93,8 +93,8 @@ def test_an_adopted_hook_can_be_ended(runs: RunsHarness, earlier: Earlier) -> No
 
 def test_an_adopted_hook_whose_keeper_was_killed_is_ended(runs: RunsHarness, earlier: Earlier) -> None:
     earlier(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), wait="up")
-    os.kill(runs.keeper(), signal.SIGKILL)
-    wait_until(lambda: not is_supervised(str(runs.folder / "run/runs/1")), "the keeper's end")
+    os.kill(runs.supervisor(), signal.SIGKILL)
+    wait_until(lambda: not is_supervised(str(runs.folder / "run/runs/1")), "the supervisor's end")
     assert runs.hook_runs.adopt(1)
     assert runs.result().cause is Cause.SUPERVISOR_LOST
 
@@ -104,7 +104,7 @@ def test_nothing_is_adopted_after_a_reboot_or_where_nothing_began(runs: RunsHarn
     folder = runs.folder / "run/runs/7"
     folder.mkdir(parents=True)
     assert not runs.hook_runs.adopt(7)
-    # a run directory that is no tmpfs: the number that the keeper had means nothing any more
+    # a run directory that is not a tmpfs: the supervisor's process id has no meaning any more
     innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         (folder / "lock").write_text(f"another-boot\n{innocent.pid}\n")

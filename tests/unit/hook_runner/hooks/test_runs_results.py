@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The result of a hook is not lost where the run directory takes no file, and the daemon learns of it without asking often."""
+"""A full run directory loses no result, and the daemon collects results without frequent checks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_result_that_cannot_be_written_is_kept_and_written_later(runs: RunsHarne
     obstacle.mkdir()
     (runs.folder / "go").touch()
     wait_until(lambda: not (runs.folder / "run/runs/1/input").exists(), "an attempt")
-    # the daemon thinks that it takes too long: the hook is not judged by that, and the keeper goes
+    # the daemon ends the supervisor for its time; the hook's result is not affected, and the supervisor goes
     # on
     hook_runs.stop(1, 1)
     now[0] = 60.0

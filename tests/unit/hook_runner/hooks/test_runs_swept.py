@@ -30,7 +30,7 @@ def swept(runs: RunsHarness) -> RunsHarness:
     """A hook that runs until the file `go` is there, in a run directory that has been removed."""
     runs.start(runs.hook(WAITS % (runs.folder, runs.folder)))
     runs.wait_for("up")
-    wait_until(lambda: catches(runs.keeper(), signal.SIGTERM))
+    wait_until(lambda: catches(runs.supervisor(), signal.SIGTERM))
     shutil.rmtree(runs.folder / "run")
     return runs
 
@@ -57,9 +57,9 @@ def test_hook_whose_folder_was_removed_can_be_ended(swept: RunsHarness) -> None:
 
 
 def test_keeper_that_was_killed_without_its_folder_is_noticed(swept: RunsHarness) -> None:
-    keeper = supervisor_pid(str(swept.folder / "run/runs/1"))
-    assert keeper is not None
-    os.killpg(keeper, signal.SIGKILL)
+    supervisor = supervisor_pid(str(swept.folder / "run/runs/1"))
+    assert supervisor is not None
+    os.killpg(supervisor, signal.SIGKILL)
     assert swept.result().exit_status is None
     (swept.folder / "go").touch()  # what it left cannot be found any more
     wait_until(lambda: not marked(swept.mark))

@@ -89,34 +89,41 @@ def test_what_a_hook_leaves_in_its_group_is_ended(runs: RunsHarness) -> None:
     result = runs.run(runs.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n"))
     assert result.exit_status == 0
     assert result.seconds < 5
-    assert not [pid for pid in marked(runs.mark) if b"keeper" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert not [pid for pid in marked(runs.mark) if b"supervisor.py" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(runs: RunsHarness) -> None:
     runs.may_leave = True
-    leave = "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    open('%s/up', 'w').write(str(os.getpid()))\n    time.sleep(60)\n  os._exit(0)\n"
+    leave = (
+        "if os.fork() == 0:\n  os.setsid()\n"
+        "  if os.fork() == 0:\n    open('%s/up', 'w').write(str(os.getpid()))\n    time.sleep(60)\n"
+        "  os._exit(0)\n"
+    )
     result = runs.run(runs.python(leave % runs.folder + "os.wait()\n"))
     assert result.exit_status == 0
     assert result.seconds < 5
     os.kill(int(runs.wait_for("up")), 0)
-    wait_until(lambda: not is_supervised(str(runs.folder / "run/runs/1")), "the keeper's end")
+    wait_until(lambda: not is_supervised(str(runs.folder / "run/runs/1")), "the supervisor's end")
 
 
 def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """daemon(3) does it so: the parent ends, and then the child makes a session of its own."""
-    script = "import os, sys, time\nif os.fork() == 0:\n  sys.stdin.read()\n  os.setsid()\n  print(os.getpid(), flush=True)\n  time.sleep(60)\n"
+    script = (
+        "import os, sys, time\nif os.fork() == 0:\n"
+        "  sys.stdin.read()\n  os.setsid()\n  print(os.getpid(), flush=True)\n  time.sleep(60)\n"
+    )
     with subprocess.Popen(
         [sys.executable, "-ISc", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
     ) as hook:
         assert hook.stdin and hook.stdout
-        go, told = hook.stdin, hook.stdout
+        go, pids = hook.stdin, hook.stdout
         os.waitid(os.P_PID, hook.pid, os.WEXITED | os.WNOWAIT)
         left: list[int] = []
 
         def sleep(_seconds: float) -> None:
             if not left:
                 go.close()
-                left.append(int(told.readline()))
+                left.append(int(pids.readline()))
 
         monkeypatch.setattr(supervisor, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: float(len(left))))
         output = supervisor.OutputCapture(b"hooks.d/prepare/10-hook", 0)
@@ -141,7 +148,7 @@ def test_a_hook_that_leaves_its_own_group_is_still_ended(runs: RunsHarness) -> N
 def test_a_keeper_that_is_killed_takes_its_hook_with_it(runs: RunsHarness) -> None:
     runs.start(runs.hook(f"trap '' TERM\nsleep 60 &\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"))
     runs.wait_for("up")
-    os.kill(runs.keeper(), signal.SIGKILL)
+    os.kill(runs.supervisor(), signal.SIGKILL)
     result = runs.result()
     assert (result.exit_status, result.cause) == (None, Cause.SUPERVISOR_LOST)
     wait_until(lambda: not marked(runs.mark), "the hook's end")
@@ -152,7 +159,7 @@ def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(runs: RunsHarness) -> 
     hook_runs = runs.restarted(clock=lambda: now[0])
     runs.start(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), hook_runs=hook_runs)
     runs.wait_for("up")
-    os.kill(runs.keeper(), signal.SIGSTOP)
+    os.kill(runs.supervisor(), signal.SIGSTOP)
     hook_runs.stop(1, 2)
     assert hook_runs.collect_finished() == []
     now[0] = 60.0

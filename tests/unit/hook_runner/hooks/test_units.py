@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What systemd is asked for when a hook gets a unit. That systemd does it is shown by tests/hosts/test_hook_units.py."""
+"""The requests to systemd for the unit of a hook. tests/hosts/test_hook_units.py shows their effect."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_names_say_which_hook_it_is_and_hold_nothing_that_systemd_refuses() -> N
 
 def test_unit_is_ended_by_its_keeper_first_and_after_the_daemon() -> None:
     assert (value(WANTED, "KillMode"), value(WANTED, "Before")) == ("mixed", ["azure-scheduled-events.service"])
-    # TERM to the keeper, KILL to the hook after 5 s, and some time for the keeper itself
+    # TERM to the supervisor, KILL to the hook after 5 s, and some time for the supervisor itself
     assert value(WANTED, "TimeoutStopUSec") == 9_000_000
     assert value(WANTED, "RuntimeMaxUSec") == 99_000_000
     assert value(WANTED, "MemoryMax") == 1 << 30
@@ -118,7 +118,7 @@ def test_answers_are_told_from_signals_and_errors_have_their_text() -> None:
 
 
 class Systemd:
-    """Stands for systemd's manager, which would start units on the machine of the tests: it refuses."""
+    """A stand-in for systemd's manager that refuses to start units."""
 
     def __init__(self, error: OSError) -> None:
         self.error = error

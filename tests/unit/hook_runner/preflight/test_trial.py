@@ -121,5 +121,5 @@ def test_interrupt_ends_the_hook(site: Site) -> None:
     ) as process:
         wait_until((site.folder / "up").exists, "the hook")
         process.send_signal(signal.SIGINT)
-        told, _errors = process.communicate(timeout=60)
-    assert process.returncode == 1 and "it was ended early" in told
+        printed, _errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and "it was ended early" in printed

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The story of an event, for people and for programs."""
+"""The history of an event, as text and as data."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_what_others_named_neither_steers_a_terminal_nor_floods_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "states, told",
+    "states, expected",
     [
         ([], "-"),
         (["ok", "skipped"], "ok"),
@@ -46,8 +46,8 @@ def test_what_others_named_neither_steers_a_terminal_nor_floods_it() -> None:
         (["running", "timeout"], "timeout"),
     ],
 )
-def test_a_stage_is_told_by_its_worst_hook(states: list[str], told: str) -> None:
-    assert result([{"hook": f"{number}", "state": state} for number, state in enumerate(states)]) == told
+def test_the_worst_hook_decides_the_result_of_a_stage(states: list[str], expected: str) -> None:
+    assert result([{"hook": f"{number}", "state": state} for number, state in enumerate(states)]) == expected
 
 
 def test_a_stage_is_told_by_the_latest_run_of_a_hook() -> None:

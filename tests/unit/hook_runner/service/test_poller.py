@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the polling thread delivers: news always, the rest only to whoever is attentive."""
+"""The events of the poller: changes always, unchanged documents only on request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TIMEOUT = 30
 
 
 class Script:
-    """Stands for the client: gives the answers that the test puts into `answers`, and waits where there is none."""
+    """A stand-in for the client: returns the answers that the test puts into `answers`, and waits for them."""
 
     requests_sent = 0
 
@@ -78,13 +78,13 @@ def started(script: Script, needs_name: bool = False) -> tuple[Poller, queue.Que
     return poller, news
 
 
-def test_only_news_is_delivered_unless_somebody_is_attentive() -> None:
+def test_unchanged_document_is_delivered_only_on_request() -> None:
     script = Script()
     poller, news = started(script)
     for answer in (NOTHING, NOTHING, EVENT, EVENT, NOTHING):
         script.answers.put(answer)
-    told = [news.get(timeout=TIMEOUT) for _document in range(3)]
-    assert [isinstance(each, DocumentReceived) and len(each.document.events) for each in told] == [0, 1, 0]
+    delivered = [news.get(timeout=TIMEOUT) for _document in range(3)]
+    assert [isinstance(each, DocumentReceived) and len(each.document.events) for each in delivered] == [0, 1, 0]
     poller.deliver_unchanged(True)
     for _document in range(2):
         script.answers.put(NOTHING)
@@ -114,10 +114,12 @@ def test_approvals_are_sent_one_by_one_with_a_look_after_each() -> None:
         poller.approve(number, event)
     for _look in range(3):
         script.answers.put(TWO)
-    told = [news.get(timeout=TIMEOUT) for _answer in range(5)]
-    answered = [(each.record_id, each.error) for each in told if isinstance(each, ApprovalAnswered)]
+    delivered = [news.get(timeout=TIMEOUT) for _answer in range(5)]
+    answered = [(each.record_id, each.error) for each in delivered if isinstance(each, ApprovalAnswered)]
     assert answered == [(0, None), (1, SICK)] and script.approved == [["A"], ["sick"]]
-    assert sum(isinstance(each, DocumentReceived) for each in told) == 3 and isinstance(told[-1], DocumentReceived)
+    assert sum(isinstance(each, DocumentReceived) for each in delivered) == 3 and isinstance(
+        delivered[-1], DocumentReceived
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile
     poller, news = started(script)
     script.answers.put(EVENT)
     assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
-    # while it looks again: so that it is this look, and no later one, that the approval comes after
+    # while it polls again: the approval must follow this poll and not a later one
     for _look in range(2):
         assert script.asked.acquire(timeout=TIMEOUT)
     poller.approve(1, EVENT.events[0])
@@ -155,11 +157,11 @@ def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_ag
     assert [type(news.get(timeout=TIMEOUT)) for _answer in range(2)] == [NameUnavailable, DocumentReceived]
     script.names.put({"compute": {"name": "vm1"}})
     # the name is asked for again after some seconds, whatever polls bring meanwhile
-    told: list[PollerEvent] = []
-    while not any(isinstance(each, NameResolved) for each in told):
+    delivered: list[PollerEvent] = []
+    while not any(isinstance(each, NameResolved) for each in delivered):
         script.answers.put(EVENT)
         with contextlib.suppress(queue.Empty):
-            told.append(news.get(timeout=0.05))
+            delivered.append(news.get(timeout=0.05))
     script.answers.put(EVENT)
     assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
 
@@ -169,7 +171,10 @@ Says = Callable[[float], EventDocument | Exception]
 
 
 class Moved:
-    """A poller without its thread, on a clock that only pauses and slow answers move; the client is `says`, asked at `asked`."""
+    """A poller without its thread, on a clock that only pauses and slow answers move.
+
+    The client's answers come from `says`; `asked` has the times of its requests.
+    """
 
     def __init__(
         self, says: Says, doubts: Callable[[datetime | None, float], bool] | None = None, takes: float = 0.0
@@ -280,16 +285,16 @@ def dated(now: float, ahead: float = 0.0) -> EventDocument:
 
 def test_a_date_that_is_doubted_is_asked_for_again_before_the_first_document_is_delivered() -> None:
     moved = Moved(lambda now: dated(now, 3600), doubts=lambda date, at: True).until(20)
-    (looked,) = moved.news
-    assert isinstance(looked, DocumentReceived) and len(looked.dates) == 3 and moved.asked[2] < 1
-    assert [date for date, _at in looked.dates] == [NOON + timedelta(seconds=3600)] * 3
+    (received,) = moved.news
+    assert isinstance(received, DocumentReceived) and len(received.dates) == 3 and moved.asked[2] < 1
+    assert [date for date, _at in received.dates] == [NOON + timedelta(seconds=3600)] * 3
 
 
 def test_an_error_after_a_doubted_date_does_not_keep_the_document_back() -> None:
     moved = Moved(lambda now: SICK if len(moved.asked) > 1 else dated(now), doubts=lambda date, at: True)
     moved.poller.poll_once()
-    (looked,) = moved.news
-    assert isinstance(looked, DocumentReceived) and len(looked.dates) == 1
+    (received,) = moved.news
+    assert isinstance(received, DocumentReceived) and len(received.dates) == 1
 
 
 def test_a_date_that_moves_against_this_host_s_clock_is_delivered() -> None:

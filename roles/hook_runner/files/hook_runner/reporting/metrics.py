@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import collections
 from datetime import datetime
-from typing import Any
+from typing import Any, Mapping
 
 from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.atomic_file import replace_file
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
@@ -23,6 +24,39 @@ PREFIX = "azure_scheduled_events_"
 BUCKETS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 900)
 
 
+class Definition(NamedTuple):
+    """One metric.
+
+    Attributes:
+        kind: the class of prometheus_client.
+        text: its help.
+        labels: names of its labels.
+    """
+
+    kind: str
+    text: str
+    labels: tuple[str, ...] = ()
+
+
+# the metrics by name, without PREFIX and without the suffix _total of counters
+METRICS: Mapping[str, Definition] = {
+    "events": Definition("Gauge", "Events known now", ("type", "stage")),
+    "last_good_poll_timestamp_seconds": Definition("Gauge", "When IMDS gave its last good answer, in Unix time"),
+    "imds_ok": Definition("Gauge", "1 while the latest poll brought a good answer"),
+    "imds_errors": Definition("Counter", "Polls without a good answer", ("kind",)),
+    "hook_duration_seconds": Definition("Histogram", "How long hooks ran", ("stage", "hook")),
+    "hook_runs": Definition("Counter", "Hook runs by result", ("stage", "hook", "result")),
+    "prepare_end_seconds_left": Definition("Gauge", "Seconds that were left when the latest preparation ended"),
+    "journal_degraded": Definition("Gauge", "1 while the journal cannot be written"),
+    "approval_answers": Definition("Counter", "Answers of IMDS to approvals", ("result",)),
+    "not_recovered": Definition("Gauge", "Events that are over, whose recover hooks have not succeeded"),
+    "paused": Definition("Gauge", "1 while an operator has paused the daemon"),
+    "journal_degraded_since_timestamp_seconds": Definition(
+        "Gauge", "Since when the journal cannot be written, in Unix time; 0 while it can"
+    ),
+}
+
+
 class Metrics:
     """Collects metrics and writes them to a file.
 
@@ -34,86 +68,50 @@ class Metrics:
 
         self._path = path
         self._client: Any = prometheus_client
-        registry = self._registry = prometheus_client.CollectorRegistry()
-        self._events = prometheus_client.Gauge(
-            PREFIX + "events", "Events known now", ["type", "stage"], registry=registry
-        )
-        self._last_good = prometheus_client.Gauge(
-            PREFIX + "last_good_poll_timestamp_seconds",
-            "When IMDS gave its last good answer, in Unix time",
-            registry=registry,
-        )
-        self._imds_ok = prometheus_client.Gauge(
-            PREFIX + "imds_ok", "1 while the latest poll brought a good answer", registry=registry
-        )
-        self._errors = prometheus_client.Counter(
-            PREFIX + "imds_errors", "Polls without a good answer", ["kind"], registry=registry
-        )
-        self._durations = prometheus_client.Histogram(
-            PREFIX + "hook_duration_seconds",
-            "How long hooks ran",
-            ["stage", "hook"],
-            buckets=BUCKETS,
-            registry=registry,
-        )
-        self._results = prometheus_client.Counter(
-            PREFIX + "hook_runs", "Hook runs by result", ["stage", "hook", "result"], registry=registry
-        )
-        self._left = prometheus_client.Gauge(
-            PREFIX + "prepare_end_seconds_left",
-            "Seconds that were left when the latest preparation ended",
-            registry=registry,
-        )
-        self._degraded = prometheus_client.Gauge(
-            PREFIX + "journal_degraded", "1 while the journal cannot be written", registry=registry
-        )
-        self._approvals = prometheus_client.Counter(
-            PREFIX + "approval_answers", "Answers of IMDS to approvals", ["result"], registry=registry
-        )
-        self._not_recovered = prometheus_client.Gauge(
-            PREFIX + "not_recovered", "Events that are over, whose recover hooks have not succeeded", registry=registry
-        )
-        self._paused = prometheus_client.Gauge(
-            PREFIX + "paused", "1 while an operator has paused the daemon", registry=registry
-        )
-        self._degraded_since = prometheus_client.Gauge(
-            PREFIX + "journal_degraded_since_timestamp_seconds",
-            "Since when the journal cannot be written, in Unix time; 0 while it can",
-            registry=registry,
-        )
+        self._registry = prometheus_client.CollectorRegistry()
+        self._metrics = {name: self._make(name, definition) for name, definition in METRICS.items()}
         self._reported: collections.Counter[str] = collections.Counter()
 
+    def _make(self, name: str, definition: Definition) -> Any:
+        options = {"buckets": BUCKETS} if definition.kind == "Histogram" else {}
+        kind = getattr(self._client, definition.kind)
+        return kind(PREFIX + name, definition.text, definition.labels, registry=self._registry, **options)
+
     def step_ended(self, record: EventRecord, step: HookRun, clock: ServerClock) -> None:
-        """A hook run has ended."""
-        self._results.labels(step.stage, printable(step.hook), step.state).inc()
+        """Count a hook run that has ended."""
+        self._metrics["hook_runs"].labels(step.stage, printable(step.hook), step.state).inc()
         if step.started_at is not None and step.ended_at is not None:
-            self._durations.labels(step.stage, printable(step.hook)).observe(
+            self._metrics["hook_duration_seconds"].labels(step.stage, printable(step.hook)).observe(
                 max(0.0, (step.ended_at - step.started_at).total_seconds())
             )
         if step.stage == PREPARE:
-            self._left.set(record.event.seconds_left(clock.now()))
+            self._metrics["prepare_end_seconds_left"].set(record.event.seconds_left(clock.now()))
 
     def approval_answered(self, error: ImdsError | None) -> None:
         """Count an answer to an approval; ``error``: None if IMDS accepted it."""
-        self._approvals.labels("accepted" if error is None else kind_of(error)).inc()
+        self._metrics["approval_answers"].labels("accepted" if error is None else kind_of(error)).inc()
 
     def write(self, engine: Engine, health: ImdsHealth, degraded: bool, degraded_since: datetime | None = None) -> None:
         """Write the file, whole or not at all. Raises OSError."""
-        self._events.clear()
+        self._metrics["events"].clear()
         # texts of IMDS and file names may be invalid UTF-8
         for (kind, stage), count in collections.Counter(
             (printable(record.event.event_type), record.phase) for record in engine.records
         ).items():
-            self._events.labels(kind, stage).set(count)
-        self._imds_ok.set(int(health.last_good is not None and not health.error))
+            self._metrics["events"].labels(kind, stage).set(count)
+        self._metrics["imds_ok"].set(int(health.last_good is not None and not health.error))
         if health.last_good is not None:
-            self._last_good.set(health.last_good.timestamp())
+            self._metrics["last_good_poll_timestamp_seconds"].set(health.last_good.timestamp())
         for kind, count in health.errors.items():
-            self._errors.labels(kind).inc(count - self._reported[kind])
+            self._metrics["imds_errors"].labels(kind).inc(count - self._reported[kind])
             self._reported[kind] = count
-        self._degraded.set(int(degraded))
-        self._not_recovered.set(sum(bool(not_recovered(engine.runtime.hooks, record)) for record in engine.records))
-        self._paused.set(int(engine.pausing.current() is not None))
-        self._degraded_since.set(0 if degraded_since is None else degraded_since.timestamp())
+        self._metrics["journal_degraded"].set(int(degraded))
+        self._metrics["not_recovered"].set(
+            sum(bool(not_recovered(engine.runtime.hooks, record)) for record in engine.records)
+        )
+        self._metrics["paused"].set(int(engine.pausing.current() is not None))
+        self._metrics["journal_degraded_since_timestamp_seconds"].set(
+            0 if degraded_since is None else degraded_since.timestamp()
+        )
         # node_exporter is another user
         replace_file(self._path, self._client.generate_latest(self._registry), 0o644)
