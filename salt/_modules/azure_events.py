@@ -659,7 +659,7 @@ def watch_news(config):
     """
     if not settings.is_from_salt(config):
         raise SaltInvocationError(
-            "watch_news is for the beacon alone; see azure_events.watch_status for what it has seen"
+            "watch_news is for the beacon alone; azure_events.watch_status shows the events that it has seen"
         )
     asked = settings.cached_settings(config, _section())
     return watchers.pending_notifications(
@@ -737,11 +737,11 @@ def _call_step(step, variables):
     functions = salt.loader.minion_mods(opts, utils=salt.loader.utils(opts), context=context)
     if step.kind == SLS:
         pillar = dict(step.pillar, azure_events_event=variables["EVENT_ID"])
-        result = functions["state.sls"](step.what, pillar=pillar, test=False, concurrent=True)
+        result = functions["state.sls"](step.action, pillar=pillar, test=False, concurrent=True)
         return salt.utils.state.check_result(result), _summary(result)
-    if step.what not in functions:
-        return False, f"the function {step.what} is not available: {functions.missing_fun_string(step.what)}"
-    result = functions[step.what](*step.args, **step.kwargs)
+    if step.action not in functions:
+        return False, f"the function {step.action} is not available: {functions.missing_fun_string(step.action)}"
+    result = functions[step.action](*step.args, **step.kwargs)
     failed = result is False or context.get("retcode", 0) != 0
     if isinstance(result, dict):
         failed = failed or not all(result.get(key, True) for key in ("result", "success"))

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Show and control what the maintenance engine of this master does.
+"""Show and control the maintenance engine of this master.
 
 .. versionadded:: 0.1.0
 

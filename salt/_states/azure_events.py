@@ -420,7 +420,7 @@ def _time_left(ends):
 
 
 def _error_text(error):
-    """Return the message of an error, without what Salt appends to it."""
+    """Return the message of an error without Salt's additions."""
     return str(getattr(error, "error", error))
 
 

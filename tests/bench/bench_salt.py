@@ -6,8 +6,8 @@
     python tests/bench/bench_salt.py [EVENTS] [SECONDS]
 
 Takes about eight minutes: EVENTS (default 60) for each beacon at random moments, and SECONDS
-(default 120) of idle minions before them and after them. What a beacon remembers must cost nothing:
-the two idle times have to be the same.
+(default 120) of idle minions before them and after them. The state that a beacon keeps must
+not cost CPU time: the two idle times have to be the same.
 """
 
 from __future__ import annotations
@@ -162,9 +162,8 @@ def report(
         rows,
     )
     print(
-        "naive sends one blocking requests.get in each call, with a timeout of 10 s. A minion without a beacon spends {:.0f} s/h.".format(
-            spent["before"]["idle"]
-        )
+        "naive sends one blocking requests.get in each call, with a timeout of 10 s. "
+        "A minion without a beacon spends {:.0f} s/h.".format(spent["before"]["idle"])
     )
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A maintenance of two minions by Salt's engine, against an orchestration as a user would write it.
+"""Compare a maintenance by Salt's engine with an orchestration as a user would write it.
 
     python tests/bench/bench_salt_maintenance.py [MAINTENANCES] [CHECKOUT]
 
 Takes about four minutes for MAINTENANCES (default 15). CHECKOUT is one of this repository before it
-had an engine, whose reactor and orchestration run in addition. The contestants run side by side,
-each with a master of its own, and take turns.
+had an engine, whose reactor and orchestration run in addition. They run by turns, each with a
+master of its own.
 """
 
 from __future__ import annotations
@@ -90,7 +90,10 @@ class Runner:
         self._azure = azure
 
     def maintain(self, idle: float) -> Maintenance:
-        """One maintenance from its announcement to the last recovery. idle: CPU seconds a second that the master takes anyway."""
+        """Run one maintenance from its announcement to the last recovery.
+
+        idle: CPU seconds per second of the idle master.
+        """
         for minion in self.minions:
             self._steps(minion).unlink(missing_ok=True)
         before, began, wall = self.cpu(), time.monotonic(), time.time()

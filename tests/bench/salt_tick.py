@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""How long one tick of a minion's loop is held by its beacons. Runs in Salt's Python.
+"""Measure how long the beacons block one tick of a minion's loop. Runs in Salt's Python.
 
     python salt_tick.py MINION_CONFIG CALLS
 
-Prints the seconds of each call of what the minion calls once a second, in JSON.
+Prints the seconds of each call as JSON.
 """
 
 from __future__ import annotations

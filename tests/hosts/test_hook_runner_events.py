@@ -28,6 +28,7 @@ def end_event(site: RoleHost, azure: Azure) -> None:
     wait_until(site.has_no_events, "the event is closed", site.log)
 
 
+@pytest.mark.short
 def test_freeze(site: RoleHost, azure: Azure) -> None:
     boot = site.host.boot_id
     event = azure.announce("Freeze", VM, duration=9)
@@ -48,6 +49,7 @@ def test_freeze(site: RoleHost, azure: Azure) -> None:
     assert azure.approvals(event) == 1
 
 
+@pytest.mark.short
 def test_reboot(site: RoleHost, azure: Azure) -> None:
     before = site.host.boot_id
     event = azure.announce("Reboot", VM)
@@ -77,6 +79,7 @@ def test_redeploy(site: RoleHost, azure: Azure) -> None:
     assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
 
 
+@pytest.mark.short
 @pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
 def test_eviction(site: RoleHost, azure: Azure, kind: str) -> None:
     event = azure.announce(kind, VM)
@@ -123,6 +126,7 @@ def test_preparation_that_takes_too_long_is_ended_by_the_start(site: RoleHost, a
     assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (1, 0, 1, 0)
 
 
+@pytest.mark.short
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
 def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: object) -> None:
     site.hold("prepare")
@@ -175,6 +179,7 @@ def test_power_cut_while_it_is_started(site: RoleHost, azure: Azure) -> None:
     assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
 
 
+@pytest.mark.short
 def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold=True)
     azure.wait_for_approval(event, site)
@@ -186,6 +191,7 @@ def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, 
     assert (site.began("prepare"), site.began("recover")) == (1, 1)
 
 
+@pytest.mark.short
 def test_history_shows_the_hooks_of_the_event(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM)
     azure.wait_for_approval(event, site)

@@ -57,6 +57,7 @@ def installed(site: RoleHost) -> list[str]:
     return sorted(found)
 
 
+@pytest.mark.short
 def test_check_mode_on_a_fresh_host_changes_nothing(site: RoleHost) -> None:
     check = site.apply("--check", "--diff", install_packages=True)
     assert check.status == 0, check.text
@@ -64,6 +65,7 @@ def test_check_mode_on_a_fresh_host_changes_nothing(site: RoleHost) -> None:
     assert installed(site) == []
 
 
+@pytest.mark.short
 def test_first_run_installs_and_starts(site: RoleHost) -> None:
     first = site.apply(install_packages=True)
     assert first.status == 0, first.text
@@ -75,6 +77,7 @@ def test_first_run_installs_and_starts(site: RoleHost) -> None:
     assert site.host.run(["systemctl", "is-system-running"]).stdout == "running\n"
 
 
+@pytest.mark.short
 def test_second_run_changes_nothing(site: RoleHost) -> None:
     process = site.process()
     second = site.apply(install_packages=True)
@@ -82,6 +85,7 @@ def test_second_run_changes_nothing(site: RoleHost) -> None:
     assert site.process() == process
 
 
+@pytest.mark.short
 def test_package_is_equal_to_that_of_the_collection(site: RoleHost) -> None:
     laid = site.host.run(
         ["find", LIBRARY, "-type", "f", "-not", "-path", "*/__pycache__/*", "-printf", "%P %m %u\n"]
@@ -96,10 +100,12 @@ def test_package_is_equal_to_that_of_the_collection(site: RoleHost) -> None:
     )
 
 
+@pytest.mark.short
 def test_unit_file_passes_systemd_analyze_verify(site: RoleHost) -> None:
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
+@pytest.mark.short
 def test_exposure_is_as_the_readme_says(site: RoleHost) -> None:
     documented = re.search(
         r"`systemd-analyze security` calls it (\d+\.\d) on Debian 12", README.read_text(encoding="utf-8")
@@ -161,6 +167,7 @@ def test_invalid_variables_are_refused_and_the_service_continues(
     assert state() == before
 
 
+@pytest.mark.short
 def test_changed_hooks_and_policy_are_taken_without_a_restart(site: RoleHost) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), policy="documented")
@@ -203,6 +210,7 @@ def test_reload_that_is_always_lost_fails_the_role(site: RoleHost) -> None:
     assert not site.status()["configuration"]["differs"]
 
 
+@pytest.mark.short
 def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
     role = README.parent
     known = yaml.safe_load((role / "vars/main.yml").read_text(encoding="utf-8"))["hook_runner__restart_only_settings"]
@@ -261,6 +269,7 @@ def test_hooks_come_from_files_templates_and_text(site: RoleHost, tmp_path: Path
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
+@pytest.mark.short
 def test_only_root_and_the_groups_may_read_the_status_and_approve(site: RoleHost) -> None:
     site.must_apply(group=GROUP, status_group=STATUS_GROUP)
     site.host.run(["useradd", "--no-create-home", "stranger"])
@@ -334,6 +343,7 @@ def test_service_state_and_enabled_stop_and_disable_the_unit(site: RoleHost) -> 
     assert (site.unit("ActiveState"), site.unit("UnitFileState")) == ("inactive", "disabled")
 
 
+@pytest.mark.short
 def test_absent_leaves_the_journal_only(site: RoleHost) -> None:
     check = site.apply("--check", state="absent")
     assert check.status == 0 and len(installed(site)) > 3, check.text
@@ -347,6 +357,7 @@ def test_absent_leaves_the_journal_only(site: RoleHost) -> None:
     assert site.host.run(["pgrep", "--full", LIBRARY], check=False).stdout == ""
 
 
+@pytest.mark.short
 def test_absent_twice_changes_nothing(site: RoleHost) -> None:
     again = site.apply(state="absent")
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text

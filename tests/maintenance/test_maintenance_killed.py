@@ -33,6 +33,7 @@ def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], prepare: str = "
     fleet.maintain(f"touch {drained} && {prepare}", recover=f"{recover} && rm -f {drained}", at=at)
 
 
+@pytest.mark.short
 @pytest.mark.parametrize("task", [NOTE, PREPARE, PREPARED, WAIT])
 def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator, tmp_path: Path, task: str) -> None:
     azure.post("/events", FREEZE)
@@ -68,6 +69,7 @@ def test_killed_after_a_failed_preparation_then_nothing_is_approved(azure: Simul
     assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
 
 
+@pytest.mark.short
 def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)

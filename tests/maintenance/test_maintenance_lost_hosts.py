@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed
@@ -104,6 +105,7 @@ def test_task_of_the_preparation_that_hangs_is_ended(azure: Simulator, tmp_path:
     assert fleet.approvals() == [] and fleet.did("recover") == {"vm1", "vm2"}
 
 
+@pytest.mark.short
 def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(
     azure: Simulator, tmp_path: Path, down: Path
 ) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.maintenance.fleet import FREEZE, LATE, WAIT, Fleet, failed, variables
 from support.simulator_process import Simulator
 
@@ -70,6 +72,7 @@ def test_event_not_over_at_the_time_limit_is_continued_by_the_next_run(azure: Si
     assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
 
 
+@pytest.mark.short
 def test_event_that_ended_between_two_runs_is_recovered_from_without_an_event(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"], "name": "it"})
     fleet = Fleet(azure, tmp_path)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support import simulator_process
 from support.maintenance.fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
 
+@pytest.mark.short
 def test_without_an_event_no_host_is_changed(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true")
@@ -20,6 +23,7 @@ def test_without_an_event_no_host_is_changed(azure: Simulator, tmp_path: Path) -
     assert fleet.did("prepare") == fleet.did("recover") == set() and fleet.approvals() == []
 
 
+@pytest.mark.short
 def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
@@ -37,6 +41,7 @@ def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path
     assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == {"vm1"}
 
 
+@pytest.mark.short
 def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm2", "vm1"]})
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm1"]})
@@ -47,6 +52,7 @@ def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path:
     assert fleet.did("recover") == {"vm1", "vm2"}
 
 
+@pytest.mark.short
 def test_event_cancelled_during_the_preparation_ends_in_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "name": "it"})
     fleet = Fleet(azure, tmp_path)
@@ -85,6 +91,7 @@ def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, tmp_path: P
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
 
 
+@pytest.mark.short
 def test_hosts_that_reboot_recover(tmp_path: Path) -> None:
     down = tmp_path / "down"
     down.mkdir()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet
 from support.simulator_process import Simulator
 from support.wait import wait_until
@@ -33,6 +35,7 @@ def test_other_types_are_not_handled(azure: Simulator, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.short
 def test_new_event_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)

@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.maintenance.fleet import FREEZE, LATE, PLAYBOOK, WAIT, Fleet, failed
 from support.simulator_process import Simulator
 
@@ -30,6 +32,7 @@ def left_by_another_controller(azure: Simulator, folder: Path) -> Fleet:
     return fleet
 
 
+@pytest.mark.short
 def test_second_run_at_once_fails_and_names_the_note(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)

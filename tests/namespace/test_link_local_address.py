@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The modules with nothing but their defaults, against 169.254.169.254:80."""
+"""The modules with their defaults, against 169.254.169.254:80."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.simulator_process import Simulator, start
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Hosts:
-    """One host called web, as on any VM behind a company's proxy, which IMDS must never be asked through."""
+    """A host ``web`` behind a proxy, which must not be used for IMDS."""
     found = Hosts(tmp_path, {"web": {}})
     found.environment["http_proxy"] = "http://127.0.0.1:9"
     return found
@@ -57,7 +57,7 @@ def test_receipts_are_kept_below_run_by_default(azure: Simulator, hosts: Hosts) 
 
 
 @pytest.mark.parametrize("name, bound", [("event_facts", 5), ("event_info", 5)])
-def test_an_address_that_nobody_answers_at_costs_no_more_than_is_documented(
+def test_an_address_without_a_server_costs_no_more_than_is_documented(
     unroutable: None, hosts: Hosts, name: str, bound: float
 ) -> None:
     started = time.monotonic()
@@ -83,6 +83,11 @@ def test_without_any_network_the_facts_say_so_at_once(hosts: Hosts) -> None:
     assert facts["available"] is False and "no connection" in facts["reason"]
 
 
+# a private /run, in which systemd-networkd has left a lease
+LEASE = (
+    "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases"
+    " && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
+)
 AUTO = """
 import sys
 sys.path.insert(0, %r)
@@ -96,12 +101,10 @@ print(len(imds.events().events), imds.endpoint)
 def test_auto_finds_the_address_that_dhcp_named(tmp_path: Path, port: int) -> None:
     script = tmp_path / "auto.py"
     script.write_text(AUTO % str(REPOSITORY / "plugins/module_utils"))
-    # a /run of this process alone, in which systemd-networkd has left a lease
-    lease = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
     ip("address", "add", "168.63.129.16/32", "dev", "lo")
     try:
         with start(listen=f"168.63.129.16:{port}"):
-            command = ["unshare", "--mount", "sh", "-c", f"{lease} && exec {sys.executable} {script}"]
+            command = ["unshare", "--mount", "sh", "-c", f"{LEASE} && exec {sys.executable} {script}"]
             found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.split()
     finally:
         ip("address", "delete", "168.63.129.16/32", "dev", "lo")
@@ -117,7 +120,7 @@ def test_auto_prefers_the_usual_address(azure: Simulator, tmp_path: Path) -> Non
     assert found == ["0", "http://" + IMDS]
 
 
-SECOND_LOOK = """
+SECOND_POLL = """
 import sys
 sys.path.insert(0, %r)
 from azure_scheduled_events import Imds, ImdsRefused
@@ -133,23 +136,22 @@ print(len(imds.events().events), imds.endpoint)
 
 def test_auto_leaves_a_server_that_is_not_imds(tmp_path: Path) -> None:
     script = tmp_path / "auto.py"
-    script.write_text(SECOND_LOOK % str(REPOSITORY / "plugins/module_utils"))
-    lease = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
+    script.write_text(SECOND_POLL % str(REPOSITORY / "plugins/module_utils"))
     for address in (IMDS, "168.63.129.16"):
         ip("address", "add", address + "/32", "dev", "lo")
     try:
         with start(listen="168.63.129.16:80") as other:
             other.post("/faults", {"kind": "not-found"})
-            command = ["unshare", "--mount", "sh", "-c", f"{lease} && exec {sys.executable} {script}"]
+            command = ["unshare", "--mount", "sh", "-c", f"{LEASE} && exec {sys.executable} {script}"]
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
                 assert asking.stdout is not None
                 assert asking.stdout.readline().strip() == "http://168.63.129.16"
                 with start(listen=IMDS + ":80"):
-                    said, _errors = asking.communicate("\n", timeout=120)
+                    output, _errors = asking.communicate("\n", timeout=120)
     finally:
         for address in (IMDS, "168.63.129.16"):
             ip("address", "delete", address + "/32", "dev", "lo")
-    assert said.split() == ["0", "http://" + IMDS]
+    assert output.split() == ["0", "http://" + IMDS]
 
 
 FULL = """
@@ -176,7 +178,7 @@ def test_a_full_disk_leaves_no_half_receipt(tmp_path: Path) -> None:
     folder.mkdir()
     script.write_text(FULL % str(REPOSITORY / "plugins/module_utils"))
     mount = f"mount -t tmpfs -o size=64k,mode=755 tmpfs {folder} && exec {sys.executable} {script} {folder}"
-    said = subprocess.run(
+    output = subprocess.run(
         ["unshare", "--mount", "sh", "-c", mount], capture_output=True, text=True, timeout=120, check=True
     ).stdout
-    assert said.strip() == "No space left on device ['ballast'] None"
+    assert output.strip() == "No space left on device ['ballast'] None"

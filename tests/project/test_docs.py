@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What docs/ shows of the helper and of the service is true, and all links of the documents lead somewhere."""
+"""Examples, tables, paths and links of the documents agree with the repository."""
 
 from __future__ import annotations
 
@@ -76,7 +76,15 @@ def test_the_document_of_the_reference_is_read_as_it_says() -> None:
     )
 
 
-@pytest.mark.parametrize("path", [DOCS.parent / "SECURITY.md", *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name)
+LINKING = [
+    DOCS.parent / "CONTRIBUTING.md",
+    DOCS.parent / "SECURITY.md",
+    *sorted(DOCS.rglob("*.md")),
+    *sorted((DOCS.parent / "tests").glob("**/README.md")),
+]
+
+
+@pytest.mark.parametrize("path", LINKING, ids=lambda path: path.relative_to(DOCS.parent).as_posix())
 def test_links_lead_to_files_and_headings(path: Path) -> None:
     for link in links(path.read_text(encoding="utf-8")):
         target, _separator, anchor = link.partition("#")
@@ -84,3 +92,18 @@ def test_links_lead_to_files_and_headings(path: Path) -> None:
             found = path.parent / target if target else path
             assert found.exists(), link
             assert not anchor or anchor in anchors(found.read_text(encoding="utf-8")), link
+
+
+def test_paths_of_the_architecture_exist() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:docs|playbooks|plugins|roles|salt|tests|tools)/[^` ]*)`", text)
+    assert named and [path for path in named if not (DOCS.parent / path).exists()] == []
+
+
+def test_every_file_of_the_helper_is_listed() -> None:
+    table = (DOCS / "helper.md").read_text(encoding="utf-8").partition("| file | content |")[2]
+    listed = {
+        name for row in re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    package = DOCS.parent / "plugins" / "module_utils" / "azure_scheduled_events"
+    assert listed == {file.stem for file in package.glob("*.py")} - {"__init__"}

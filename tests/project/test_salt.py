@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Salt gets the one helper that there is, whole; and nothing but the folder salt/ knows of Salt."""
+"""Salt gets the whole helper by links, and only the folder salt/ depends on Salt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 import yaml
 
 from support.repository import REPOSITORY
@@ -20,7 +19,7 @@ from tools.repository.imports import foreign, sources
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SALT = REPOSITORY / "salt"
-DOORS = [REPOSITORY / "plugins", REPOSITORY / "roles", REPOSITORY / "extensions"]
+FRONTENDS = [REPOSITORY / "plugins", REPOSITORY / "roles", REPOSITORY / "extensions"]
 LINKS = SALT / "_utils" / "azure_scheduled_events"
 WATCH = SALT / "_utils" / "azure_events_watch"
 STEPS = SALT / "_utils" / "azure_events_steps"
@@ -45,12 +44,9 @@ def test_every_file_of_the_helper_has_a_link_and_every_link_a_file() -> None:
     assert tracked_names(LINKS) == tracked_names(HELPER)
 
 
-@pytest.mark.parametrize("name", sorted(tracked_names(LINKS)))
-def test_link_is_relative_and_leads_to_the_same_bytes(name: str) -> None:
-    link = LINKS / name
-    assert link.is_symlink()
-    assert os.readlink(link) == f"../../../plugins/module_utils/azure_scheduled_events/{name}"
-    assert link.read_bytes() == (HELPER / name).read_bytes()
+def test_links_are_relative() -> None:
+    targets = {name: os.readlink(LINKS / name) for name in tracked_names(LINKS)}
+    assert targets == {name: f"../../../plugins/module_utils/azure_scheduled_events/{name}" for name in targets}
 
 
 def test_no_folder_is_a_link() -> None:
@@ -58,47 +54,43 @@ def test_no_folder_is_a_link() -> None:
     assert [path for path in map(REPOSITORY.joinpath, TRACKED) if path.is_symlink() and path.is_dir()] == []
 
 
-def test_nobody_else_knows_of_salt() -> None:
+def test_other_folders_do_not_import_salt() -> None:
     assert [
         relative_name(file)
-        for door in DOORS
-        for file in sources(door)
+        for folder in FRONTENDS
+        for file in sources(folder)
         if {"salt", "azure_events_engine", "azure_events_watch"} & foreign(file)
     ] == []
 
 
-@pytest.mark.parametrize("file", [*sources(WATCH), *sources(STEPS)], ids=relative_name)
-def test_the_plain_packages_know_the_helper_and_not_salt(file: Path) -> None:
-    assert foreign(file) <= {"azure_scheduled_events", "azure_events_watch", "azure_events_steps"}
+def test_packages_import_the_helper_and_not_salt() -> None:
+    on_a_minion = {file: {"azure_events_watch", "azure_events_steps"} for file in [*sources(WATCH), *sources(STEPS)]}
+    on_a_master = {file: set[str]() for file in sources(ENGINE)}
+    wrong = {
+        relative_name(file): foreign(file) - packages - {"azure_scheduled_events"}
+        for file, packages in (on_a_minion | on_a_master).items()
+    }
+    assert {name: packages for name, packages in wrong.items() if packages} == {}
 
 
-@pytest.mark.parametrize("file", sources(ENGINE), ids=relative_name)
-def test_the_engines_logic_knows_the_helper_and_not_salt(file: Path) -> None:
-    assert foreign(file) <= {"azure_scheduled_events"}
-
-
-def test_state_file_is_plain_so_that_the_grain_costs_nothing() -> None:
+def test_state_file_imports_only_the_standard_library_because_the_grain_uses_it() -> None:
     assert foreign(WATCH / "state_file.py") == set()
 
 
-@pytest.mark.parametrize("file", MODULES, ids=relative_name)
-def test_only_the_execution_module_imports_the_helper(file: Path) -> None:
-    """A beacon cannot, and on the master it is not there. The grain takes the one plain file, the states read times with the package beside it."""
-    allowed = (
-        {"salt", "azure_scheduled_events", "azure_events_watch", "azure_events_steps"}
-        if file.parent.name == "_modules"
-        else {"salt"}
-    )
-    own = {
-        "_grains": "azure_events_watch",
-        "_states": "azure_events_watch",
-        "_engines": "azure_events_engine",
-        "_runners": "azure_events_engine",
+def test_only_the_execution_module_imports_the_helper() -> None:
+    """A beacon cannot import it, and a master does not have it."""
+    allowed = {
+        "_modules": {"azure_scheduled_events", "azure_events_watch", "azure_events_steps"},
+        "_grains": {"azure_events_watch"},
+        "_states": {"azure_events_watch"},
+        "_engines": {"azure_events_engine"},
+        "_runners": {"azure_events_engine"},
     }
-    assert foreign(file) <= allowed | {own.get(file.parent.name, "salt")}
+    wrong = {relative_name(file): foreign(file) - {"salt"} - allowed.get(file.parent.name, set()) for file in MODULES}
+    assert {name: packages for name, packages in wrong.items() if packages} == {}
 
 
-def test_nothing_posix_is_imported_on_a_minion_but_for_locks() -> None:
+def test_minion_imports_posix_modules_only_for_locks() -> None:
     posix = {"fcntl", "grp", "posix", "pwd", "resource", "syslog", "termios"} & set(sys.stdlib_module_names)
     modules = [file for file in MODULES if file.parent.name not in ("_engines", "_runners")]
     files = [*sources(WATCH), *(file for file in sources(STEPS) if file.name != "lock.py"), *modules]
@@ -106,12 +98,12 @@ def test_nothing_posix_is_imported_on_a_minion_but_for_locks() -> None:
     assert [relative_name(file) for file in files if imported.search(file.read_text(encoding="utf-8"))] == []
 
 
-def test_the_package_has_the_collections_version() -> None:
+def test_package_has_the_version_of_the_collection() -> None:
     project = tomllib.loads((SALT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == yaml.safe_load((REPOSITORY / "galaxy.yml").read_text(encoding="utf-8"))["version"]
 
 
-def test_the_package_holds_every_folder_with_python() -> None:
+def test_package_contains_every_folder_with_python() -> None:
     settings = tomllib.loads((SALT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     folders = {
         path.parent.relative_to("salt").as_posix()
@@ -122,13 +114,10 @@ def test_the_package_holds_every_folder_with_python() -> None:
     assert set(settings["package-dir"]) == set(settings["packages"])
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(path for path in TRACKED if path.parts[0] == "salt" and path.suffix in (".sls", ".example", ".md")),
-    ids=str,
-)
-def test_file_for_salt_names_its_licence(path: Path) -> None:
-    assert "SPDX-License-Identifier: Apache-2.0" in (REPOSITORY / path).read_text(encoding="utf-8")[:300]
+def test_files_for_salt_name_their_licence() -> None:
+    files = [path for path in TRACKED if path.parts[0] == "salt" and path.suffix in (".sls", ".example", ".md")]
+    texts = {str(path): (REPOSITORY / path).read_text(encoding="utf-8")[:300] for path in files}
+    assert texts and [path for path, text in texts.items() if "SPDX-License-Identifier: Apache-2.0" not in text] == []
 
 
 def test_example_of_the_pillar_has_every_option_of_the_beacon() -> None:

@@ -180,12 +180,12 @@ def test_junit_names_what_failed_and_the_first_line_of_why(tmp_path: Path) -> No
     file.write_text(
         '<testsuite tests="2" failures="1" errors="1" skipped="0">'
         '<testcase classname="tests.scenarios.test_life" name="test_a[1]">'
-        '<failure message="said:&#10;much&#10;assert 1 == 2&#10; +  where">long</failure></testcase>'
-        '<testcase classname="tests.scenarios.test_life" name="test_b"><error>\nno such fixture\nmore</error></testcase>'
-        "</testsuite>"
+        '<failure message="message:&#10;much&#10;assert 1 == 2&#10; +  where">long</failure></testcase>'
+        '<testcase classname="tests.scenarios.test_life" name="test_b">'
+        "<error>\nno such fixture\nmore</error></testcase></testsuite>"
     )
     assert read_junit(file, 1).failures == (
-        "test_life::test_a[1]: said: assert 1 == 2",
+        "test_life::test_a[1]: message: assert 1 == 2",
         "test_life::test_b: no such fixture",
     )
 

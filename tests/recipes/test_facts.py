@@ -19,6 +19,7 @@ PENDING, UNKNOWN = "ansible-inventory --graph maintenance_pending", "ansible-inv
 SLOW = "#!/bin/sh\nsleep 7\necho '{}'\n"
 
 
+@pytest.mark.short
 @pytest.mark.follows(
     GUIDE, "ansible.cfg", "inventory/group_vars/all.yml", "inventory/maintenance.yml", GATHER, PENDING, UNKNOWN
 )

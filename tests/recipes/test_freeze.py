@@ -39,6 +39,7 @@ def pair(fleet: Callable[..., Fleet], project: Project) -> Fleet:
     return made
 
 
+@pytest.mark.short
 def test_host_does_not_wait_for_another_host(pair: Fleet, project: Project) -> None:
     pair.announce("Freeze", "web2")
     ran = project.start(COMMAND)
@@ -49,6 +50,7 @@ def test_host_does_not_wait_for_another_host(pair: Fleet, project: Project) -> N
     assert pair.steps() == expected_steps("web2", "web1")
 
 
+@pytest.mark.short
 def test_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fleet, project: Project) -> None:
     pair.make_fail("web1", "leave-load-balancer")
     late = pair.announce("Freeze", "web1")

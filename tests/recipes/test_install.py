@@ -17,6 +17,7 @@ BY_NAME = "ansible-galaxy collection install azure_imds.scheduled_events"
 BY_FILE = "ansible-galaxy collection install --requirements-file requirements.yml"
 
 
+@pytest.mark.short
 @pytest.mark.follows(README, BY_NAME)
 @pytest.mark.follows(GUIDE, "requirements.yml", BY_FILE)
 def test_commands_install_a_release(archive: Path, project: Project) -> None:

@@ -78,6 +78,7 @@ def shape(line: str) -> str:
     return re.sub(r"[0-9A-F]{8}-[-0-9A-F]{27}|\d\d:\d\d:\d\d", lambda match: "0" * len(match[0]), line)
 
 
+@pytest.mark.short
 @pytest.mark.follows(README, "maintenance.yml", "group_vars/web.yml", README_COMMAND)
 @pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
 def test_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[..., Fleet], project: Project) -> None:
@@ -90,6 +91,7 @@ def test_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[...
     assert in_order(web.steps()) == maintenance_of("Reboot", "web1", "web2")
 
 
+@pytest.mark.short
 @pytest.mark.follows(GUIDE, *FOLDER, "maintenance.yml", CHECK, GUIDE_COMMAND)
 def test_playbook_of_the_guide_continues_after_a_kill(web: Fleet, guide_project: Project) -> None:
     guide_project.take(GUIDE, "maintenance.yml")
@@ -159,6 +161,7 @@ def test_plays_of_the_role_and_its_import_run(fleet: Callable[..., Fleet], proje
     assert web.steps() == maintenance_of("Freeze", "web1") * 2
 
 
+@pytest.mark.short
 def test_readme_and_guide_print_the_same_playbook() -> None:
     assert find(README, "maintenance.yml").text == find(GUIDE, "maintenance.yml").text
     in_readme, in_guide = (

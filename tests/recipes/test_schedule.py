@@ -26,6 +26,7 @@ UNITS = "/etc/systemd/system"
 STAND_IN = '#!/bin/sh\necho "$PWD $*" >>/var/log/runs\n'
 
 
+@pytest.mark.short
 @pytest.mark.follows(GUIDE, SERVICE, TIMER)
 def test_timer_starts_a_run(lab: Lab, project: Project) -> None:
     host = lab.host("controller1")
@@ -45,6 +46,7 @@ def test_timer_starts_a_run(lab: Lab, project: Project) -> None:
     assert SERVICE in host.run(["systemctl", "list-timers", "--no-pager"]).stdout
 
 
+@pytest.mark.short
 @pytest.mark.follows(GUIDE, *TASKS, "inventory/group_vars/web.yml")
 def test_service_command_does_nothing_while_another_run_is_active(
     fleet: Callable[..., Fleet], project: Project

@@ -32,7 +32,7 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ControlError(Exception):
-    """The control API answered with an error, with ``status`` and the decoded ``body``."""
+    """The control API answered with an error: ``status`` and decoded ``body``."""
 
     def __init__(self, status: int, body: Any) -> None:
         super().__init__(f"control API answered {status}: {body}")
@@ -41,7 +41,10 @@ class ControlError(Exception):
 
 
 class Simulator:
-    """A running simulator: ``endpoints`` (VM name -> URL), ``control`` (URL) and ``process``."""
+    """A running simulator.
+
+    ``endpoints``: VM name -> URL; ``control``: URL of the control API.
+    """
 
     def __init__(self, process: subprocess.Popen[str], control: str, output: list[str]) -> None:
         self.process = process
@@ -54,7 +57,10 @@ class Simulator:
         return self.call("GET", path)
 
     def post(self, path: str, body: Any = None) -> Any:
-        """Return the decoded JSON answer to a POST of ``body`` as JSON; raises ControlError."""
+        """Return the decoded JSON answer to a POST of ``body`` as JSON.
+
+        Raises ControlError.
+        """
         return self.call("POST", path, {} if body is None else body)
 
     def delete(self, path: str) -> Any:
@@ -66,7 +72,10 @@ class Simulator:
         return self.post("/advance", {"seconds": seconds})
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request to the control API and return the decoded answer; raises ControlError."""
+        """Send a request to the control API and return the decoded answer.
+
+        Raises ControlError.
+        """
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
             self.control + path, data=data, method=method, headers={"Content-Type": "application/json"}
@@ -157,7 +166,10 @@ def start(
 
 @contextlib.contextmanager
 def reserved_port() -> Iterator[int]:
-    """Yield a port that is free: no other process receives it, and connections are refused until a server uses it."""
+    """Yield a port that no other process receives.
+
+    Connections are refused until a server listens on the port.
+    """
     with socket.socket() as held:
         # both sockets need this option to share the port; the simulator sets it too
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -166,7 +178,7 @@ def reserved_port() -> Iterator[int]:
 
 
 def environment() -> dict[str, str]:
-    """Return an environment in which ``python -m imds_simulator`` finds the package of this checkout."""
+    """Return an environment in which Python finds the package of this checkout."""
     path = [str(PACKAGE_ROOT)] + [part for part in [os.environ.get("PYTHONPATH")] if part]
     return dict(os.environ, PYTHONPATH=os.pathsep.join(path), PYTHONDONTWRITEBYTECODE="1")
 

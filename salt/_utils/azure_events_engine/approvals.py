@@ -92,7 +92,7 @@ def _conflict(
     rivals = state.names.rivals(vm)
     if rivals:
         minions = ", ".join([owner, *rivals])
-        return "disputed", f"minions {minions} say that this is their VM; set azure_events: mapping"
+        return "disputed", f"minions {minions} report that this is their VM; set azure_events: mapping"
     if known is not None and known.interrupted and not (member is not None and member.status == STARTED):
         return "interrupted", f"another event has started on minion {owner}"
     return None
@@ -103,7 +103,7 @@ def _is_prepared(member: Member) -> bool:
 
 
 def _minion_problem(owner: str, known: Minion | None) -> tuple[str, str] | None:
-    """Return what is wrong with the minion's answers, as a code and a text, or None."""
+    """Return the problem of the minion's answers, as a code and a text, or None."""
     if known is None or known.silent > 1 or known.answered_at == float("-inf"):
         return "silent", f"minion {owner} does not answer"
     if known.complaint:
@@ -218,7 +218,7 @@ def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
             update,
             key,
             approval.minion,
-            "no answer" if not approval.outcome else f"it said {approval.outcome}, but the event did not start",
+            "no answer" if not approval.outcome else f"it answered {approval.outcome}, but the event did not start",
         )
         maintenance = update.maintenances[key]
     if maintenance.hold is not None and maintenance.forced is None:

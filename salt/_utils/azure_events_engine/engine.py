@@ -64,7 +64,7 @@ class JobCacheError(Exception):
 
 
 class Ports(Protocol):
-    """What the engine needs of a master."""
+    """The services of a master that the engine uses."""
 
     def publish(self, function: str, minions: tuple[str, ...], kwargs: Mapping[str, Any]) -> str:
         """Publish a job of the module azure_events and return its ID; raise PublishError on failure."""
@@ -261,7 +261,7 @@ class MaintenanceEngine:
         return []
 
     def _write(self, actions: list[Action]) -> list[Input]:
-        """Write what the actions say, and earlier failed writes, in one transaction."""
+        """Write the saves among the actions, and earlier failed writes, in one transaction."""
         saves = [action for action in actions if isinstance(action, Save)]
         names = {action.minion: action.vm for action in actions if isinstance(action, SaveName)}
         self._unwritten.update({action.key: action.maintenance for action in saves})

@@ -4,7 +4,7 @@
 
 The name of a minion's VM comes from the first of these: the table in the master's configuration, a
 pillar key, the minion id if the minion reports that its VM has this name, and the name that the
-minion reported first. What a minion reports never takes a VM from another minion.
+minion reported first. A reported name never takes a VM from another minion.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ class Names(NamedTuple):
             return ""
         given = self._given(minion)
         if given is not None:
-            return f"says that its VM is {claim}, but the master's {self.how(minion)} says {given}"
+            return f"reports that its VM is {claim}, but the master's {self.how(minion)} has {given}"
         owner = self.minion_of(claim)
         if owner is not None and owner != minion:
-            return f"says that its VM is {claim}, which is the VM of minion {owner}"
+            return f"reports that its VM is {claim}, which is the VM of minion {owner}"
         first = self.observed.get(minion)
-        return f"says that its VM is {claim}, but it said {first} when it was first observed"
+        return f"reports that its VM is {claim}, but it first reported {first}"
 
     def nameless(self) -> tuple[str, ...]:
         """Return the accepted minions without a known VM.

@@ -20,7 +20,7 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
 
     Args:
         state: the state before; stays as it is.
-        given: what has happened.
+        given: the event that has happened.
         now: monotonic seconds.
     """
     update = StateUpdate(state, now)
@@ -49,14 +49,14 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
 
 
 def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[str, str]) -> State:
-    """Return the state with what an earlier engine has written.
+    """Return the state with the stored state of an earlier engine.
 
     Present knowledge is newer and takes precedence, except that an operator's hold is kept.
     """
-    lasting = {key: written for key, written in maintenances.items() if not written.is_over}
+    unfinished = {key: written for key, written in maintenances.items() if not written.is_over}
     over = {key: written for key, written in maintenances.items() if written.is_over and key not in state.maintenances}
-    merged = {**lasting, **state.maintenances}
-    for key, written in lasting.items():
+    merged = {**unfinished, **state.maintenances}
+    for key, written in unfinished.items():
         if written.hold is not None and merged[key].hold is None:
             merged[key] = merged[key]._replace(hold=written.hold)
     known = {**observed, **state.names.observed}

@@ -15,7 +15,7 @@ class Minion(NamedTuple):
     """One minion, independent of an event.
 
     Attributes:
-        complaint: what is wrong with its last answer, or "".
+        complaint: the problem of its last answer, or "".
         unavailable: why its IMDS gives no document, or "".
         working: key of the event whose preparation or recovery it works on, or "".
         poll_wanted: whether it is to be polled for its status.

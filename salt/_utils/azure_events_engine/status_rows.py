@@ -57,7 +57,7 @@ def _problem(state: State | StateUpdate, minion: str) -> str:
     refused = state.names.complaint(minion)
     rivals = state.names.rivals(state.names.vm_of(minion) or "")
     if rivals:
-        return f"minions {', '.join(rivals)} say that they are the same VM"
+        return f"minions {', '.join(rivals)} report that they are the same VM"
     if refused or known is None:
         return refused or "not asked yet"
     if known.complaint:

@@ -31,7 +31,7 @@ class StoreError(Exception):
 
 
 class Loaded(NamedTuple):
-    """The content of a store. ``problem`` names what was lost, or is ""."""
+    """The content of a store. ``problem`` names the loss, or is ""."""
 
     maintenances: dict[str, Maintenance]
     names: dict[str, str]

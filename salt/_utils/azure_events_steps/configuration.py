@@ -33,7 +33,7 @@ class Step(NamedTuple):
     Attributes:
         name: for the result; by default the beginning of the command, the function or the SLS file.
         kind: one of KINDS.
-        what: the command (text for the shell, or tuple of arguments), or the name of the function
+        action: the command (text for the shell, or tuple of arguments), or the name of the function
             or the SLS file.
         args, kwargs: of a function.
         pillar: of an SLS file.
@@ -42,7 +42,7 @@ class Step(NamedTuple):
 
     name: str
     kind: str
-    what: Any
+    action: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     pillar: dict[str, Any]
@@ -131,10 +131,10 @@ def _step(item: Any) -> Step:
     if not isinstance(item, Mapping):
         raise ValueError(f"expected a command, or a mapping with one of {', '.join(KINDS)}, not {item!r}")
     kind = _kind(item)
-    what = _what(kind, item[kind])
+    action = _action(kind, item[kind])
     name = item.get("name")
     if name is None:
-        name = (what if isinstance(what, str) else " ".join(what))[:_MAX_NAME]
+        name = (action if isinstance(action, str) else " ".join(action))[:_MAX_NAME]
     if not isinstance(name, str) or not name.strip():
         raise ValueError(f"name: expected a text, not {name!r}")
     args = item.get("args", [])
@@ -142,7 +142,7 @@ def _step(item: Any) -> Step:
         raise ValueError(f"args: expected a list, not {type(args).__name__}")
     kwargs, pillar = _text_mapping("kwargs", item), _text_mapping("pillar", item)
     timeout = settings.parse_duration("timeout", item.get("timeout", DEFAULT_TIMEOUT), 0.1)
-    return Step(name[:_MAX_NAME], kind, what, tuple(args), kwargs, pillar, timeout)
+    return Step(name[:_MAX_NAME], kind, action, tuple(args), kwargs, pillar, timeout)
 
 
 def _kind(item: Mapping[Any, Any]) -> str:
@@ -168,7 +168,7 @@ def _text_mapping(option: str, item: Mapping[Any, Any]) -> dict[str, Any]:
     return dict(value)
 
 
-def _what(kind: str, value: Any) -> Any:
+def _action(kind: str, value: Any) -> Any:
     if kind == COMMAND and isinstance(value, list):
         if not value or not all(isinstance(part, str) for part in value) or not value[0]:
             raise ValueError(f"command: expected a text, or a list of texts that begins with a program, not {value!r}")

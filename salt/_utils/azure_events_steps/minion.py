@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What preparation, recovery and approval use: configuration, record, lock, and the run of steps."""
+"""Configuration, record, lock and run of steps, for preparation, recovery and approval."""
 
 from __future__ import annotations
 

@@ -96,8 +96,8 @@ def _concluded(
 ) -> list[dict[str, Any]]:
     """Recover if all events are over; without the lock only report what would happen."""
     by_hand = any(job.by_hand for job in jobs)
-    lasting = [reason for reason in found.reasons if reason.key not in over and reason.key != BY_HAND]
-    if lasting:
+    listed = [reason for reason in found.reasons if reason.key not in over and reason.key != BY_HAND]
+    if listed:
         reasons = tuple(
             reason._replace(over=reason.key in over)
             for reason in found.reasons
@@ -105,7 +105,7 @@ def _concluded(
         )
         if held is not None and reasons != found.reasons:
             minion.file.write(found._replace(reasons=reasons))
-        return [_kept(job, found, reasons, lasting) for job in jobs]
+        return [_kept(job, found, reasons, listed) for job in jobs]
     if not by_hand and found.find(BY_HAND) is not None:
         if held is not None:
             minion.file.write(
@@ -129,14 +129,14 @@ def _concluded(
     return _run(minion, jobs, found, steps, held)
 
 
-def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], lasting: Sequence[Reason]) -> dict[str, Any]:
+def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], listed: Sequence[Reason]) -> dict[str, Any]:
     """Return the answer while an event is listed that the minion is prepared for."""
     if not job.by_hand and found.find(job.key) is None:
         return job.answer(answers.NOT_PREPARED, _UNKNOWN)
-    names = ", ".join(escape_surrogates(reason.event_id) for reason in lasting)
+    names = ", ".join(escape_surrogates(reason.event_id) for reason in listed)
     changed = found.find(job.key) != next((reason for reason in reasons if reason.key == job.key), None)
     return job.answer(
-        answers.STILL_LISTED, f"Azure still lists what this minion is prepared for: {names}", changed=changed
+        answers.STILL_LISTED, f"Azure still lists events that this minion is prepared for: {names}", changed=changed
     )
 
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""The status of this minion: what IMDS lists, its record, and the event that a job works on."""
+"""The status of this minion: events in IMDS, its record, and the event that a job works on."""
 
 from __future__ import annotations
 

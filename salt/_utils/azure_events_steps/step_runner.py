@@ -169,8 +169,8 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
 
 def _start_command(step: Step, variables: Mapping[str, str], output: int) -> int:
     process = subprocess.Popen(  # pylint: disable=consider-using-with
-        step.what,
-        shell=isinstance(step.what, str),
+        step.action,
+        shell=isinstance(step.action, str),
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,

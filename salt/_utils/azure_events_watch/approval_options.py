@@ -59,7 +59,7 @@ def _load_policy(path: str, show_content: bool) -> Policy:
     except PolicyError as error:
         if show_content:
             raise
-        raise ValueError(f"policy_file: {path} is not a policy; a local salt-call on the minion says why") from error
+        raise ValueError(f"policy_file: {path} is not a policy; run salt-call on the minion for the error") from error
 
 
 def _read_text(path: str, kind: str) -> str:

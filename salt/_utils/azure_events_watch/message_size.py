@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Limits for what a beacon sends in one tick. Pure.
+"""Limits for the events that a beacon sends in one tick. Pure.
 
 A minion that sends about 200 kB in one tick hangs for ever.
 """

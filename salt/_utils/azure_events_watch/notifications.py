@@ -3,8 +3,8 @@
 """The notifications due for one master: each change once, in order, plus repeats of listed events.
 
 The end of an event is sent once, if the event was announced. For an event for which this minion has
-prepared it is repeated until the minion has recovered. What was sent is kept in memory only: after
-a restart everything is sent again, because a master that was away may have missed it.
+prepared it is repeated until the minion has recovered. Sent events are remembered in memory only:
+after a restart everything is sent again, because a master that was away may have missed it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_PAUSE = 600.0
 
 
 class Snapshot(NamedTuple):
-    """What a watcher knows at one moment; immutable.
+    """The knowledge of a watcher at one moment; immutable.
 
     Attributes:
         entries: listed events by key; empty until this process has had a good answer.
@@ -50,7 +50,7 @@ class _LastSent(NamedTuple):
 
 
 class NotificationQueue:
-    """What one beacon of this process has sent to one master, and what it must send."""
+    """The events that one beacon of this process has sent, and must send, to one master."""
 
     def __init__(self) -> None:
         self._cursor: int | None = None
@@ -73,7 +73,7 @@ class NotificationQueue:
         """Return the data of the beacon events to send now, which then count as sent.
 
         Args:
-            snapshot: what the watcher knows.
+            snapshot: of the watcher.
             selection: which statuses to send.
             repeat: seconds between repeats of a listed event.
             now: monotonic seconds.

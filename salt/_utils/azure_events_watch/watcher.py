@@ -48,12 +48,12 @@ _THREAD_DELAY = 0.5
 
 
 class WatchState(NamedTuple):
-    """What a new watcher takes over from an earlier one of the same state file.
+    """The state that a new watcher takes over from an earlier one of the same state file.
 
     Attributes:
         endpoint, resource_name: settings of the earlier watcher.
         snapshot, checked, ledger, selection_key, vm_name, error, write_error: as in `Watcher`.
-        sent: what was sent, and is not yet in the ledger.
+        sent: sent events that are not yet in the ledger.
         last_call_at: time of the beacon's last call, in monotonic seconds.
     """
 
@@ -92,9 +92,9 @@ class Watcher:
         self._ledger: Ledger | None = None
         self.checked: float | None = None
         self._prepared_events = PreparedEvents(path)
-        # what the ledger was last made of: events of the document and of the record, and the name
+        # input of the last change of the ledger: events of the document and of the record, and the name
         self._last_input: tuple[object, ...] = ()
-        # what was sent since the last poll
+        # events that were sent since the last poll
         self._sent: dict[str, bool] = {}
         # the selection and the name by which the ledger's entries are selected
         self._selection_key: str | None = None
@@ -131,7 +131,7 @@ class Watcher:
             self._vm_name = earlier.vm_name
 
     def take_state(self) -> WatchState:
-        """Return what a new watcher takes over; this one must have been stopped."""
+        """Return the state for a new watcher; this one must have been stopped."""
         with self._state:
             return WatchState(
                 self.settings.endpoint,
@@ -183,7 +183,7 @@ class Watcher:
                 self._state.wait_for(lambda: not self._poll_requested, timeout)
 
     def note_sent(self, announced: Mapping[str, bool]) -> None:
-        """Save what was sent: by key, True for a listed event, False for its end."""
+        """Save the sent events: by key, True for a listed event, False for its end."""
         if announced:
             with self._state:
                 self._sent.update(announced)
@@ -227,7 +227,7 @@ class Watcher:
     def _wait_for_next_poll(self, seconds: float) -> None:
         """Wait until the next poll, or until one is requested while IMDS is healthy.
 
-        What was sent meanwhile is saved at once.
+        Events that are sent meanwhile are saved at once.
         """
         self._notify_waiting()
         with self._state:
@@ -351,7 +351,7 @@ class Watcher:
             self._state.notify_all()
 
     def _save_sent(self) -> None:
-        """Save what was sent since the last poll."""
+        """Save the events that were sent since the last poll."""
         with self._state:
             if self._ledger is None or self._stopping:
                 return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""An event changes, is cancelled, or comes while another one lasts."""
+"""An event changes, is cancelled, or appears during another one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A compromised minion, and odd input; further attacks are in test_engine.py."""
+"""A compromised minion, and invalid input; further attacks are in test_engine.py."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROWTH = 60
 
 
 def questions(fleet: Fleet) -> int:
-    """How often the hostile minion was asked for its status."""
+    """Return the number of polls of the hostile minion."""
     return len(fleet.cluster.master.bus.events("salt/job/*/ret/a", fun="azure_events.status"))
 
 
@@ -39,8 +39,7 @@ def time_to_approval(fleet: Fleet, azure: Azure) -> float:
     return seconds
 
 
-@pytest.mark.short
-def test_a3_flood_of_forged_hints(fleet: Fleet, azure: Azure) -> None:
+def test_flood_of_forged_hints_is_bounded(fleet: Fleet, azure: Azure) -> None:
     master = fleet.cluster.master
     # what a master loads at the first hints stays
     fleet.hostile.ask("azure_events.flood", HINTS // 10)
@@ -75,7 +74,7 @@ def test_a3_flood_of_forged_hints(fleet: Fleet, azure: Azure) -> None:
 
 
 @pytest.mark.short
-def test_a7_forged_end_recovers_nothing_that_was_prepared_by_hand(fleet: Fleet, azure: Azure) -> None:
+def test_forged_end_does_not_recover_a_preparation_by_hand(fleet: Fleet, azure: Azure) -> None:
     minion = fleet.cluster.minions["vm2"]
     assert minion.ask("azure_events.prepare")["outcome"] == "prepared"
     fleet.forge("salt/beacon/vm2/azure_events/gone", {"event_id": "forged", "id": "vm2"})
@@ -88,7 +87,7 @@ def test_a7_forged_end_recovers_nothing_that_was_prepared_by_hand(fleet: Fleet, 
     fleet.check(event_id, vm2=(1, 1))
 
 
-def test_a8_event_that_the_minion_does_not_select(fleet: Fleet, azure: Azure) -> None:
+def test_event_that_the_minion_does_not_select_is_not_prepared(fleet: Fleet, azure: Azure) -> None:
     minion = fleet.cluster.minions["vm2"]
     minion.configure(beacons={"azure_events": [{"interval": 1}, {"types": ["Reboot"]}]})
     minion.kill()
@@ -105,7 +104,7 @@ def test_a8_event_that_the_minion_does_not_select(fleet: Fleet, azure: Azure) ->
 
 
 @pytest.mark.parametrize("argument", ["policy_file", "receipts"])
-def test_a9_path_from_a_job(fleet: Fleet, azure: Azure, tmp_path: Path, argument: str) -> None:
+def test_path_in_a_job_is_refused(fleet: Fleet, azure: Azure, tmp_path: Path, argument: str) -> None:
     (tmp_path / "secret").write_text("s3cret: [\n")
     for path in (str(tmp_path / "secret"), "/dev/zero"):
         answer = str(fleet.cluster.minions["vm1"].ask("azure_events.approve", test=True, **{argument: path}))

@@ -16,7 +16,7 @@ from support.salt.fleet import Fleet, running_fleet
 from support.salt.salt_installation import SaltInstallation
 from support.salt.tree_minion import say, status_answer
 
-pytestmark = [pytest.mark.xdist_group("engine"), pytest.mark.short]
+pytestmark = pytest.mark.xdist_group("engine")
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,7 @@ def running(installation: SaltInstallation) -> Iterator[Fleet]:
         yield made
 
 
+@pytest.mark.short
 def test_all_prepare_one_approves_once_and_all_recover(fleet: Fleet, azure: Azure) -> None:
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     fleet.wait_for(event_id, "approved")
@@ -58,6 +59,7 @@ def test_the_runner_shows_holds_and_releases(fleet: Fleet, azure: Azure) -> None
     assert len(azure.approvals(event_id)) == 1 and "forced" in fleet.run("status", event_id)["rows"][0]["approved"]
 
 
+@pytest.mark.short
 def test_two_events_of_one_minion_are_prepared_for_once(fleet: Fleet, azure: Azure) -> None:
     first = azure.announce("vm1", kind="Freeze", notice="4h")
     fleet.wait_for(first, "approved")
@@ -74,6 +76,7 @@ def test_two_events_of_one_minion_are_prepared_for_once(fleet: Fleet, azure: Azu
     fleet.check(second, vm1=(1, 1), vm2=(1, 1))
 
 
+@pytest.mark.short
 def test_minion_that_claims_the_vm_of_another_releases_nothing(fleet: Fleet, azure: Azure) -> None:
     """A1"""
     fleet.cluster.minions["vm3"].kill()
@@ -95,7 +98,7 @@ def test_minion_that_claims_the_vm_of_another_releases_nothing(fleet: Fleet, azu
     fleet.check(event_id, vm2=(1, 0), vm3=(1, 0))
 
 
-def test_lying_started_keeps_no_other_minion_from_preparing(fleet: Fleet, azure: Azure) -> None:
+def test_false_started_does_not_prevent_other_minions_from_preparing(fleet: Fleet, azure: Azure) -> None:
     """A5"""
     event_id = azure.announce("vm2", kind="Freeze", notice="4h", hold=True)
     say(fleet.hostile, status_answer("vm2", fleet.listed(event_id, "vm2", status="Started")))
@@ -119,7 +122,7 @@ def test_bystander_does_not_prolong_an_event(fleet: Fleet, azure: Azure) -> None
 @pytest.mark.parametrize(
     "odd", [[], {"version": 2}, {"version": 1, "events": [{"event_id": None}]}], ids=["list", "other version", "no id"]
 )
-def test_odd_answer_does_not_disturb_the_fleet(fleet: Fleet, azure: Azure, odd: Any) -> None:
+def test_invalid_answer_does_not_affect_other_minions(fleet: Fleet, azure: Azure, odd: Any) -> None:
     """A4"""
     say(fleet.hostile, odd)
     fleet.hint("a")
@@ -144,6 +147,7 @@ def test_forged_request_on_the_bus_does_nothing(fleet: Fleet, azure: Azure) -> N
     assert fleet.run("status", event_id)["rows"][0]["approved"] is None and azure.approvals(event_id) == []
 
 
+@pytest.mark.short
 def test_forged_return_does_not_count(fleet: Fleet, azure: Azure) -> None:
     """A10: what the hostile minion sends as the return of vm2 is on the bus, but not in the master's job cache."""
     fleet.step_logs["vm2"].pause()

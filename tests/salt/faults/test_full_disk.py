@@ -35,7 +35,6 @@ def cache(fleet: Fleet) -> Path:
     return Path(fleet.cluster.minions["vm2"].config["cachedir"])
 
 
-@pytest.mark.short
 def test_full_disk_of_the_engine(fleet: Fleet, azure: Azure) -> None:
     with full(fleet.cluster.master, fleet.engine_file.parent):
         event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")

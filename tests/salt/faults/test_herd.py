@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""One event hits many minions at once."""
+"""One event affects many minions at once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the master suffers beside a kill: a damaged file, the slow reactions of others."""
+"""The master has a damaged file of the engine, or slow reactions of others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLOW = "runner.test.sleep"
 
 @pytest.fixture(scope="module")
 def running(installation: SaltInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Its master has a slow reaction of its own."""
+    """A fleet whose master has a slow reaction."""
     slow = tmp_path_factory.mktemp("reactor") / "slow.sls"
     slow.write_text(json.dumps({"wait": {SLOW: [{"args": [{"s_time": SECONDS}]}]}}))
     with running_fleet(installation, reactor=[{"slow/*": [str(slow)]}]) as made:

@@ -19,7 +19,7 @@ ENDED_EVENTS = 10
 
 
 def test_minion_killed_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure) -> None:
-    """Ten events are over that the minion knows of."""
+    """The minion knows ten events that are over."""
     ended = [azure.announce("vm2", kind="Freeze", notice="4h") for _number in range(ENDED_EVENTS)]
     for event_id in ended:
         fleet.wait_for(event_id, "approved")
@@ -44,7 +44,6 @@ def test_minion_killed_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
-@pytest.mark.short
 def test_stopped_minion(fleet: Fleet, azure: Azure) -> None:
     fleet.cluster.minions["vm2"].kill()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")

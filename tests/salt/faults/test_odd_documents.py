@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Documents of IMDS that the simulator does not give: hostile names, and two backends that disagree."""
+"""Documents of IMDS that the simulator cannot give: hostile names, disagreeing backends."""
 
 from __future__ import annotations
 
@@ -82,8 +82,7 @@ def test_two_backends_that_disagree(
         ("counts", "vm1 %d/%d; %d" % (*step_log.counts, imds.approved.count(event_id))),
         ("measured", f"{sent['scheduled']} scheduled, {sent['gone']} gone on the bus, {POLLS} documents"),
     ]
-    # at random the event may be absent so often in a row that it is over by all rules, and begins
-    # again
+    # at random, the event may be absent often enough in a row to be over, and begin again
     assert step_log.counts[0] == 1 or kind == "at random"
     assert step_log.counts[0] == step_log.counts[1] and imds.approved == [event_id]
     assert max(sent.values()) <= POLLS // 6
@@ -97,10 +96,10 @@ def rows(here: Cluster) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "name", ["vm\x7f1", "vm\ufffe", "{{ 7 * 7 }}", "x" * 1100], ids=["DEL", "U+FFFE", "Jinja", "1,100 characters"]
 )
-def test_a11_hostile_name_of_a_resource(
+def test_hostile_name_of_a_resource(
     here: Cluster, imds: ScriptedImds, step_log: StepLog, name: str, request: pytest.FixtureRequest
 ) -> None:
-    """The event is prepared for, and not approved; another event is not disturbed."""
+    """The event is prepared and not approved; another event is handled."""
     imds.approved.clear()
     event_id = f"N{next(NUMBERS)}"
     imds.events = [imds.event(event_id, "vm1", name), imds.event(event_id + "-good", "vm1")]
@@ -119,10 +118,10 @@ def test_a11_hostile_name_of_a_resource(
 
 
 @pytest.mark.parametrize("event_id", ["E\x7f1", "E\ufffe1", "E" * 1100], ids=["DEL", "U+FFFE", "1,100 characters"])
-def test_a11_hostile_id_of_an_event(
+def test_hostile_id_of_an_event(
     here: Cluster, imds: ScriptedImds, step_log: StepLog, event_id: str, request: pytest.FixtureRequest
 ) -> None:
-    """Whatever becomes of the event, another one is not disturbed."""
+    """Another event is handled, whatever happens to this one."""
     imds.approved.clear()
     number = next(NUMBERS)
     good = f"G{number}"

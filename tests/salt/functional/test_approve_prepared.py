@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""approve_prepared: the approval for the engine, which rests on the minion's own record."""
+"""approve_prepared: the approval for the engine, by the minion's own record."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_vm_that_is_not_ready_withholds_the_approval(counting: CountingMinion, a
     assert azure.approvals(event_id) == []
 
 
-def test_what_its_own_imds_says_decides(counting: CountingMinion, azure: Azure) -> None:
+def test_approve_prepared_follows_the_minions_own_imds(counting: CountingMinion, azure: Azure) -> None:
     assert counting.approve("00000000-forged", "vm1") == "not_listed"
     assert counting.approve(azure.announce("vm2"), "vm1", "vm2") == "not_affected"
     event_id = azure.announce("vm1")
@@ -52,7 +52,7 @@ def test_what_its_own_imds_says_decides(counting: CountingMinion, azure: Azure) 
     assert counting.approve(event_id, "vm1") == "started"
 
 
-def test_selection_is_asked_again_but_not_the_notice(counting: CountingMinion, azure: Azure) -> None:
+def test_approve_prepared_applies_the_selection_without_minimum_notice(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     counting.configure(types=["Freeze"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The beacon: every change once, what lasts again and again, nothing lost and nothing invented."""
+"""The beacon: each change once, repeats of listed events, no lost and no false changes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Watch = Callable[..., Beacons]
 
 
 def restarted(watch: Watch, beacons: Beacons, **options: Any) -> Beacons:
-    """Another minion process on the same disk: it has nothing but the file."""
+    """Return another minion process on the same disk, which has only the state file."""
     beacons.wait_until_written()
     ended(beacons)
     return watch(**options)
 
 
 def ended(beacons: Beacons) -> None:
-    """The end of a minion process."""
+    """End a minion process."""
     beacons.close()
     for thread in watcher_threads():
         thread.join(60)
@@ -70,14 +70,14 @@ def test_event_that_leaves_without_a_start_says_so(azure: Azure, watch: Watch) -
     assert gone["data"]["outcome"] == "not_started"
 
 
-def test_events_of_others_are_told_only_when_asked(azure: Azure, watch: Watch) -> None:
+def test_events_of_other_vms_are_sent_only_with_affects(azure: Azure, watch: Watch) -> None:
     beacons = watch()
     azure.announce("vm2")
     mine = azure.announce("vm1")
     assert [event["data"]["event_id"] for event in beacons.tick_until(bool) + beacons.for_seconds(1)] == [mine]
 
 
-def test_selection_of_statuses_still_tells_the_end(azure: Azure, watch: Watch) -> None:
+def test_selection_of_statuses_still_sends_the_end(azure: Azure, watch: Watch) -> None:
     beacons = watch(statuses=["Started"])
     event_id = azure.announce("vm1")
     assert beacons.for_seconds(1.5) == []
@@ -87,7 +87,7 @@ def test_selection_of_statuses_still_tells_the_end(azure: Azure, watch: Watch) -
     assert changes(beacons.tick_until(bool)) == ["gone"]
 
 
-def test_what_lasts_is_sent_again_and_its_end_once(azure: Azure, watch: Watch) -> None:
+def test_listed_event_is_repeated_and_its_end_sent_once(azure: Azure, watch: Watch) -> None:
     beacons = watch(repeat=1)
     event_id = azure.announce("vm1")
     fired = beacons.tick_until(lambda events: len(events) == 3)
@@ -98,7 +98,7 @@ def test_what_lasts_is_sent_again_and_its_end_once(azure: Azure, watch: Watch) -
     assert beacons.for_seconds(3) == []
 
 
-def test_end_is_sent_more_and_more_seldom_until_the_minion_has_recovered(
+def test_end_is_repeated_with_growing_pauses_until_the_recovery(
     counting: CountingMinion, azure: Azure, watch: Watch
 ) -> None:
     beacons = watch(on=counting, repeat=1)
@@ -119,7 +119,7 @@ def test_end_is_sent_more_and_more_seldom_until_the_minion_has_recovered(
     assert beacons.for_seconds(4) == []
 
 
-def test_end_of_what_the_record_knows_alone_is_sent(counting: CountingMinion, azure: Azure, watch: Watch) -> None:
+def test_end_of_an_event_known_from_the_record_is_sent(counting: CountingMinion, azure: Azure, watch: Watch) -> None:
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     azure.cancel(event_id)
@@ -132,7 +132,7 @@ def test_end_of_what_the_record_knows_alone_is_sent(counting: CountingMinion, az
     ) == ("gone", event_id, "Reboot", ["vm1"])
 
 
-def test_end_of_what_was_never_announced_is_not_sent(azure: Azure, watch: Watch) -> None:
+def test_end_of_an_event_that_was_never_sent_is_not_sent(azure: Azure, watch: Watch) -> None:
     beacons = watch(statuses=["Started"])
     event_id = azure.announce("vm1")
     assert beacons.for_seconds(1.5) == []
@@ -140,7 +140,7 @@ def test_end_of_what_was_never_announced_is_not_sent(azure: Azure, watch: Watch)
     assert beacons.for_seconds(2) == []
 
 
-def test_what_lasts_is_sent_at_once_when_the_master_starts_anew(azure: Azure, watch: Watch) -> None:
+def test_listed_events_are_repeated_at_once_after_a_restart_of_the_master(azure: Azure, watch: Watch) -> None:
     beacons = watch()
     lasts, over = azure.announce("vm1"), azure.announce("vm1")
     beacons.tick_until(lambda events: len(events) == 2)
@@ -154,12 +154,12 @@ def test_what_lasts_is_sent_at_once_when_the_master_starts_anew(azure: Azure, wa
             assert (again["data"]["event_id"], again["data"]["repeated"] > 0) == (lasts, True)
             assert beacons.for_seconds(1) == []
     finally:
-        # as between an end of the connection and the next one
+        # as between two connections
         del AsyncAuth.creds_map[key]
     assert beacons.for_seconds(1) == []
 
 
-def test_nothing_is_written_while_nothing_changes(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_state_file_is_not_written_while_nothing_changes(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     azure.announce("vm1")
     beacons.tick_until(bool)
@@ -182,7 +182,7 @@ def test_selection_of_the_minion_limits_the_beacon(minion: Minion, azure: Azure,
     assert minion.call("watch_check", [{"types": ["Reboot"]}, {"_beacon_name": "of_all"}])[0] is True
 
 
-def test_what_has_been_over_for_long_is_forgotten(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_event_is_forgotten_after_gone_for(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch(repeat=30, gone_for=1)
     event_id = azure.announce("vm1")
     beacons.tick_until(bool)
@@ -192,7 +192,7 @@ def test_what_has_been_over_for_long_is_forgotten(minion: Minion, azure: Azure, 
     assert beacons.for_seconds(1) == []
 
 
-def test_refresh_tells_nothing_twice_and_leaves_one_thread(azure: Azure, watch: Watch) -> None:
+def test_refresh_sends_nothing_twice_and_leaves_one_thread(azure: Azure, watch: Watch) -> None:
     beacons = watch()
     azure.announce("vm1")
     beacons.tick_until(bool)
@@ -202,7 +202,7 @@ def test_refresh_tells_nothing_twice_and_leaves_one_thread(azure: Azure, watch: 
     assert len(watcher_threads()) == 1
 
 
-def test_refresh_during_an_answer_that_does_not_come_leaves_one_thread(azure: Azure, watch: Watch) -> None:
+def test_refresh_during_a_hanging_request_leaves_one_thread(azure: Azure, watch: Watch) -> None:
     beacons = watch(first_timeout=5, timeout=5)
     with failing(azure, "hang"):
         beacons.tick()
@@ -222,7 +222,7 @@ def test_close_ends_the_thread(watch: Watch) -> None:
     assert watcher_threads() == []
 
 
-def test_thread_that_nobody_listens_to_ends_and_comes_back(
+def test_thread_ends_without_calls_of_the_beacon_and_restarts(
     azure: Azure, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beacons = watch()
@@ -243,7 +243,7 @@ def test_other_options_are_taken_over_at_a_refresh(minion: Minion, azure: Azure,
     assert [event["data"]["event_id"] for event in beacons.tick_until(bool)] == [theirs]
 
 
-def test_selection_that_is_narrower_after_a_restart_counts(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_narrower_selection_after_a_restart_applies(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch(affects="any")
     theirs, mine = azure.announce("vm2"), azure.announce("vm1")
     beacons.tick_until(lambda events: len(events) == 2)
@@ -253,7 +253,7 @@ def test_selection_that_is_narrower_after_a_restart_counts(minion: Minion, azure
     assert beacons.for_seconds(1.5) == []
 
 
-def test_restart_tells_what_ended_meanwhile(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_restart_sends_the_ends_of_events_that_ended_meanwhile(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     event_id = azure.announce("vm1")
     azure.start(event_id)
@@ -270,7 +270,7 @@ def test_restart_tells_what_ended_meanwhile(minion: Minion, azure: Azure, watch:
     assert gone["data"]["sequence"] > events["sequence"]
 
 
-def test_restart_sends_again_what_lasts_and_not_what_is_over(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_restart_repeats_listed_events_and_not_ends(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     over, lasting = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
     beacons.tick_until(lambda events: len(events) == 2)
@@ -295,7 +295,7 @@ def test_unknown_is_not_gone(minion: Minion, azure: Azure, watch: Watch) -> None
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 1, "entries": [{}], "checked": "x"}', b'{"version": 99}']
 )
-def test_broken_memory_is_survived_with_one_line(
+def test_damaged_state_file_is_logged_once_and_replaced(
     minion: Minion, azure: Azure, watch: Watch, caplog: Any, content: bytes
 ) -> None:
     minion.seen.parent.mkdir(parents=True)
@@ -311,7 +311,7 @@ def test_broken_memory_is_survived_with_one_line(
     assert json.loads(minion.seen.read_text())["version"] == 1
 
 
-def test_memory_of_another_vm_invents_no_end(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_state_file_of_another_vm_causes_no_end(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     event_id = azure.announce("vm1")
     beacons.tick_until(bool)
@@ -322,9 +322,7 @@ def test_memory_of_another_vm_invents_no_end(minion: Minion, azure: Azure, watch
     assert watch().for_seconds(1.5) == []
 
 
-def test_memory_that_cannot_be_written_is_survived_with_one_line(
-    minion: Minion, azure: Azure, watch: Watch, caplog: Any
-) -> None:
+def test_unwritable_state_file_is_logged_once(minion: Minion, azure: Azure, watch: Watch, caplog: Any) -> None:
     minion.seen.parent.parent.mkdir(parents=True, exist_ok=True)
     minion.seen.parent.write_text("a file where the folder should be")
     beacons = watch()
@@ -338,7 +336,9 @@ def test_memory_that_cannot_be_written_is_survived_with_one_line(
 
 
 @pytest.mark.parametrize("there_before", [False, True])
-def test_memory_is_private_and_whole(minion: Minion, azure: Azure, watch: Watch, there_before: bool) -> None:
+def test_state_file_is_private_and_replaced_as_a_whole(
+    minion: Minion, azure: Azure, watch: Watch, there_before: bool
+) -> None:
     if there_before:
         minion.seen.parent.mkdir(mode=0o755, parents=True)
     azure.announce("vm1")
@@ -347,7 +347,7 @@ def test_memory_is_private_and_whole(minion: Minion, azure: Azure, watch: Watch,
     assert [path.name for path in minion.seen.parent.iterdir()] == [minion.seen.name]
 
 
-def test_status_tells_what_was_seen_and_what_is_wrong(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_watch_status_returns_the_events_and_the_failure_of_imds(minion: Minion, azure: Azure, watch: Watch) -> None:
     assert minion.call("watch_status") == {}
     beacons = watch(timeout=1)
     event_id = azure.announce("vm1")
@@ -392,7 +392,7 @@ def test_status_tells_what_was_seen_and_what_is_wrong(minion: Minion, azure: Azu
         ([{"affects": []}], "affects: an empty list names no VM"),
     ],
 )
-def test_validate_explains_what_is_wrong(minion: Minion, config: Any, complaint: str) -> None:
+def test_validate_names_the_problem(minion: Minion, config: Any, complaint: str) -> None:
     beacons = Beacons(minion, [])
     valid, sentence = beacons._salt.beacons["azure_events.validate"](config)
     assert valid is False
@@ -423,7 +423,7 @@ def test_validate_accepts_every_documented_option(minion: Minion) -> None:
     assert beacons._salt.beacons["azure_events.validate"](options)[0] is True
 
 
-def test_a_beacon_never_raises_and_always_returns_a_list(minion: Minion) -> None:
+def test_beacon_never_raises_and_always_returns_a_list(minion: Minion) -> None:
     beacon = Beacons(minion, [])._salt.beacons["azure_events.beacon"]
     assert beacon([{"timeout": "soon"}]) == []
     assert beacon(None) == []
@@ -443,7 +443,7 @@ def test_two_beacons_of_one_minion(minion: Minion, azure: Azure, watch: Watch) -
     beacons._salt.beacons["azure_events.close"]([{"_beacon_name": "azure_of_all"}])
 
 
-def test_grain_is_off_unless_asked_for_and_reads_the_disk_only(minion: Minion, azure: Azure, watch: Watch) -> None:
+def test_grain_is_off_by_default_and_reads_the_disk_only(minion: Minion, azure: Azure, watch: Watch) -> None:
     import salt.loader
 
     event_id = azure.announce("vm1")
@@ -457,7 +457,8 @@ def test_grain_is_off_unless_asked_for_and_reads_the_disk_only(minion: Minion, a
         "vm1",
         [event_id],
     )
+    assert grain["events"][0]["not_before"] == minion.call("get", event_id)["not_before"]
 
 
-def test_memory_lies_below_the_cachedir(minion: Minion) -> None:
+def test_state_file_is_below_the_cachedir(minion: Minion) -> None:
     assert Path(minion.opts["cachedir"]) in minion.seen.parents

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Rare answers, one after another: what must not be taken for peace, and what must not be approved."""
+"""Rare answers of IMDS: not taken for "no events", and not approved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def here(tmp_path: Path, scripted: ScriptedImds) -> Minion:
 
 @pytest.fixture
 def silence() -> Iterator[str]:
-    """An endpoint that takes every connection and says nothing."""
+    """An endpoint that accepts connections and never answers."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(50)
@@ -53,7 +53,7 @@ def ids(fired: list[dict[str, Any]]) -> list[str]:
 # The beacon
 
 
-def test_more_ends_at_once_than_are_remembered_are_all_sent(here: Minion, scripted: ScriptedImds, watch: Watch) -> None:
+def test_more_ends_at_once_than_remembered_are_all_sent(here: Minion, scripted: ScriptedImds, watch: Watch) -> None:
     wanted = {f"E{number:03d}" for number in range(250)}
     scripted.events = [event(key, "vm1") for key in sorted(wanted)]
     beacons = watch(on=here)
@@ -64,7 +64,7 @@ def test_more_ends_at_once_than_are_remembered_are_all_sent(here: Minion, script
     assert beacons.for_seconds(1) == []
 
 
-def test_interval_that_salt_cannot_use_harms_no_other_beacon(
+def test_interval_that_salt_cannot_use_does_not_affect_other_beacons(
     here: Minion, scripted: ScriptedImds, watch: Watch
 ) -> None:
     scripted.events = [event("A", "vm1")]
@@ -75,7 +75,7 @@ def test_interval_that_salt_cannot_use_harms_no_other_beacon(
     assert changes(beacons.tick_until(bool)) == ["gone"]
 
 
-def test_name_that_is_set_later_counts_at_once(here: Minion, scripted: ScriptedImds, watch: Watch) -> None:
+def test_name_that_is_set_later_applies_at_once(here: Minion, scripted: ScriptedImds, watch: Watch) -> None:
     scripted.name = ""
     scripted.events = [event("A", "vm1")]
     beacons = watch(on=here)
@@ -94,13 +94,13 @@ def test_other_name_selects_other_events(here: Minion, scripted: ScriptedImds, w
     assert ids(beacons.tick_until(bool)) == ["B"]
     beacons.close()
     scripted.events = []
-    # asked for again, as nothing is configured any more
+    # read from IMDS again, because it is no longer configured
     beacons = watch(on=here)
     (gone,) = beacons.tick_until(bool) + beacons.for_seconds(1)
     assert (gone["data"]["event_id"], gone["data"]["resource_name"]) == ("A", "vm1")
 
 
-def test_end_is_told_after_a_restart_without_a_name(
+def test_end_is_sent_after_a_restart_without_a_name(
     here: Minion, scripted: ScriptedImds, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted.events = [event("A", "vm1"), event("B", "vm1")]
@@ -118,7 +118,7 @@ def test_end_is_told_after_a_restart_without_a_name(
     assert beacons.tick_until(bool)[-1]["data"]["resource_name"] == "vm1"
 
 
-def test_name_that_turns_out_to_be_another_drops_the_memory(
+def test_state_of_another_vm_is_dropped_once_the_name_is_known(
     here: Minion, scripted: ScriptedImds, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted.events = [event("A", "vm1")]
@@ -134,7 +134,7 @@ def test_name_that_turns_out_to_be_another_drops_the_memory(
     assert here.call("watch_status")["azure_events"]["resource_name"] == "copy"
 
 
-def test_event_that_left_this_vm_is_told_as_gone_after_a_restart(
+def test_event_that_no_longer_affects_this_vm_is_gone_after_a_restart(
     here: Minion, scripted: ScriptedImds, watch: Watch
 ) -> None:
     scripted.events = [event("A", "vm1", "vm2"), event("B", "vm2")]
@@ -157,7 +157,7 @@ def test_poll_interval_is_kept(here: Minion, scripted: ScriptedImds, watch: Watc
     assert scripted.asked - before == 1
 
 
-def test_beacon_that_is_disabled_asks_no_more_and_comes_back(
+def test_disabled_beacon_stops_polling_and_resumes(
     here: Minion, scripted: ScriptedImds, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watcher, "_IDLE_LIMIT", 1.0)
@@ -173,7 +173,7 @@ def test_beacon_that_is_disabled_asks_no_more_and_comes_back(
     assert ids(beacons.tick_until(bool)) == ["A"]
 
 
-def test_beacon_that_asks_seldom_keeps_its_thread(
+def test_beacon_with_a_long_interval_keeps_its_thread(
     here: Minion, scripted: ScriptedImds, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watcher, "_IDLE_LIMIT", 0.1)
@@ -183,7 +183,7 @@ def test_beacon_that_asks_seldom_keeps_its_thread(
     for thread in watcher_threads():
         thread.join(60)
     assert watcher_threads() == []
-    # from now on it knows the pace
+    # it has now measured the interval
     for _turn in range(3):
         beacons.tick()
         time.sleep(1)
@@ -193,7 +193,7 @@ def test_beacon_that_asks_seldom_keeps_its_thread(
 # Functions and states
 
 
-def test_event_that_names_no_vm_is_not_peace(here: Minion, scripted: ScriptedImds) -> None:
+def test_event_without_resources_is_not_complete(here: Minion, scripted: ScriptedImds) -> None:
     scripted.events = [event("A")]
     assert here.call("list")["complete"] is False
     pending = here.call("pending")
@@ -201,7 +201,7 @@ def test_event_that_names_no_vm_is_not_peace(here: Minion, scripted: ScriptedImd
     assert "not all of the document" in pending["reason"]
     assert here.state("pending")["result"] is False
     assert here.state("settled", timeout=1)["result"] is False
-    # who does not ask whom it hits has lost nothing
+    # with affects=any the event is certain
     assert here.call("list", affects="any")["complete"] is True
     assert here.call("list", types=["Reboot"])["complete"] is True
 
@@ -222,7 +222,7 @@ def test_only_what_was_pending_is_approved(here: Minion, scripted: ScriptedImds)
     assert scripted.approved == ["A", "B", "C"]
 
 
-def test_shared_event_of_pending_is_left_alone_without_a_failure(here: Minion, scripted: ScriptedImds) -> None:
+def test_shared_event_of_pending_is_not_approved_without_a_failure(here: Minion, scripted: ScriptedImds) -> None:
     scripted.events = [event("A", "vm1"), event("B", "vm1", "vm2")]
     here.state("pending", "coming")
     ret = here.state("approved", of="coming")
@@ -231,7 +231,7 @@ def test_shared_event_of_pending_is_left_alone_without_a_failure(here: Minion, s
     assert here.state("approved", of="coming", event_ids=["B"])["result"] is False
 
 
-def test_nothing_is_approved_where_pending_saw_nothing(here: Minion, scripted: ScriptedImds) -> None:
+def test_nothing_is_approved_if_pending_saw_no_event(here: Minion, scripted: ScriptedImds) -> None:
     scripted.events = [event("A", "vm1")]
     ret = here.state("approved", of="coming")
     assert (ret["result"], ret["changes"]) == (False, {})
@@ -254,7 +254,7 @@ def test_failure_in_test_mode_has_no_changes_and_a_short_comment(here: Minion, s
 
 
 @pytest.mark.parametrize("missing", [1, 2, 3])
-def test_one_missing_sight_settles_nothing(here: Minion, scripted: ScriptedImds, missing: int) -> None:
+def test_one_absence_does_not_settle(here: Minion, scripted: ScriptedImds, missing: int) -> None:
     there = [event("A", "vm1", status="Started")]
     scripted.next = [[] if number == missing else there for number in range(1, 6)]
     ret = here.state("settled", timeout=3, poll_interval=0.25)
@@ -271,16 +271,16 @@ def test_settled_reads_times_as_other_functions_do(here: Minion, scripted: Scrip
     assert "timeout: expected seconds" in ret["comment"]
 
 
-def test_settled_keeps_its_timeout_where_imds_hangs(tmp_path: Path, silence: str) -> None:
+def test_settled_keeps_its_timeout_while_imds_hangs(tmp_path: Path, silence: str) -> None:
     began = time.monotonic()
     ret = Minion(tmp_path, silence).state("settled", timeout=3)
-    # and not that of a first answer
+    # its own timeout, not that of a first answer
     assert time.monotonic() - began < 30
     assert ret["result"] is False
     assert "no answer within" in ret["comment"]
 
 
-def test_get_of_an_event_that_names_no_vm(here: Minion, scripted: ScriptedImds) -> None:
+def test_get_of_an_event_without_resources(here: Minion, scripted: ScriptedImds) -> None:
     scripted.events = [event("A")]
     assert here.call("get", "A")["resources"] == []
     assert here.call("get", "B") is None

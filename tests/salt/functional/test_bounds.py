@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A call of the beacon holds the minion's loop no longer than docs/bounds.md says, whatever IMDS does."""
+"""A call of the beacon blocks the minion's loop no longer than docs/bounds.md states."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from support.salt.loaded import Beacons, Minion, failing
 BOUNDS = (REPOSITORY / "docs" / "bounds.md").read_text(encoding="utf-8")
 (STATED,) = re.findall(r"never holds the minion's loop longer than (\d+\.?\d*) seconds", BOUNDS)
 BOUND = float(STATED)
-# who waited for an answer would take at least PATIENT seconds, and a machine that has much else to
-# do may take a multiple of BOUND for what is done at once
-PATIENT, MUCH = 20, 10 * BOUND
+# a call that waited for an answer would take at least LONG_TIMEOUT seconds; a busy machine may need a
+# multiple of BOUND for a call that does not wait
+LONG_TIMEOUT, LIMIT = 20, 10 * BOUND
 
-ILLNESSES: list[tuple[str, dict[str, Any]]] = [
+FAILURES: list[tuple[str, dict[str, Any]]] = [
     ("refuse", {}),
     ("reset", {}),
     ("hang", {}),
@@ -37,39 +37,41 @@ ILLNESSES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_what_the_guide_states_is_ten_times_what_is_waited() -> None:
+def test_documented_bound_is_ten_times_the_poll_timeout() -> None:
     assert 10 * watchers._POLL_TIMEOUT <= BOUND
 
 
-@pytest.mark.parametrize(("kind", "options"), ILLNESSES, ids=[kind for kind, _options in ILLNESSES])
-def test_sick_imds_holds_nobody(
+@pytest.mark.parametrize(("kind", "options"), FAILURES, ids=[kind for kind, _options in FAILURES])
+def test_failing_imds_does_not_block_the_beacon(
     azure: Azure, watch: Callable[..., Beacons], kind: str, options: dict[str, Any]
 ) -> None:
     with failing(azure, kind, **options):
-        beacons = watch(timeout=PATIENT, first_timeout=PATIENT)
+        beacons = watch(timeout=LONG_TIMEOUT, first_timeout=LONG_TIMEOUT)
         assert beacons.for_seconds(2) == []
-    assert beacons.slowest < MUCH
+    assert beacons.slowest < LIMIT
 
 
-def test_no_imds_at_all_holds_nobody(tmp_path: Path, watch: Callable[..., Beacons]) -> None:
+def test_missing_imds_does_not_block_the_beacon(tmp_path: Path, watch: Callable[..., Beacons]) -> None:
     beacons = watch(on=Minion(tmp_path, "http://127.0.0.1:9"))
     assert beacons.for_seconds(2) == []
-    assert beacons.slowest < MUCH
+    assert beacons.slowest < LIMIT
 
 
-def test_first_answer_that_takes_long_holds_nobody_and_is_told(tmp_path: Path, watch: Callable[..., Beacons]) -> None:
-    # a clock that runs, as a delay counts by the simulator's clock
+def test_slow_first_answer_does_not_block_the_beacon_and_is_sent(tmp_path: Path, watch: Callable[..., Beacons]) -> None:
+    # a running clock, because a delay uses the simulator's clock
     with simulator_process.start(args=["--vm", "vm1"]) as imds:
         imds.post("/events", {"type": "Reboot", "resources": ["vm1"]})
-        imds.post("/faults", {"kind": "slow-first-answer", "delay": 1.5 * MUCH})
-        beacons = watch(on=Minion(tmp_path, imds.endpoints["vm1"]), timeout=PATIENT, first_timeout=10 * PATIENT)
+        imds.post("/faults", {"kind": "slow-first-answer", "delay": 1.5 * LIMIT})
+        beacons = watch(
+            on=Minion(tmp_path, imds.endpoints["vm1"]), timeout=LONG_TIMEOUT, first_timeout=10 * LONG_TIMEOUT
+        )
         began = time.monotonic()
         beacons.tick_until(bool)
-        assert time.monotonic() - began > MUCH
-    assert beacons.slowest < MUCH
+        assert time.monotonic() - began > LIMIT
+    assert beacons.slowest < LIMIT
 
 
-def test_healthy_imds_with_hundreds_of_events_holds_nobody(azure: Azure, watch: Callable[..., Beacons]) -> None:
+def test_hundreds_of_events_do_not_block_the_beacon(azure: Azure, watch: Callable[..., Beacons]) -> None:
     for _turn in range(150):
         azure.announce("vm1")
     beacons = watch()
@@ -82,13 +84,13 @@ def test_healthy_imds_with_hundreds_of_events_holds_nobody(azure: Azure, watch: 
         time.sleep(0.05)
     assert max(sizes) <= 100
     assert len({event["data"]["event_id"] for event in fired}) == 150
-    assert beacons.slowest < MUCH
+    assert beacons.slowest < LIMIT
 
 
-def test_close_holds_nobody(azure: Azure, watch: Callable[..., Beacons]) -> None:
+def test_close_does_not_block(azure: Azure, watch: Callable[..., Beacons]) -> None:
     with failing(azure, "hang"):
-        beacons = watch(timeout=PATIENT, first_timeout=PATIENT)
+        beacons = watch(timeout=LONG_TIMEOUT, first_timeout=LONG_TIMEOUT)
         beacons.for_seconds(0.5)
         began = time.perf_counter()
         beacons.close()
-        assert time.perf_counter() - began < MUCH
+        assert time.perf_counter() - began < LIMIT

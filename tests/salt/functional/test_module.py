@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The execution module: the same words, the same shapes and the same caution as the modules for Ansible."""
+"""The execution module: the same options, shapes and checks as the modules for Ansible."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_list_has_the_shape_of_event_info(minion: Minion, azure: Azure) -> None:
         ({"affects": ["VM2"]}, 1),
     ],
 )
-def test_selection_words(minion: Minion, azure: Azure, words: dict[str, Any], count: int) -> None:
+def test_list_applies_the_selection(minion: Minion, azure: Azure, words: dict[str, Any], count: int) -> None:
     azure.announce("vm1")
     azure.announce("vm2", kind="Freeze")
     assert len(minion.call("list", **words)["events"]) == count
@@ -100,12 +100,12 @@ def test_instance(minion: Minion) -> None:
     assert minion.call("instance")["compute"]["name"] == "vm1"
 
 
-def test_misspelt_word_is_refused(minion: Minion) -> None:
+def test_misspelt_status_is_refused(minion: Minion) -> None:
     with pytest.raises(SaltInvocationError, match="did you mean Scheduled"):
         minion.call("list", statuses=["Sheduled"])
 
 
-def test_unknown_is_an_error_and_pending_says_so_without_failing(tmp_path: Path) -> None:
+def test_imds_failure_is_an_error_but_not_of_pending(tmp_path: Path) -> None:
     nowhere = Minion(tmp_path, "http://127.0.0.1:9")
     for function in (("list",), ("get", "X"), ("instance",), ("approve", "X")):
         with pytest.raises(CommandExecutionError, match="no connection"):
@@ -156,7 +156,7 @@ def test_approve_once(minion: Minion, azure: Azure) -> None:
     assert len(set(azure.approvals(event_id))) == 1
 
 
-def test_others_are_released_only_when_asked(minion: Minion, azure: Azure) -> None:
+def test_other_vms_are_released_only_with_release_others(minion: Minion, azure: Azure) -> None:
     event_id = azure.announce("vm1", "vm2")
     with pytest.raises(CommandExecutionError, match="release other VMs") as failed:
         minion.call("approve", event_ids=[event_id])
@@ -174,7 +174,7 @@ def test_empty_list_of_vms_is_refused(minion: Minion, azure: Azure) -> None:
     assert azure.approvals(event_id) == []
 
 
-def test_version_has_to_look_like_one(minion: Minion) -> None:
+def test_invalid_api_version_is_refused(minion: Minion) -> None:
     with pytest.raises(SaltInvocationError, match="api_version: expected a version"):
         minion.call("list", api_version="foo")
 
@@ -186,7 +186,7 @@ def test_folder_is_private_when_an_approval_makes_it(minion: Minion, azure: Azur
     assert minion.seen.parent.stat().st_mode & 0o077 == 0
 
 
-def test_a_person_who_asks_for_the_news_starts_nothing(minion: Minion) -> None:
+def test_watch_news_in_a_job_starts_no_thread(minion: Minion) -> None:
     with pytest.raises(SaltInvocationError, match="watch_news is for the beacon alone"):
         minion.call("watch_news", [{"affects": "any"}])
     assert watcher_threads() == []
@@ -200,9 +200,7 @@ def as_salt_call(minion: Minion) -> Minion:
 
 
 @pytest.mark.parametrize("argument", ["policy_file", "receipts"])
-def test_job_names_no_path_unless_the_configuration_allows_it(
-    minion: Minion, azure: Azure, tmp_path: Path, argument: str
-) -> None:
+def test_path_in_a_job_needs_allow_paths(minion: Minion, azure: Azure, tmp_path: Path, argument: str) -> None:
     azure.announce("vm1")
     path = tmp_path / argument
     path.write_text("rules: [{when: {type: Freeze}, do: approve}]") if argument == "policy_file" else path.mkdir(
@@ -220,7 +218,7 @@ def test_job_names_no_path_unless_the_configuration_allows_it(
     assert as_salt_call(minion).call("approve", **words)["warnings"] == []
 
 
-def test_errors_about_a_policy_file_hold_nothing_of_it_but_for_salt_call(minion: Minion, tmp_path: Path) -> None:
+def test_errors_quote_a_policy_file_for_salt_call_only(minion: Minion, tmp_path: Path) -> None:
     secret = tmp_path / "shadow"
     minion.opts["azure_events"]["allow_paths"] = True
     minion.reload()

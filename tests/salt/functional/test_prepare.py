@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""prepare and recover of the execution module: what runs, how often, and what the minion refuses."""
+"""prepare and recover of the execution module: which steps run, how often, and refusals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_prepare_and_recover_run_once(counting: CountingMinion, azure: Azure) ->
     assert not counting.record.exists()
 
 
-def test_test_mode_runs_nothing_and_says_what_would_run(counting: CountingMinion, azure: Azure) -> None:
+def test_test_mode_runs_nothing_and_returns_the_steps(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     planned = counting.call("prepare", event_id, test=True)
     assert (planned["outcome"], [step["outcome"] for step in planned["steps"]]) == ("would_prepare", ["would_run"])
@@ -39,7 +39,7 @@ def test_test_mode_runs_nothing_and_says_what_would_run(counting: CountingMinion
     assert len(counting.ran) == 1
 
 
-def test_prepare_refuses_what_its_own_imds_does_not_list_for_it(counting: CountingMinion, azure: Azure) -> None:
+def test_prepare_refuses_an_event_that_its_own_imds_does_not_list(counting: CountingMinion, azure: Azure) -> None:
     assert counting.prepare("00000000-forged") == "not_listed"
     assert counting.prepare(azure.announce("vm2")) == "not_affected"
     started = azure.announce("vm1")
@@ -84,7 +84,7 @@ def test_second_event_in_the_same_boot_runs_nothing_and_both_have_to_end(
     assert counting.ran == ["prepare " + first, "recover " + second]
 
 
-def test_by_hand_is_undone_by_hand_alone(counting: CountingMinion, azure: Azure) -> None:
+def test_preparation_by_hand_is_undone_by_hand_only(counting: CountingMinion, azure: Azure) -> None:
     assert counting.prepare() == "prepared"
     assert counting.recover("00000000-forged") == "not_prepared"
     assert counting.call("sweep")["results"] == []
@@ -97,7 +97,7 @@ def test_by_hand_is_undone_by_hand_alone(counting: CountingMinion, azure: Azure)
     assert counting.ran == ["prepare", "recover"]
 
 
-def test_sweep_recovers_what_is_over_and_leaves_what_lasts(counting: CountingMinion, azure: Azure) -> None:
+def test_sweep_recovers_from_ended_events_only(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     assert [result["outcome"] for result in counting.call("sweep")["results"]] == ["still_listed"]
@@ -116,7 +116,7 @@ def test_recover_needs_two_good_documents(tmp_path: Path, scripted: ScriptedImds
     assert minion.recover("A") == "recovered"
 
 
-def test_reboot_takes_back_the_preparation(counting: CountingMinion, azure: Azure) -> None:
+def test_preparation_is_void_after_a_reboot(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     text = counting.record.read_text()
@@ -136,7 +136,7 @@ def test_record_and_its_folder_are_private(counting: CountingMinion, azure: Azur
     }
 
 
-def test_damaged_record_counts_as_by_hand_and_is_set_aside(counting: CountingMinion, azure: Azure) -> None:
+def test_damaged_record_is_quarantined_and_counts_as_by_hand(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     counting.record.write_text("{")
@@ -161,13 +161,13 @@ def test_without_steps_nothing_is_prepared_and_an_empty_list_is_enough(minion: M
 
 
 @pytest.mark.parametrize("outcome", ["prepared", "not_listed"])
-def test_retcode_says_whether_it_succeeded(counting: CountingMinion, azure: Azure, outcome: str) -> None:
+def test_retcode_follows_the_outcome(counting: CountingMinion, azure: Azure, outcome: str) -> None:
     event_id = azure.announce("vm1") if outcome == "prepared" else "x"
     assert counting.prepare(event_id) == outcome
     assert counting.functions.pack["__context__"].get("retcode", 0) == (0 if outcome == "prepared" else 1)
 
 
-def test_wrong_key_is_an_answer_with_the_nearest_name(counting: CountingMinion) -> None:
+def test_unknown_key_is_a_failure_with_a_suggestion(counting: CountingMinion) -> None:
     counting.configure(prepair=[])
     for function in ("prepare", "recover"):
         answer = counting.call(function, "x")

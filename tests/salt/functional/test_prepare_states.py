@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The states prepared and recovered, and the SLS files azure_events.prepare and azure_events.recover, run by Salt's own state compiler."""
+"""The states prepared and recovered, and the SLS files prepare and recover, run by Salt's compiler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.salt.loaded import ROOT, CountingMinion
 
 
 def apply(counting: CountingMinion, sls: str, event_id: str | None = None, **words: Any) -> dict[str, Any]:
-    """The one state of it."""
+    """Return its only state."""
     pillar = {"azure_events_event": event_id} if event_id else {}
     counting.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
     root = Path(counting.opts["root_dir"])
@@ -45,7 +45,7 @@ def test_states_prepare_and_recover(counting: CountingMinion, azure: Azure) -> N
     assert counting.ran == ["prepare " + event_id, "recover " + event_id]
 
 
-def test_states_in_test_mode_say_what_would_run(counting: CountingMinion, azure: Azure) -> None:
+def test_states_in_test_mode_show_the_steps(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     ret = counting.state("prepared", event_id, test=True)
     assert ret["result"] is None and list(ret["changes"]["steps"].values()) == ["would_run"]
@@ -56,7 +56,7 @@ def test_states_in_test_mode_say_what_would_run(counting: CountingMinion, azure:
     assert counting.state("recovered", event_id, test=True)["result"] is None
 
 
-def test_state_that_fails_says_why_and_shows_what_ran(counting: CountingMinion, azure: Azure) -> None:
+def test_failed_state_shows_the_reason_and_the_steps(counting: CountingMinion, azure: Azure) -> None:
     counting.configure(prepare=["true", "exit 7"])
     ret = counting.state("prepared", azure.announce("vm1"))
     assert ret["result"] is False and "exit code 7" in ret["comment"]

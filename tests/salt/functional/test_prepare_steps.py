@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What runs as a step, how it ends, and what happens when several jobs of one minion meet or one is killed."""
+"""Steps: their kinds, their ends, concurrent jobs of one minion, and killed jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORK = multiprocessing.get_context("fork")
 
 @contextmanager
 def job(function: Callable[[], Any]) -> Iterator[tuple[Any, Any]]:
-    """A process of its own that calls the function, as a job of a minion is: (process, queue with what it returned)."""
+    """Call the function in a process, as a job of a minion; return the process and a queue with the result."""
     answers = FORK.Queue()
     process = FORK.Process(target=lambda: answers.put(function()))
     process.start()
@@ -56,7 +56,7 @@ def steps_of(counting: CountingMinion, event_id: str) -> dict[str, dict[str, Any
     return {step["name"]: step for step in counting.call("prepare", event_id)["steps"]}
 
 
-def test_command_finds_the_event_in_its_environment(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
+def test_command_gets_the_event_in_its_environment(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
     counting.configure(prepare=[f"env > {tmp_path / 'env'}"])
     event_id = azure.announce("vm1", "vm2")
     counting.prepare(event_id)
@@ -74,9 +74,7 @@ def test_command_finds_the_event_in_its_environment(counting: CountingMinion, az
     }
 
 
-def test_recovery_finds_what_the_record_knows_of_the_event(
-    counting: CountingMinion, azure: Azure, tmp_path: Path
-) -> None:
+def test_recovery_gets_the_recorded_fields_of_the_event(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
     counting.configure(recover=[f"env > {tmp_path / 'env'}"])
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
@@ -87,7 +85,7 @@ def test_recovery_finds_what_the_record_knows_of_the_event(
     )
 
 
-def test_variables_are_harmless_whatever_imds_says(tmp_path: Path, scripted: ScriptedImds) -> None:
+def test_variables_are_sanitised(tmp_path: Path, scripted: ScriptedImds) -> None:
     minion = CountingMinion(tmp_path, scripted.endpoint)
     minion.configure(prepare=[{"command": ["env", "-0"]}])
     scripted.events = [
@@ -114,7 +112,7 @@ def test_steps_run_in_order_and_stop_at_the_first_failure(counting: CountingMini
     ]
 
 
-def test_preparation_that_has_failed_goes_on_with_the_step_that_failed(
+def test_failed_preparation_resumes_with_the_step_that_failed(
     counting: CountingMinion, azure: Azure, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
@@ -163,7 +161,7 @@ def test_timeout_ends_everything_that_the_step_has_started(
     assert [file.name for file in files if is_running(pid_in(file))] == []
 
 
-def test_what_a_step_that_succeeds_leaves_running_stays(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
+def test_processes_of_a_successful_step_stay(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
     counting.configure(prepare=[f"(echo start; exec sleep 300) & echo $! > {tmp_path / 'pid'}"])
     began = time.monotonic()
     assert counting.prepare(azure.announce("vm1")) == "prepared"
@@ -221,7 +219,7 @@ def prepared_for_states(counting: CountingMinion, root: Path) -> None:
     )
 
 
-def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(
+def test_sls_step_runs_concurrently_and_never_as_a_dry_run(
     counting: CountingMinion, azure: Azure, tmp_path: Path
 ) -> None:
     text = (
@@ -231,7 +229,7 @@ def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(
     prepared_for_states(counting, tmp_path)
     counting.opts["test"] = True
     counting.configure(prepare=[{"sls": "leave", "pillar": {"who": "me"}}])
-    # what Salt takes for a state run of another job
+    # a file by which Salt detects a state run of another job
     step_runner = Path(counting.opts["cachedir"], "proc")
     step_runner.mkdir(parents=True)
     import salt.payload
@@ -264,7 +262,7 @@ def test_two_jobs_prepare_once(counting: CountingMinion, azure: Azure) -> None:
 
 
 def test_two_jobs_that_are_threads_of_one_process_prepare_once(counting: CountingMinion, azure: Azure) -> None:
-    """What a minion with ``multiprocessing: False`` does."""
+    """As on a minion with ``multiprocessing: False``."""
     counting.configure(prepare=[f"sleep 0.5; echo once >> {counting.log}"])
     event_id = azure.announce("vm1")
     with ThreadPoolExecutor(2) as threads:
@@ -285,9 +283,7 @@ def test_two_jobs_recover_once(counting: CountingMinion, azure: Azure) -> None:
     assert counting.ran == ["once"]
 
 
-def test_job_that_comes_late_gives_up_in_bounded_time_and_says_who_works(
-    counting: CountingMinion, azure: Azure
-) -> None:
+def test_waiting_job_gives_up_in_time_and_names_the_other_event(counting: CountingMinion, azure: Azure) -> None:
     event_id, other = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
     counting.configure(prepare=[{"command": "sleep 300", "timeout": 300}])
     late = StepsMinion(
@@ -317,7 +313,7 @@ def test_after_a_killed_preparation(counting: CountingMinion, azure: Azure, tmp_
     with job(lambda: counting.prepare(event_id)) as (process, _answers):
         step = pid_in(pid)
         process.kill()
-    # what the job has started ends with it, so that a second one does not run beside it
+    # the processes of the job end with it; otherwise a second job would run concurrently
     wait_until(lambda: not is_running(step), "the end of the step")
     assert [one["state"] for one in counting.call("status")["records"]] == ["preparing"]
     assert counting.approve(event_id, "vm1") == "not_prepared"
@@ -331,7 +327,7 @@ def test_after_a_killed_preparation(counting: CountingMinion, azure: Azure, tmp_
         assert counting.ran == ["one", "recovered"]
 
 
-def test_record_that_cannot_be_written_runs_nothing(counting: CountingMinion, azure: Azure) -> None:
+def test_unwritable_record_prevents_the_preparation(counting: CountingMinion, azure: Azure) -> None:
     folder = Path(counting.opts["cachedir"])
     folder.mkdir(parents=True)
     (folder / "azure_events").write_text("a file where the folder should be")
@@ -340,11 +336,11 @@ def test_record_that_cannot_be_written_runs_nothing(counting: CountingMinion, az
     assert counting.ran == []
 
 
-def test_full_disk_keeps_no_minion_from_its_recovery(counting: CountingMinion, azure: Azure) -> None:
+def test_full_disk_does_not_prevent_the_recovery(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     azure.cancel(event_id)
-    # nothing can be written any more
+    # from here on nothing can be written
     counting.record.with_name("prepared.json.draft").mkdir()
     assert counting.recover(event_id) == "recovered"
     assert counting.ran == ["prepare " + event_id, "recover " + event_id]

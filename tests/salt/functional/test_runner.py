@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The runner and the engine as Salt's loader loads them. tests/salt/live has them at work."""
+"""The runner and the engine in Salt's loader; tests/salt/live runs them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_engine_is_loaded(opts: dict[str, Any]) -> None:
     assert "azure_events.start" in loaded
 
 
-def test_runner_without_an_engine_says_how_to_switch_one_on(runners: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runner_without_an_engine_names_the_remedy(runners: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     function = runners["azure_events.fleet"]
     names = inspect.unwrap(getattr(function, "func", function)).__globals__
     monkeypatch.setitem(names, "_WAIT", 0.1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The states in the four cases: nothing to do, a change, test mode, and failure. Unknown is always failure."""
+"""The states without changes, with changes, in test mode, and with a failing IMDS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVERY = [("pending", {}), ("approved", {"types": ["Reboot"]}), ("settled", {"tim
 
 @pytest.mark.parametrize(("function", "words"), EVERY)
 @pytest.mark.parametrize("test", [False, True])
-def test_without_an_event_all_is_well_and_nothing_changes(
+def test_states_without_an_event_succeed_without_changes(
     minion: Minion, function: str, words: dict[str, Any], test: bool
 ) -> None:
     ret = minion.state(function, test=test, **words)
@@ -29,21 +29,21 @@ def test_without_an_event_all_is_well_and_nothing_changes(
 
 @pytest.mark.parametrize(("function", "words"), EVERY)
 @pytest.mark.parametrize("test", [False, True])
-def test_unknown_is_failure(tmp_path: Path, function: str, words: dict[str, Any], test: bool) -> None:
+def test_imds_failure_fails_the_states(tmp_path: Path, function: str, words: dict[str, Any], test: bool) -> None:
     ret = Minion(tmp_path, "http://127.0.0.1:9").state(function, test=test, **words)
     assert (ret["result"], ret["changes"]) == (False, {})
     assert "no connection" in ret["comment"]
 
 
 @pytest.mark.parametrize(("function", "words"), EVERY)
-def test_misspelt_word_is_failure(minion: Minion, function: str, words: dict[str, Any]) -> None:
+def test_misspelt_option_fails_the_states(minion: Minion, function: str, words: dict[str, Any]) -> None:
     ret = minion.state(function, **dict(words, sources=["Plattform"]))
     assert ret["result"] is False
     assert "did you mean Platform" in ret["comment"]
 
 
 @pytest.mark.parametrize("test", [False, True])
-def test_pending_has_changes_so_that_others_can_follow(minion: Minion, azure: Azure, test: bool) -> None:
+def test_pending_has_changes_with_an_event(minion: Minion, azure: Azure, test: bool) -> None:
     event_id = azure.announce("vm1", "vm2")
     azure.announce("vm2")
     ret = minion.state("pending", test=test)
@@ -63,7 +63,7 @@ def test_approved_is_idempotent(minion: Minion, azure: Azure) -> None:
     assert "already_approved" in again["comment"]
 
 
-def test_approved_fails_where_others_would_be_released(minion: Minion, azure: Azure) -> None:
+def test_approved_fails_if_other_vms_would_be_released(minion: Minion, azure: Azure) -> None:
     event_id = azure.announce("vm1", "vm2")
     for test in (False, True):
         ret = minion.state("approved", event_id, test=test)
@@ -95,7 +95,7 @@ def test_settled_waits_for_the_end(minion: Minion, azure: Azure) -> None:
     assert (ret["result"], ret["changes"]) == (True, changes)
 
 
-def test_settled_fails_when_the_time_is_up(minion: Minion, azure: Azure) -> None:
+def test_settled_fails_after_its_timeout(minion: Minion, azure: Azure) -> None:
     azure.announce("vm1")
     ret = minion.state("settled", timeout=1)
     assert (ret["result"], ret["changes"]) == (False, {})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""docs/salt.md is right: a user who writes its files and runs its commands, in its order, gets what it promises."""
+"""Executes docs/salt.md: its files and commands, in its order, have the documented effects."""
 
 from __future__ import annotations
 
@@ -69,10 +69,12 @@ FOLLOWED = {
 }
 
 
+@pytest.mark.short
 def test_every_block_is_followed() -> None:
     assert {block.section for block in blocks()} == FOLLOWED
 
 
+@pytest.mark.short
 @pytest.mark.parametrize(
     "text", [block.text for block in blocks() if block.language == "yaml" and "{%" not in block.text]
 )
@@ -81,26 +83,26 @@ def test_configuration_that_is_shown_is_yaml(text: str) -> None:
 
 
 class Machines:
-    """Masters and minions as they are installed, with nothing configured; and readers who follow the guide there."""
+    """Unconfigured masters and minions, and runners of the guide for them."""
 
     def __init__(self, installation: SaltInstallation, end: ExitStack) -> None:
         self.installation = installation
         self._end = end
 
     def cluster(self, *minions: str, **config: Any) -> Cluster:
-        # the commands of the guide count a minion that is slow as one that is away
+        # otherwise the commands of the guide count a slow minion as absent
         here = self._end.enter_context(cluster(self.installation, [], **{"gather_job_timeout": 30, **config}))
         here.master.configure(
             pillar_roots={"base": [str(here.folder / "srv" / "pillar")]},
             file_roots={"base": [str(here.folder / "srv" / "salt")]},
         )
         for name in minions:
-            # no test asks the address of Azure
+            # no test connects to the address of Azure
             here.minion(name, azure_events={"endpoint": NOBODY_LISTENS})
         return here
 
     def second_master(self, here: Cluster, **config: Any) -> Master:
-        """A further master beside that of a site, with the same key."""
+        """Return a second master of a cluster, with the same key."""
         ports = {name: here.master.config[name] for name in ("publish_port", "ret_port")}
         other = Master(here.folder / "salt2", self.installation, [], interface=OTHER_ADDRESS, **ports, **config)
         keys = [Path(here.master.config["pki_dir"], name) for name in ("master.pem", "master.pub")]
@@ -125,6 +127,7 @@ def machines(installation: SaltInstallation) -> Iterator[Machines]:
         yield Machines(installation, end)
 
 
+@pytest.mark.short
 @pytest.mark.xdist_group("guide-one")
 def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     here = machines.cluster("web1")
@@ -153,7 +156,7 @@ def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
 
 
 class Balancer:
-    """The commands of the guide that leave and join the load balancer; each leaves a line."""
+    """Create the guide's commands for the load balancer; each writes a line."""
 
     def __init__(self, folder: Path) -> None:
         self._done = folder / "balancer"
@@ -207,10 +210,11 @@ def web1() -> Iterator[Azure]:
         yield running
 
 
+@pytest.mark.short
 @pytest.mark.xdist_group("guide-one")
 def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
     here = machines.cluster("web1")
-    # soon, and in the place of Azure
+    # a short interval, and the simulator instead of Azure
     places = {
         "seconds: 15": "seconds: 2",
         "seconds: 60": "seconds: 2",
@@ -263,7 +267,7 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
     other.configure(engines=[])
     reader.go_on()
     asked = len(here.master.bus.events("salt/job/*/new", fun="azure_events.status"))
-    # no beacon, but the other master has sent this hint
+    # the other master has sent this hint, not a beacon
     other.wait_for("web1")
     other.run(
         "salt-run", "event.send", "salt/beacon/web1/azure_events/scheduled", json.dumps({"event_id": "A", "id": "web1"})
@@ -273,7 +277,7 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
 
 
 def certificate(folder: Path) -> None:
-    """Of salt-api, signed by itself."""
+    """Create a self-signed certificate for salt-api."""
     names = ["-subj", "/CN=salt1", "-addext", f"subjectAltName=IP:{ADDRESS}"]
     files = ["-keyout", str(folder / "api.key"), "-out", str(folder / "api.crt")]
     subprocess.run(
@@ -300,7 +304,7 @@ def test_installation_from_git(machines: Machines, tmp_path: Path) -> None:
 
 
 def repository(folder: Path) -> Path:
-    """This checkout as a repository of its own, with a branch main and nothing else."""
+    """Return this checkout as a repository with the single branch main."""
     tree = copy_tree(REPOSITORY, folder / "tree")
     user = ["-c", "user.name=test", "-c", "user.email=test"]
     for words in (

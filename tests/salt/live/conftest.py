@@ -18,20 +18,20 @@ NOBODY_LISTENS = "http://127.0.0.1:9"
 
 @pytest.fixture(scope="session")
 def watching(installation: SaltInstallation, azure: Azure) -> Iterator[Cluster]:
-    """vm1 is told by its minion file to watch, vm2 by its pillar, and elsewhere is not in Azure at all.
+    """vm1 has the beacon in its minion file, vm2 in its pillar; elsewhere is not in Azure.
 
-    vm1 is so patient with IMDS that nobody would stay so long in a beacon; both repeat what they
-    say every few seconds.
+    vm1 has a timeout for IMDS that is far longer than a beacon may block. Both repeat listed events
+    every few seconds.
     """
     with cluster(installation) as here:
-        patient = [
+        slow = [
             {"interval": 1},
             {"endpoint": azure.endpoints["vm1"]},
             {"timeout": 600},
             {"first_timeout": 600},
             {"repeat": 4},
         ]
-        here.minion("vm1", azure_events={"endpoint": azure.endpoints["vm1"]}, beacons={"azure_events": patient})
+        here.minion("vm1", azure_events={"endpoint": azure.endpoints["vm1"]}, beacons={"azure_events": slow})
         here.minion("vm2", azure_events={"endpoint": azure.endpoints["vm2"]})
         here.master.set_pillar(vm2={"beacons": {"azure_events": [{"interval": 1}, {"repeat": 3}]}})
         here.minion("elsewhere", azure_events={"endpoint": NOBODY_LISTENS}, beacons={"azure_events": [{"interval": 1}]})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Nothing is lost when the minion or the master is away while something happens."""
+"""No event is lost while the minion or the master is away."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def restart(cluster: Cluster, *names: str) -> None:
         cluster.master.bus.wait_for_more(f"salt/minion/{name}/start", starts)
 
 
-def test_an_event_that_starts_while_the_minion_is_down_is_told_as_started(
+def test_event_that_starts_while_the_minion_is_down_is_sent_as_started(
     watching: Cluster, azure: Azure, vm1: Minion
 ) -> None:
     event_id = azure.announce("vm1")
@@ -41,10 +41,9 @@ def test_an_event_that_starts_while_the_minion_is_down_is_told_as_started(
     assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "ended"
 
 
-def test_an_event_that_ends_while_the_minion_is_down_is_told_as_gone(
-    watching: Cluster, azure: Azure, vm1: Minion
-) -> None:
-    """A reboot by Azure looks like this."""
+@pytest.mark.short
+def test_event_that_ends_while_the_minion_is_down_is_sent_as_gone(watching: Cluster, azure: Azure, vm1: Minion) -> None:
+    """The same as a reboot by Azure."""
     event_id = azure.announce("vm1")
     vm1.wait_for_event("scheduled", event_id=event_id)
     azure.start(event_id)
@@ -55,9 +54,7 @@ def test_an_event_that_ends_while_the_minion_is_down_is_told_as_gone(
     assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "ended"
 
 
-def test_an_event_that_waits_is_no_new_one_after_an_orderly_restart(
-    watching: Cluster, azure: Azure, vm1: Minion
-) -> None:
+def test_event_keeps_its_number_over_a_restart_of_the_minion(watching: Cluster, azure: Azure, vm1: Minion) -> None:
     event_id = azure.announce("vm1")
     first = vm1.wait_for_event("scheduled", event_id=event_id)
     vm1.stop()
@@ -66,7 +63,7 @@ def test_an_event_that_waits_is_no_new_one_after_an_orderly_restart(
     assert events["sequence"] == first["sequence"] and events["first_seen"] == first["first_seen"]
 
 
-def test_what_happens_while_the_master_is_away_is_told_when_it_is_back(watching: Cluster, azure: Azure) -> None:
+def test_changes_while_the_master_is_away_are_sent_later(watching: Cluster, azure: Azure) -> None:
     watching.master.stop()
     event_id = azure.announce("vm1", "vm2", kind="Freeze")
     for name in ("vm1", "vm2"):
@@ -82,7 +79,7 @@ def test_what_happens_while_the_master_is_away_is_told_when_it_is_back(watching:
 def test_nothing_is_lost_when_the_minion_restarts_while_the_master_is_away(
     watching: Cluster, azure: Azure, vm1: Minion
 ) -> None:
-    """The minion had said it to nobody, and wrote down that it has seen it."""
+    """The minion has saved that it has seen the event, which no master has received."""
     watching.master.stop()
     event_id = azure.announce("vm1")
     azure.wait_for_polls("vm1")

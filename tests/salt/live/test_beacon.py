@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the beacon puts on the master's bus, from the announcement of an event to its end."""
+"""The beacon's events on the master's bus, from the announcement of an event to its end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ ABOUT_THE_CHANGE = {
 }
 
 
-def test_an_event_is_told_from_its_announcement_to_its_end(watching: Cluster, azure: Azure) -> None:
+@pytest.mark.short
+def test_event_is_sent_from_its_announcement_to_its_end(watching: Cluster, azure: Azure) -> None:
     vm1 = watching.minions["vm1"]
     event_id = azure.announce("vm1", kind="Redeploy", source="User")
     scheduled = vm1.wait_for_event("scheduled", event_id=event_id)
@@ -55,7 +56,7 @@ def test_an_event_is_told_from_its_announcement_to_its_end(watching: Cluster, az
     assert gone["outcome"] == "ended" and gone["sequence"] > started["sequence"]
 
 
-def test_a_cancelled_event_is_told_as_not_started(watching: Cluster, azure: Azure) -> None:
+def test_cancelled_event_is_sent_as_not_started(watching: Cluster, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     vm1 = watching.minions["vm1"]
     vm1.wait_for_event("scheduled", event_id=event_id)
@@ -63,7 +64,7 @@ def test_a_cancelled_event_is_told_as_not_started(watching: Cluster, azure: Azur
     assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "not_started"
 
 
-def test_a_moved_deadline_is_told_with_what_differs(watching: Cluster, azure: Azure) -> None:
+def test_moved_not_before_is_sent_with_the_changed_field(watching: Cluster, azure: Azure) -> None:
     event_id = azure.announce("vm1", notice="1h")
     vm1 = watching.minions["vm1"]
     vm1.wait_for_event("scheduled", event_id=event_id)
@@ -71,7 +72,7 @@ def test_a_moved_deadline_is_told_with_what_differs(watching: Cluster, azure: Az
     assert vm1.wait_for_event("changed", event_id=event_id)["fields"] == ["not_before"]
 
 
-def test_two_minions_of_one_availability_set_each_tell_of_what_hits_them(watching: Cluster, azure: Azure) -> None:
+def test_two_minions_each_send_the_events_that_affect_them(watching: Cluster, azure: Azure) -> None:
     both = azure.announce("vm1", "vm2", kind="Freeze")
     only_vm2 = azure.announce("vm2")
     for name in ("vm1", "vm2"):
@@ -81,7 +82,7 @@ def test_two_minions_of_one_availability_set_each_tell_of_what_hits_them(watchin
     assert watching.minions["vm1"].events(event_id=only_vm2) == []
 
 
-def test_what_lasts_is_repeated_under_the_same_number(watching: Cluster, azure: Azure) -> None:
+def test_listed_event_is_repeated_with_the_same_number(watching: Cluster, azure: Azure) -> None:
     vm2 = watching.minions["vm2"]
     event_id = azure.announce("vm2")
     first, again = (
@@ -91,13 +92,14 @@ def test_what_lasts_is_repeated_under_the_same_number(watching: Cluster, azure: 
     assert again["sequence"] == first["sequence"] and again["changed_at"] == first["changed_at"]
 
 
+@pytest.mark.short
 @pytest.mark.parametrize("failure_kind", ["hang", "refuse"])
-def test_test_ping_answers_while_imds_is_sick(watching: Cluster, azure: Azure, failure_kind: str) -> None:
-    """vm1's beacon is allowed to wait ten minutes for IMDS, which would be the end of its minion if it waited in the loop."""
+def test_ping_answers_while_imds_fails(watching: Cluster, azure: Azure, failure_kind: str) -> None:
+    """vm1's beacon has a timeout of ten minutes, which would block its minion if the loop waited."""
     vm1 = watching.minions["vm1"]
     event_id = azure.announce("vm1")
     vm1.wait_for_event("scheduled", event_id=event_id)
-    # a refusing IMDS counts no requests, so the fault is not waited for there
+    # a refusing IMDS counts no requests: the fault cannot be awaited there
     if failure_kind == "refuse":
         fault = azure.simulator.post("/faults", {"kind": "refuse", "vm": "vm1"})["number"]
         assert [vm1.ask("test.ping") for _time in range(3)] == [True] * 3
@@ -111,7 +113,7 @@ def test_test_ping_answers_while_imds_is_sick(watching: Cluster, azure: Azure, f
     vm1.wait_for_event("gone", event_id=event_id)
 
 
-def test_an_answer_that_says_nothing_is_not_the_end_of_an_event(watching: Cluster, azure: Azure) -> None:
+def test_empty_answer_is_not_the_end_of_an_event(watching: Cluster, azure: Azure) -> None:
     vm2 = watching.minions["vm2"]
     event_id = azure.announce("vm2")
     vm2.wait_for_event("scheduled", event_id=event_id)
@@ -121,7 +123,7 @@ def test_an_answer_that_says_nothing_is_not_the_end_of_an_event(watching: Cluste
     assert vm2.events("gone", event_id=event_id) == []
 
 
-def test_a_refresh_loses_nothing_and_leaves_no_threads_behind(watching: Cluster, azure: Azure) -> None:
+def test_refresh_loses_no_event_and_leaves_no_thread(watching: Cluster, azure: Azure) -> None:
     vm2 = watching.minions["vm2"]
     event_id = azure.announce("vm2")
     vm2.wait_for_event("scheduled", event_id=event_id)
@@ -133,12 +135,12 @@ def test_a_refresh_loses_nothing_and_leaves_no_threads_behind(watching: Cluster,
     vm2.wait_for_event("started", event_id=event_id)
     azure.end(event_id)
     vm2.wait_for_event("gone", event_id=event_id)
-    # Salt itself has threads that live for a moment
+    # Salt itself has short-lived threads
     wait_until(lambda: vm2.threads() <= threads, lambda: f"{threads} threads, as at first, not {vm2.threads()}")
     assert len(vm2.events("started", event_id=event_id, repeated=0)) == 1
 
 
-def test_a_minion_without_azure_is_silent_and_well(watching: Cluster) -> None:
+def test_minion_outside_azure_sends_nothing_and_answers(watching: Cluster) -> None:
     elsewhere = watching.minions["elsewhere"]
     assert elsewhere.ask("test.ping") is True
     pending = elsewhere.ask("azure_events.pending")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A minion that prepares and recovers by itself: beside state runs, through kills and restarts, and under a flood of events."""
+"""A minion that prepares and recovers: during state runs, after kills and restarts, in a flood of events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.xdist_group("minion")
 
 
 class Steps:
-    """The steps of a minion, each of which leaves a line; ``wait`` waits for the file ``go``."""
+    """The steps of a minion, which each write a line; ``wait`` waits for the file ``go``."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -91,6 +91,7 @@ def restart(here: Cluster, minion: Minion) -> None:
     here.start(minion.name)
 
 
+@pytest.mark.short
 def test_prepare_and_recover_by_jobs(vm1: Minion, azure: Azure, steps: Steps) -> None:
     event_id = azure.announce("vm1")
     assert outcome(vm1, "prepare", event_id) == "prepared"
@@ -153,10 +154,8 @@ def test_end_is_sent_until_the_minion_has_recovered_also_after_a_restart(
     assert len(vm1.events("gone", event_id=event_id)) == before
 
 
-def test_master_that_starts_anew_is_sent_what_lasts_at_its_first_word(
-    alone: Cluster, vm1: Minion, azure: Azure
-) -> None:
-    """The beacon of this minion repeats what lasts once an hour only."""
+def test_restarted_master_is_sent_the_listed_events_at_once(alone: Cluster, vm1: Minion, azure: Azure) -> None:
+    """The beacon of this minion repeats listed events once an hour only."""
     event_id = azure.announce("vm1")
     vm1.wait_for_event("scheduled", event_id=event_id)
     before = len(vm1.events("scheduled", event_id=event_id))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.xdist_group("reactor")
 
 VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 NOTIFY, ONE_VM, HINT = "azure_events_notify.sls", "azure_events_one_vm.sls", "azure_events_hint.sls"
-# the addresses that the files have for their users to replace
+# the addresses in the files, which users replace
 ADDRESSES = {NOTIFY: "http://127.0.0.1:9000/azure-events", HINT: "https://127.0.0.1:8000/hook/azure_events"}
 
 
@@ -39,7 +39,7 @@ def hook() -> Iterator[Hook]:
 
 
 def copied(folder: Path, name: str, hook: Hook) -> str:
-    """A reactor file with the address that its user has set."""
+    """Return a reactor file with another address."""
     text = (TREE / "reactor" / name).read_text()
     assert ADDRESSES[name] in text
     (folder / name).write_text(text.replace(ADDRESSES[name], hook.address + "/" + name))
@@ -67,6 +67,7 @@ def here(
         yield made
 
 
+@pytest.mark.short
 def test_one_vm_prepares_approves_and_recovers_without_the_engine(here: Cluster, azure: Azure) -> None:
     step_log = StepLog(here.minions["vm1"])
     event_id = azure.announce("vm1", kind="Freeze", notice="4h")
@@ -78,7 +79,7 @@ def test_one_vm_prepares_approves_and_recovers_without_the_engine(here: Cluster,
     assert step_log.counts == (1, 1) and azure.approvals(event_id) == ["vm1"]
 
 
-def test_event_of_two_vms_is_left_alone_without_the_engine(here: Cluster, azure: Azure, hook: Hook) -> None:
+def test_event_of_two_vms_is_not_approved_without_the_engine(here: Cluster, azure: Azure, hook: Hook) -> None:
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     here.minions["vm1"].wait_for_event("scheduled", event_id=event_id)
     hook.wait("/" + HINT, minion="vm1")
@@ -86,7 +87,7 @@ def test_event_of_two_vms_is_left_alone_without_the_engine(here: Cluster, azure:
     assert azure.approvals(event_id) == []
 
 
-def test_hint_is_handed_over_to_the_other_master(here: Cluster, azure: Azure, hook: Hook) -> None:
+def test_hint_is_sent_to_the_other_master(here: Cluster, azure: Azure, hook: Hook) -> None:
     hook.posts.clear()
     azure.announce("vm1", kind="Freeze", notice="4h")
     assert hook.wait("/" + HINT) == {"minion": "vm1"}

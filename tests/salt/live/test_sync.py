@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""saltutil.sync_all brings a minion and the master all that the tree has."""
+"""saltutil.sync_all copies all modules of the tree to a minion and the master."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.xdist_group("watching")
 MINIONS = ("vm1", "vm2", "elsewhere")
 
 
+@pytest.mark.short
 def test_functions_and_states_are_there_after_sync_all(watching: Cluster) -> None:
     minion = watching.minions["vm1"]
     assert {"azure_events.list", "azure_events.approve", "azure_events.wait"} <= set(
@@ -32,7 +33,7 @@ def test_functions_and_states_are_there_after_sync_all(watching: Cluster) -> Non
 
 @pytest.mark.parametrize("name", MINIONS)
 def test_the_helper_arrives_as_files_of_its_own(watching: Cluster, name: str) -> None:
-    """Its links in the tree lead out of the tree, so that they must not be sent as links."""
+    """Links in the tree lead out of it: they must not be sent as links."""
     extmods = Path(watching.minions[name].config["extension_modules"])
     arrived = extmods / "utils" / "azure_scheduled_events"
     assert {file.name: file.read_bytes() for file in arrived.glob("*.py")} == {
@@ -43,7 +44,7 @@ def test_the_helper_arrives_as_files_of_its_own(watching: Cluster, name: str) ->
 
 @pytest.fixture(scope="module")
 def synced(watching: Cluster) -> Master:
-    """The master with what two commands bring to it, and with a mistake in its configuration."""
+    """A master after two sync commands, with an error in its configuration."""
     master = watching.master
     assert "engines.azure_events" in master.run("salt-run", "saltutil.sync_engines")
     assert "utils.azure_events_engine.reducer" in master.run("salt-run", "saltutil.sync_utils")
@@ -51,12 +52,13 @@ def synced(watching: Cluster) -> Master:
     return master
 
 
-def test_the_runner_says_how_to_switch_the_engine_on(synced: Master) -> None:
+def test_runner_names_the_remedy_without_an_engine(synced: Master) -> None:
     with pytest.raises(Refused, match="add 'azure_events: {}' to 'engines'"):
         synced.run("salt-run", "azure_events.fleet")
 
 
-def test_the_engine_names_what_is_wrong_with_its_configuration(watching: Cluster, synced: Master) -> None:
+@pytest.mark.short
+def test_engine_names_the_problem_of_its_configuration(watching: Cluster, synced: Master) -> None:
     synced.configure(engines=[{"azure_events": {}}], azure_events={"awnser": 5})
     synced.kill()
     watching.start()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The wheel of salt/: built, installed by pip beside Salt, and used by a minion that nobody syncs anything to."""
+"""The wheel of salt/: built, installed by pip, and used by a minion without a sync."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_wheel(
     installation: SaltInstallation, wheel: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> SaltInstallation:
     environment = installation.shared_by(tmp_path_factory.mktemp("pip") / "venv")
-    # pip itself comes with the packages that are shared
+    # pip is one of the shared packages
     environment.install("--no-deps", wheel)
     return environment
 
@@ -54,17 +54,19 @@ def unsynced(with_wheel: SaltInstallation, azure: Azure, tmp_path_factory: pytes
         yield here
 
 
+@pytest.mark.short
 def test_the_helper_is_in_the_wheel_as_it_is(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         inside = {name: archive.read(name) for name in archive.namelist() if name.startswith("azure_scheduled_events/")}
     assert inside == {f"azure_scheduled_events/{file.name}": file.read_bytes() for file in HELPER.glob("*.py")}
 
 
-def test_what_the_wheel_needs_is_there(with_wheel: SaltInstallation) -> None:
+def test_dependencies_of_the_wheel_are_installed(with_wheel: SaltInstallation) -> None:
     ran = subprocess.run([with_wheel.python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
 
 
+@pytest.mark.short
 def test_the_function_and_the_beacon_are_there_without_a_sync(unsynced: Cluster, azure: Azure) -> None:
     vm3 = unsynced.minions["vm3"]
     event_id = azure.announce("vm3")

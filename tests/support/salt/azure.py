@@ -80,7 +80,7 @@ class Azure:
     def wait_for_polls(self, vm: str, more: int = 3) -> None:
         """Wait for this number of further requests of a VM."""
         wanted = self.requests(vm) + more
-        wait_until(lambda: self.requests(vm) >= wanted, f"{more} looks of {vm} at IMDS")
+        wait_until(lambda: self.requests(vm) >= wanted, f"{more} polls of {vm}")
 
 
 @contextmanager

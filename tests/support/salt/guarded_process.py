@@ -11,14 +11,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-LEASH = Path(__file__).with_name("process_guard.py")
+GUARD = Path(__file__).with_name("process_guard.py")
 
 
 class GuardedProcess:
     """A command and its descendants, ended by ``kill``, by ``stop``, or with this process."""
 
     def __init__(self, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None) -> None:
-        words = [sys.executable, str(LEASH), *map(str, command)]
+        words = [sys.executable, str(GUARD), *map(str, command)]
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.PIPE, stdout=output, stderr=output, env=env, start_new_session=True

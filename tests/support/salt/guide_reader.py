@@ -103,7 +103,7 @@ class GuideRunner:
     """Executes sections of the guide, block by block, in folders of the cluster instead of the system's.
 
     Args:
-        places: further texts of the guide, with what stands for them here.
+        places: further texts of the guide, and their replacements here.
         masters: those whose names the guide has; another name is the site's own master.
         has_master: whether the minions have one.
     """

@@ -19,7 +19,7 @@ from support.wait import wait_until
 
 # seconds; a busy machine may need a minute to start a master and its minions
 WAIT_FOR_DAEMONS = 300.0
-DESK = Path(__file__).with_name("salt_client_loop.py")
+CLIENT_LOOP = Path(__file__).with_name("salt_client_loop.py")
 
 
 class Refused(Exception):
@@ -70,11 +70,11 @@ class Master(SaltProcess):
             "timeout": timeout,
             "tgt_type": tgt_type,
         }
-        desk = self._start_client_loop()
-        assert desk.stdin and desk.stdout
-        desk.stdin.write(json.dumps(request) + "\n")
-        desk.stdin.flush()
-        answer = json.loads(desk.stdout.readline())
+        client_loop = self._start_client_loop()
+        assert client_loop.stdin and client_loop.stdout
+        client_loop.stdin.write(json.dumps(request) + "\n")
+        client_loop.stdin.flush()
+        answer = json.loads(client_loop.stdout.readline())
         if "error" in answer:
             raise Refused(answer["error"])
         returned: dict[str, Any] = answer["returned"]
@@ -119,7 +119,7 @@ class Master(SaltProcess):
 
     def _start_client_loop(self) -> subprocess.Popen[str]:
         if not self._desk:
-            command = [self.installation.python, DESK, self.folder / "master"]
+            command = [self.installation.python, CLIENT_LOOP, self.folder / "master"]
             environment = {**os.environ, **QUIET}
             with self.log.open("ab") as log:
                 self._desk = subprocess.Popen(

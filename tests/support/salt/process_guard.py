@@ -3,11 +3,11 @@
 
 """Run a command until it exits or standard input is closed, and end all its processes.
 
-    python leash.py COMMAND [ARGUMENT...]
+    python process_guard.py COMMAND [ARGUMENT...]
 
-Whoever starts this holds a pipe to its standard input. The kernel closes that pipe when the holder
-ends, however it ends, and then all that the command has started is killed, whatever sessions and
-groups it made. SIGTERM is handed on to the command.
+The process that starts this holds a pipe to its standard input. The kernel closes that pipe when the
+holder exits for any reason. Then all descendants of the command are killed, in whatever sessions and
+groups. SIGTERM is forwarded to the command.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 """Publish jobs without a start of Salt's command line for each. Runs in Salt's Python.
 
-    python desk.py CONFIG
+    python salt_client_loop.py CONFIG
 
 Each line of standard input is the arguments of LocalClient.cmd in JSON; each line of standard
 output is what the minions returned.

@@ -46,8 +46,8 @@ class ScriptedImds(HttpServer):
                 self.answer(200, {"DocumentIncarnation": 1, "Events": script.events})
 
             def do_POST(self) -> None:
-                wish = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                script.approved += [one["EventId"] for one in wish["StartRequests"]]
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                script.approved += [one["EventId"] for one in request["StartRequests"]]
                 self.answer(script.refuses, {"error": "refused"} if script.refuses != 200 else {})
 
         super().__init__(Handler)

@@ -38,8 +38,9 @@ def status(event_id=None):
 def prepare(event_id=None, test=False):
     return dict(_answer("prepare"), event_id=event_id)
 def flood(number):
+    tag = "salt/beacon/%s/azure_events/scheduled" % __opts__["id"]
     for one in range(number):
-        __salt__["event.send"]("salt/beacon/%s/azure_events/scheduled" % __opts__["id"], {"event_id": "forged-%d" % one})
+        __salt__["event.send"](tag, {"event_id": "forged-%d" % one})
 def recover(event_id=None, test=False):
     return dict(_answer("recover"), event_id=event_id)
 def approve_prepared(event_id, resources):

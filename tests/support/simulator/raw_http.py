@@ -54,7 +54,10 @@ def approve(endpoint: str, *sequential_ids: str, headers: Mapping[str, str] = HE
 
 
 def send_raw(endpoint: str, data: bytes = b"", timeout: float = 60.0) -> bytes:
-    """Send ``data`` and return all bytes until the server closes the connection; raises OSError."""
+    """Send ``data`` and return all bytes until the server closes the connection.
+
+    Raises OSError.
+    """
     with connect(endpoint, timeout) as connection:
         connection.sendall(data or request_bytes())
         parts: list[bytes] = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Simulations for tests: scenarios as data, a clock without real time, predictable ids."""
+"""Simulations for tests, without real time and with predictable ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def make_simulation(
     begin: float | None = T0,
     **more: Any,
 ) -> Simulation:
-    """Return a simulation at simulated time 0 with one group ``web``, or with ``groups``."""
+    """Return a simulation at simulated time 0.
+
+    It has one group ``web``, or ``groups``.
+    """
     data = {
         "groups": groups or {"web": {"kind": kind, "vms": {name: {} for name in vms}}},
         "events": list(events),
@@ -42,7 +45,7 @@ def make_simulation(
 
 
 def sequential_ids() -> Callable[[], str]:
-    """Return a function that returns a new id with each call, the same ones in each simulation."""
+    """Return a function that returns predictable ids."""
     count = itertools.count(1)
     return lambda: f"00000000-0000-4000-8000-{next(count):012X}"
 

@@ -15,7 +15,10 @@ from support import simulator_process
 
 @pytest.fixture(scope="session", autouse=True)
 def _default_sighup() -> None:
-    """Restore the default of SIGHUP: under nohup every simulator would inherit that it is ignored."""
+    """Restore the default of SIGHUP.
+
+    Under nohup every simulator would inherit that SIGHUP is ignored.
+    """
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -35,7 +38,7 @@ def start_simulator() -> Iterator[Callable[..., simulator_process.Simulator]]:
 
 @pytest.fixture(scope="session")
 def _shared_simulator() -> Iterator[simulator_process.Simulator]:
-    """One simulator for tests that need no process of their own: manual clock, no rate limit."""
+    """One simulator for tests that share it: manual clock, no rate limit."""
     scenario = {
         "title": "tests",
         "groups": {

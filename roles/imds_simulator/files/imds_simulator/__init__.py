@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""A simulator of Azure Scheduled Events and the related parts of instance metadata.
+"""A simulator of Azure Scheduled Events and related instance metadata.
 
 Docstrings and messages cite statements of docs/reference/scheduled-events.md as "reference NUMBER".
 """

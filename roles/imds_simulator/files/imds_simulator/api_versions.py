@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The api-versions and the members that each adds (docs/reference/scheduled-events.md 1.3, 3.3)."""
+"""The api-versions and the members that each adds.
+
+See docs/reference/scheduled-events.md 1.3, 3.3.
+"""
 
 from __future__ import annotations
 
@@ -104,5 +107,8 @@ COMPUTE_FIELD_SINCE: Mapping[str, str] = {
 
 
 def newest(versions: tuple[str, ...]) -> list[str]:
-    """Return the three newest of ``versions``, newest first, as in a version error (reference 1.6)."""
+    """Return the three newest of ``versions``, newest first, as in a version error.
+
+    See reference 1.6.
+    """
     return sorted(versions, reverse=True)[:3]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""A whole simulator: engine, listeners, control API and ticker, from start to stop."""
+"""A whole simulator: engine, listeners, control API and ticker."""
 
 from __future__ import annotations
 
@@ -93,7 +93,10 @@ async def _control(engine: Engine, listeners: Listeners, sock: socket.socket) ->
 
 
 def with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
-    """Return ``scenario`` with the VMs in ``sources`` identified by these source addresses."""
+    """Return ``scenario`` with VMs identified by source address.
+
+    ``sources``: VM name -> address.
+    """
     groups = tuple(
         dataclasses.replace(
             group,

@@ -20,8 +20,8 @@ def validate(config: Any) -> tuple[bool, str]:
 def beacon(config: list[dict[str, Any]]) -> list[dict[str, Any]]:
     endpoint = next(item["endpoint"] for item in config if "endpoint" in item)
     url = endpoint + "/metadata/scheduledevents?api-version=2020-07-01"
-    told = __context__.setdefault("naive", set())  # pylint: disable=undefined-variable
+    sent = __context__.setdefault("naive", set())  # pylint: disable=undefined-variable
     events = requests.get(url, headers={"Metadata": "true"}, timeout=10).json()["Events"]
-    new = [event for event in events if event["EventId"] not in told]
-    told.update(event["EventId"] for event in new)
+    new = [event for event in events if event["EventId"] not in sent]
+    sent.update(event["EventId"] for event in new)
     return [{"tag": "scheduled", "event_id": event["EventId"]} for event in new]

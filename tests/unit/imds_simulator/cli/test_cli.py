@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The command line as real processes: serving, checking, verbs, exec, impact commands."""
+"""The command line: serving, checking, verbs, exec, impact commands."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_serve_prints_addresses_before_log_lines(start_simulator):
 
 
 def count_rejected_posts(endpoint, count):
-    """Send POSTs without the header on one connection and return how many were answered with 400."""
+    """Send POSTs without the header on one connection and count the answers 400."""
     connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60)
     statuses = []
     for _each in range(count):
@@ -452,7 +452,7 @@ NO_SECOND_INTERRUPT = (
 
 
 def start_exec(*command, simulator=AS_MODULE):
-    """Start ``exec`` without a terminal, in a process group of its own, and wait until its command runs."""
+    """Start ``exec`` in a process group of its own and wait until its command runs."""
     process = subprocess.Popen(
         [sys.executable, *simulator, "exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", *command],
         stdin=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from imds_simulator.protocol.instance import instance_document
 from support.simulator.raw_http import send_request
 from support.simulator.simulations import make_simulation
 
-V = "api-version=2021-02-01"
+VERSION = "api-version=2021-02-01"
 
 
 def get(sim, path, vm="vm1"):
@@ -28,7 +28,7 @@ def test_instance_tree_is_json_with_string_values(frozen_simulator):
             return [leaf for each in value for leaf in leaves(each)]
         return [value]
 
-    answer = get(frozen_simulator, "?" + V, "pool_3")
+    answer = get(frozen_simulator, "?" + VERSION, "pool_3")
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
     assert all(isinstance(leaf, str) for leaf in leaves(answer.json))
     assert answer.json["compute"]["count"] == "3" and answer.json["compute"]["on"] == "true"
@@ -36,7 +36,7 @@ def test_instance_tree_is_json_with_string_values(frozen_simulator):
 
 def test_instance_name_equals_the_entry_in_resources(frozen_simulator):
     frozen_simulator.post("/events", {"type": "Freeze", "resources": ["vm1"]})
-    name = get(frozen_simulator, "/compute/name?format=text&" + V)
+    name = get(frozen_simulator, "/compute/name?format=text&" + VERSION)
     assert (name.status, name.body, name.headers["Content-Type"]) == (200, b"vm1", "text/plain; charset=utf-8")
     assert send_request(frozen_simulator.endpoints["vm1"]).json["Events"][0]["Resources"] == [name.body.decode()]
 
@@ -44,10 +44,10 @@ def test_instance_name_equals_the_entry_in_resources(frozen_simulator):
 @pytest.mark.parametrize(
     "path, body",
     [
-        ("/network/interface/0/ipv4/subnet/0/prefix?format=text&" + V, b"24"),
-        ("/COMPUTE/VmSize?format=TEXT&" + V, b"Standard_D2s_v5"),
-        ("/compute/name/?format=text&" + V, b"vm1"),
-        ("/compute/zone?format=text&" + V, b""),
+        ("/network/interface/0/ipv4/subnet/0/prefix?format=text&" + VERSION, b"24"),
+        ("/COMPUTE/VmSize?format=TEXT&" + VERSION, b"Standard_D2s_v5"),
+        ("/compute/name/?format=text&" + VERSION, b"vm1"),
+        ("/compute/zone?format=text&" + VERSION, b""),
     ],
 )
 def test_instance_leaf_as_text_is_its_value(frozen_simulator, path, body):
@@ -56,7 +56,8 @@ def test_instance_leaf_as_text_is_its_value(frozen_simulator, path, body):
 
 
 @pytest.mark.parametrize(
-    "path", ["/compute/name?" + V, "/compute/name?format=json&" + V, "/network/interface/0/macAddress?" + V]
+    "path",
+    ["/compute/name?" + VERSION, "/compute/name?format=json&" + VERSION, "/network/interface/0/macAddress?" + VERSION],
 )
 def test_instance_leaf_without_format_text_is_400(frozen_simulator, path):
     answer = get(frozen_simulator, path)
@@ -77,17 +78,17 @@ def test_instance_leaf_without_format_text_is_400(frozen_simulator, path):
     ],
 )
 def test_instance_unknown_element_is_404(frozen_simulator, path):
-    answer = get(frozen_simulator, path + "?format=text&" + V)
+    answer = get(frozen_simulator, path + "?format=text&" + VERSION)
     assert answer.status == 404 and list(answer.json) == ["error"]
 
 
 def test_instance_subtree_as_text_is_a_listing(frozen_simulator):
-    assert get(frozen_simulator, "/network/interface/0/ipv4/subnet?" + V).json == [
+    assert get(frozen_simulator, "/network/interface/0/ipv4/subnet?" + VERSION).json == [
         {"address": "10.0.0.0", "prefix": "24"}
     ]
-    assert get(frozen_simulator, "?format=text&" + V).body == b"compute/\nnetwork/"
-    assert get(frozen_simulator, "/network/interface?format=text&" + V).body == b"0/"
-    assert get(frozen_simulator, "?format=yaml&" + V).status == 400
+    assert get(frozen_simulator, "?format=text&" + VERSION).body == b"compute/\nnetwork/"
+    assert get(frozen_simulator, "/network/interface?format=text&" + VERSION).body == b"0/"
+    assert get(frozen_simulator, "?format=yaml&" + VERSION).status == 400
 
 
 def test_instance_members_appear_with_their_version(frozen_simulator):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Every fault, seen from the client (T47, T49, T52 to T54, T56, T62; docs/reference/scheduled-events.md 1.6)."""
+"""Every fault, seen from the client.
+
+See docs/reference/scheduled-events.md 1.6, T47, T49, T52 to T54, T56 and T62.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def inject(sim, kind, **more):
     return sim.post("/faults", {"kind": kind, **more})
 
 
-def broken(endpoint, data=b""):
+def read_until_end(endpoint, data=b""):
     """Return the bytes before the end of the connection, and whether it was reset."""
     received = b""
     with connect(endpoint) as connection:
@@ -230,7 +233,7 @@ def test_fault_delay_waits_for_simulated_time(frozen_simulator, vm1):
     got = []
     thread = threading.Thread(target=lambda: got.append(send_request(vm1).status))
     thread.start()
-    until(lambda: any(fault["seen"] for fault in frozen_simulator.get("/faults")["faults"]))
+    wait_until(lambda: any(fault["seen"] for fault in frozen_simulator.get("/faults")["faults"]))
     assert send_request(vm1).status == 200  # the second request is not slow
     frozen_simulator.advance(119)
     assert got == []
@@ -241,7 +244,7 @@ def test_fault_delay_waits_for_simulated_time(frozen_simulator, vm1):
 
 def test_fault_reset_sends_rst(frozen_simulator, vm1):
     inject(frozen_simulator, "reset")
-    assert broken(vm1) == (b"", True)
+    assert read_until_end(vm1) == (b"", True)
 
 
 def test_fault_refuse_closes_the_socket_for_its_window(frozen_simulator, vm1):
@@ -249,15 +252,15 @@ def test_fault_refuse_closes_the_socket_for_its_window(frozen_simulator, vm1):
         kept.sendall(request_bytes(more=""))
         assert read_response(kept)
         inject(frozen_simulator, "refuse", vm="vm1", **{"for": 60})
-        until(lambda: connection_refused(vm1))
+        wait_until(lambda: is_refused(vm1))
         assert kept.recv(1) == b""  # kept-alive connections end as well
     assert send_request(frozen_simulator.endpoints["vm2"]).status == 200
     frozen_simulator.advance(60)
-    until(lambda: not connection_refused(vm1))
+    wait_until(lambda: not is_refused(vm1))
     assert send_request(vm1).status == 200
 
 
-def connection_refused(endpoint):
+def is_refused(endpoint):
     try:
         connect(endpoint).close()
     except ConnectionRefusedError:
@@ -265,18 +268,18 @@ def connection_refused(endpoint):
     return False
 
 
-def until(condition, seconds=60.0):
+def wait_until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it never came"
+        assert time.monotonic() < end, "the condition did not become true"
         time.sleep(0.01)
 
 
 def test_fault_refuse_without_vm_affects_all(frozen_simulator, vm1):
     fault = inject(frozen_simulator, "refuse")
-    until(lambda: connection_refused(vm1) and connection_refused(frozen_simulator.endpoints["vm2"]))
+    wait_until(lambda: is_refused(vm1) and is_refused(frozen_simulator.endpoints["vm2"]))
     frozen_simulator.delete(f"/faults/{fault['number']}")
-    until(lambda: not connection_refused(vm1))
+    wait_until(lambda: not is_refused(vm1))
 
 
 def test_fault_lost_request_does_not_act_and_lost_answer_does(frozen_simulator, vm1):
@@ -333,7 +336,7 @@ def test_fault_is_logged_with_the_request(frozen_simulator, vm1):
     inject(frozen_simulator, "unavailable", requests=1)
     inject(frozen_simulator, "reset", requests=2)
     send_request(vm1)
-    broken(vm1)
+    read_until_end(vm1)
     logged = frozen_simulator.get(f"/requests?after={last}")["requests"]
     assert [(each["status"], each["fault"]) for each in logged] == [(503, "unavailable"), (0, "reset")]
 

@@ -25,7 +25,7 @@ def version_error(*newest):
     }
 
 
-OWN = version_error("2020-07-01", "2019-08-01", "2019-04-01")
+VERSION_ERROR = version_error("2020-07-01", "2019-08-01", "2019-04-01")
 
 
 def schedule(sim, **more):
@@ -174,7 +174,7 @@ def test_version_missing_or_unknown_is_400_with_newest_versions(frozen_simulator
         method,
         body=b"{}" if method == "POST" else None,
     )
-    assert (answer.status, answer.json) == (400, OWN)
+    assert (answer.status, answer.json) == (400, VERSION_ERROR)
 
 
 def test_version_of_instance_has_its_own_list(frozen_simulator):
@@ -460,7 +460,7 @@ def test_rate_limit_is_a_sliding_second():
     assert limit.allows("b", 2, 0.9)
 
 
-def by_source(**more):
+def scenario_by_source(**more):
     return {
         "groups": {
             "one": {"kind": "standalone", "vms": {"vm1": {"source": "127.0.1.1"}}},
@@ -470,7 +470,7 @@ def by_source(**more):
     }
 
 
-def ask_from(source, endpoint):
+def send_request_from(source, endpoint):
     import http.client
     from urllib.parse import urlsplit
 
@@ -484,32 +484,32 @@ def ask_from(source, endpoint):
 
 
 def test_shared_address_identifies_vms_by_source_address(start_simulator):
-    sim = start_simulator(by_source())
+    sim = start_simulator(scenario_by_source())
     assert sim.endpoints["vm1"] == sim.endpoints["vm2"]
-    assert ask_from("127.0.1.1", sim.endpoints["vm1"]) == (200, "vm1")
-    assert ask_from("127.0.1.2", sim.endpoints["vm1"]) == (200, "vm2")
-    status, body = ask_from("127.0.1.3", sim.endpoints["vm1"])
+    assert send_request_from("127.0.1.1", sim.endpoints["vm1"]) == (200, "vm1")
+    assert send_request_from("127.0.1.2", sim.endpoints["vm1"]) == (200, "vm2")
+    status, body = send_request_from("127.0.1.3", sim.endpoints["vm1"])
     assert status == 404 and "127.0.1.3" in json.loads(body)["error"]
     assert any(line["what"] == "unknown-client" and line["address"] == "127.0.1.3" for line in sim.get("/log")["lines"])
 
 
 @pytest.mark.skipif(not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"), reason="no IPv6 here")
 def test_shared_ipv6_address_identifies_ipv4_clients(start_simulator):
-    sim = start_simulator(by_source(), listen="[::]:0")
+    sim = start_simulator(scenario_by_source(), listen="[::]:0")
     endpoint = sim.endpoints["vm1"].replace("[::]", "127.0.0.1")
-    assert ask_from("127.0.1.1", endpoint) == (200, "vm1")
-    assert ask_from("127.0.1.2", endpoint) == (200, "vm2")
-    status, body = ask_from("127.0.1.3", endpoint)
+    assert send_request_from("127.0.1.1", endpoint) == (200, "vm1")
+    assert send_request_from("127.0.1.2", endpoint) == (200, "vm2")
+    status, body = send_request_from("127.0.1.3", endpoint)
     assert status == 404 and "source address 127.0.1.3" in json.loads(body)["error"]
     assert {each["address"] for each in sim.get("/requests")["requests"]} == {"127.0.1.1", "127.0.1.2", "127.0.1.3"}
 
 
 def test_default_vm_is_used_for_unknown_sources(start_simulator):
     sim = start_simulator("live-migration", args=["--source", "vm2=127.0.1.2"])
-    assert ask_from("127.0.1.2", sim.endpoints["vm2"]) == (200, "vm2")
+    assert send_request_from("127.0.1.2", sim.endpoints["vm2"]) == (200, "vm2")
     assert sim.endpoints["vm1"] != sim.endpoints["vm2"]
-    default = start_simulator(by_source(default_vm="vm2"))
-    assert ask_from("127.0.1.9", default.endpoints["vm1"]) == (200, "vm2")
+    default = start_simulator(scenario_by_source(default_vm="vm2"))
+    assert send_request_from("127.0.1.9", default.endpoints["vm1"]) == (200, "vm2")
 
 
 def test_enable_delay_delays_or_empties_the_first_answer(start_simulator):

@@ -35,14 +35,14 @@ def test_second_claimant_of_an_observed_name_holds_the_approval() -> None:
     fleet.prepare("id-1")
     fleet.wait(10)
     assert fleet.count("approve_prepared") == 0
-    assert "minions id-1, id-2 say that this is their VM" in fleet.request("status")["rows"][0]["why_not"]
+    assert "minions id-1, id-2 report that this is their VM" in fleet.request("status")["rows"][0]["why_not"]
     fleet.poll({"id-2": status("z")})
     fleet.wait(6)
     assert fleet.count("approve_prepared") == 1
 
 
 @pytest.mark.parametrize("settings", [{"mapping": {"id-1": "b"}}, {}])
-def test_table_settles_who_is_who(settings: dict[str, Any]) -> None:
+def test_mapping_decides_between_claimants(settings: dict[str, Any]) -> None:
     fleet = Driver("id-1", "id-2", **settings)
     fleet.poll({"id-2": status("b", event("b"))})
     fleet.poll({"id-1": status("b", event("b"))})
@@ -54,7 +54,7 @@ def test_table_settles_who_is_who(settings: dict[str, Any]) -> None:
     )
 
 
-def test_lying_started_does_not_keep_others_from_preparing() -> None:
+def test_false_started_does_not_prevent_others_from_preparing() -> None:
     """A5"""
     fleet = Driver("a", "b", "c")
     fleet.poll({"a": status("b", event("b", "c", status="Started"))})
@@ -105,7 +105,7 @@ def test_bystander_that_lists_no_event_does_not_end_it() -> None:
     ],
     ids=lambda odd: repr(odd)[:40],
 )
-def test_odd_answer_counts_against_its_minion_alone(odd: Any) -> None:
+def test_invalid_answer_affects_its_minion_only(odd: Any) -> None:
     """A4"""
     fleet = Driver("a", "b")
     fleet.hint("a", "b")
@@ -119,15 +119,15 @@ def test_odd_answer_counts_against_its_minion_alone(odd: Any) -> None:
 @pytest.mark.parametrize(
     "odd", [done("nonsense"), done("prepared", event_id="other"), None, dict(done("prepared"), reason=7)]
 )
-def test_odd_answer_to_prepare_holds_the_approval_with_a_reason(odd: Any) -> None:
+def test_invalid_answer_to_prepare_withholds_the_approval(odd: Any) -> None:
     fleet = Driver("b")
     fleet.poll({"b": status("b", event("b"))})
     fleet.answer("prepare", {"b": odd})
     assert fleet.count("approve_prepared") == 0 and "minion b" in fleet.request("status")["rows"][0]["why_not"]
 
 
-def test_flood_of_hints_costs_a_bounded_number_of_questions() -> None:
-    """A3: 1,000 hints in ten seconds, and a real event of another minion in their middle."""
+def test_flood_of_hints_causes_a_bounded_number_of_polls() -> None:
+    """A3: 1,000 hints in ten seconds, and a genuine event of another minion among them."""
     fleet = Driver("a", "b")
     fleet.poll({"a": status("a"), "b": status("b")})
     before = fleet.count("status", "a")
@@ -154,7 +154,7 @@ def test_forged_events_of_one_minion_are_bounded() -> None:
     assert [ask.minions for ask in fleet.pending("prepare") if ask.kwargs["event_id"] == "real"] == [("b",)]
 
 
-def test_answer_that_was_not_asked_for_is_ignored() -> None:
+def test_unrequested_answer_is_ignored() -> None:
     fleet = Driver("a", "b")
     fleet.poll({"b": status("b", event("b"))})
     (ask,) = fleet.pending("prepare")
@@ -163,7 +163,7 @@ def test_answer_that_was_not_asked_for_is_ignored() -> None:
     assert fleet.count("approve_prepared") == 0
 
 
-def test_liar_about_its_approval_is_replaced() -> None:
+def test_minion_with_a_false_approval_is_replaced() -> None:
     fleet = Driver("b", "c")
     fleet.poll({"b": status("b", HIT), "c": status("c", HIT)})
     fleet.prepare("b", "c")
@@ -191,7 +191,7 @@ def test_event_names_of_any_kind_do_not_stop_the_others() -> None:
     assert fleet.count("prepare") >= 1
 
 
-def test_refused_answer_does_not_forget_what_the_minion_has_prepared() -> None:
+def test_invalid_answer_keeps_the_preparations_of_the_minion() -> None:
     fleet = Driver("b")
     fleet.poll({"b": status("b", event("b"))})
     fleet.prepare("b")
@@ -201,7 +201,7 @@ def test_refused_answer_does_not_forget_what_the_minion_has_prepared() -> None:
 
 
 def test_too_long_name_of_a_vm_holds_the_approval_only() -> None:
-    """A11: the minion itself is honest, its IMDS is odd."""
+    """A11: the minion is honest, its IMDS is not."""
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1", "x" * 1100))})
     fleet.prepare("vm1")
@@ -209,7 +209,7 @@ def test_too_long_name_of_a_vm_holds_the_approval_only() -> None:
 
 
 @pytest.mark.parametrize("odd", ["E" * 1100, "E\x7f", "E\ufffe"], ids=["long", "DEL", "U+FFFE"])
-def test_event_with_an_odd_id_is_left_out(odd: str) -> None:
+def test_event_with_an_invalid_id_is_ignored(odd: str) -> None:
     """A11"""
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1", event_id=odd), event("vm1"), records=[record(event_id=odd)])})

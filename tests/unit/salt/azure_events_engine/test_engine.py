@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Between the bus and the reducer: what counts, what does not, and what is on disk first."""
+"""The engine between the bus and the reducer: accepted and ignored events, and the order of writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = b"s" * 32
 
 
 class Ports:
-    """A master whose minions answer what a test says."""
+    """A master whose minions answer what a test sets."""
 
     def __init__(self) -> None:
         self.published: list[tuple[str, tuple[str, ...], Mapping[str, Any]]] = []
@@ -76,7 +76,7 @@ class Site:
             self.engine.tick()
 
     def give_return(self, minion: str, answer: Any, stored: bool = True) -> None:
-        """The minion returns the last job to it."""
+        """Have the minion return its last job."""
         number = max(
             index for index, (_function, minions, _kwargs) in enumerate(self.ports.published, 1) if minion in minions
         )
@@ -86,7 +86,7 @@ class Site:
         self.engine.tick()
 
     def prepare(self) -> None:
-        """vm1 has an event of its own, and is prepared for it."""
+        """Have vm1 list an event and report that it is prepared."""
         self.give_return("vm1", status("vm1", event("vm1")))
         self.give_return("vm1", done("prepared"))
 
@@ -111,11 +111,11 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path / "azure_events" / "engine.sqlite")
 
 
-def test_all_minions_are_asked_at_the_start(site: Site) -> None:
+def test_all_minions_are_polled_at_the_start(site: Site) -> None:
     assert site.ports.published == [("status", ("vm1", "vm2"), {})]
 
 
-def test_return_counts_once_the_job_cache_can_be_read(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_return_is_used_once_the_job_cache_is_readable(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.ports.is_cache_broken = True
     site.give_return("vm1", status("vm1", event("vm1")))
     assert site.ports.functions("vm1") == ["status"]
@@ -128,7 +128,7 @@ def test_return_counts_once_the_job_cache_can_be_read(site: Site, caplog: pytest
     assert "no connection" in caplog.text
 
 
-def test_engine_waits_longer_for_the_bus_while_nothing_is_under_way(site: Site) -> None:
+def test_engine_is_not_busy_without_events_and_returns(site: Site) -> None:
     assert not site.engine.is_busy
     site.give_return("vm2", status("vm2"), stored=False)
     assert site.engine.is_busy
@@ -139,7 +139,7 @@ def test_engine_waits_longer_for_the_bus_while_nothing_is_under_way(site: Site) 
 
 
 @pytest.mark.parametrize("tag", ["salt/beacon/vm1/azure_events/scheduled", "salt/minion/vm1/start", HOOK])
-def test_hint_makes_the_engine_ask(site: Site, tag: str) -> None:
+def test_hint_causes_a_poll(site: Site, tag: str) -> None:
     site.give_return("vm1", status("vm1"))
     site.wait(5)
     before = len(site.ports.functions("vm1"))
@@ -162,19 +162,19 @@ def test_other_events_of_the_bus_do_nothing(site: Site, tag: str, data: Any) -> 
     assert [minions for _function, minions, _kwargs in site.ports.published[before:] if "vm1" in minions] == []
 
 
-def test_minion_that_is_new_is_asked(site: Site) -> None:
+def test_new_minion_is_polled(site: Site) -> None:
     site.ports.accepted.add("vm3")
     site.engine.take("salt/minion/vm3/start", {})
     site.wait(6)
     assert site.ports.functions("vm3") == ["status"]
 
 
-def test_return_counts_only_as_the_job_cache_has_it(site: Site) -> None:
+def test_return_is_used_only_from_the_job_cache(site: Site) -> None:
     site.give_return("vm1", status("vm1", event("vm1")))
     site.give_return("vm1", done("prepared"), stored=False)
     site.wait(2)
     assert "approve_prepared" not in site.ports.functions("vm1")
-    # the true return comes later
+    # the genuine return comes later
     site.give_return("vm1", done("prepared"))
     assert "approve_prepared" in site.ports.functions("vm1")
 
@@ -238,7 +238,7 @@ def test_job_that_is_not_published_is_repeated(site: Site) -> None:
     assert len(site.ports.functions("vm1")) >= 2
 
 
-def test_event_id_cannot_leave_its_place_in_the_tag(site: Site) -> None:
+def test_event_id_is_one_part_of_the_tag(site: Site) -> None:
     site.give_return("vm1", status("vm1", event("vm1", event_id="a/../b c")))
     assert [tag for tag, _data in site.ports.sent] == ["salt/azure_events/a%2F..%2Fb%20c/draining"]
 

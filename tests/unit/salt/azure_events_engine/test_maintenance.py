@@ -46,7 +46,7 @@ def test_approval_comes_once_when_all_are_prepared() -> None:
     assert fleet.steps == ["draining", "prepared", "approved"]
 
 
-def test_minion_of_the_event_is_asked_though_it_sends_no_hint() -> None:
+def test_minion_of_the_event_is_polled_without_a_hint() -> None:
     fleet = Driver("vm1", "vm2")
     fleet.wait(3)
     fleet.answer("status", {"vm1": status("vm1"), "vm2": status("vm2")})
@@ -56,7 +56,7 @@ def test_minion_of_the_event_is_asked_though_it_sends_no_hint() -> None:
     assert fleet.count("status", "vm2") > before
 
 
-def test_event_that_comes_back_is_not_recovered_from_until_it_stays_away() -> None:
+def test_recovery_waits_while_the_event_reappears() -> None:
     fleet = prepared("vm1")
     for _time in range(3):
         fleet.poll({"vm1": status("vm1", records=[record()])})
@@ -68,7 +68,7 @@ def test_event_that_comes_back_is_not_recovered_from_until_it_stays_away() -> No
     assert fleet.count("recover") == 1
 
 
-def test_question_that_was_lost_before_the_minion_connected_is_repeated_at_its_first_hint() -> None:
+def test_poll_lost_before_the_minion_connected_is_repeated_at_its_first_hint() -> None:
     fleet = Driver("vm1")
     fleet.wait(1.5)
     assert fleet.count("status", "vm1") == 1
@@ -77,7 +77,7 @@ def test_question_that_was_lost_before_the_minion_connected_is_repeated_at_its_f
     assert fleet.count("status", "vm1") == 2
 
 
-def test_minion_whose_imds_gives_no_answer_is_asked_again_soon() -> None:
+def test_minion_with_failing_imds_is_polled_again_soon() -> None:
     fleet = Driver("vm1", "vm2")
     fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
     for _attempt in range(6):
@@ -140,14 +140,14 @@ def test_vm_without_a_minion_holds_the_approval() -> None:
     assert fleet.count("approve_prepared") == 0 and fleet.reason == "unmanaged: no minion has this VM"
 
 
-def test_rule_covers_a_vm_without_a_minion() -> None:
+def test_unknown_resources_approve_covers_a_vm_without_a_minion() -> None:
     fleet = Driver("vm1", unknown_resources="approve")
     fleet.poll({"vm1": status("vm1", event("vm1", "unmanaged"))})
     fleet.prepare("vm1")
     assert fleet.pending("approve_prepared")[0].kwargs["resources"] == ["vm1", "unmanaged"]
 
 
-def test_rule_does_not_cover_what_may_be_the_vm_of_a_silent_minion() -> None:
+def test_unknown_resources_approve_excludes_vms_of_silent_minions() -> None:
     fleet = Driver("vm1", "silent.example.com", unknown_resources="approve")
     fleet.poll({"vm1": status("vm1", event("vm1", "unmanaged"))})
     fleet.prepare("vm1")
@@ -167,7 +167,7 @@ def test_recovery_follows_the_end_and_ends_the_maintenance() -> None:
     assert fleet.count("recover") == 1
 
 
-def test_recovery_is_tried_without_an_end() -> None:
+def test_failed_recovery_is_retried_without_limit() -> None:
     fleet = prepared("vm1")
     fleet.see_over("vm1")
     for _number in range(20):
@@ -179,7 +179,7 @@ def test_recovery_is_tried_without_an_end() -> None:
     assert fleet.count("recover") >= 20 and "recovered" not in fleet.steps
 
 
-def test_minion_that_is_back_after_hours_recovers() -> None:
+def test_minion_that_returns_after_hours_recovers() -> None:
     fleet = Driver("vm1", "vm2")
     fleet.wait(3)
     fleet.poll({"vm2": status("vm2")})
@@ -189,7 +189,7 @@ def test_minion_that_is_back_after_hours_recovers() -> None:
     assert [ask.minions for ask in fleet.pending("recover")] == [("vm1",)]
 
 
-def test_what_is_prepared_by_hand_is_left_alone() -> None:
+def test_preparation_by_hand_is_not_recovered() -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", records=[record("")])})
     fleet.wait(600, 5)
@@ -224,7 +224,7 @@ def test_lost_return_of_a_preparation_is_read_from_the_record() -> None:
     assert fleet.count("approve_prepared") == 1 and fleet.count("prepare") == 1
 
 
-def test_preparation_that_lasts_is_not_repeated() -> None:
+def test_running_preparation_is_not_repeated() -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1"))})
     for _number in range(20):
@@ -249,7 +249,7 @@ def test_preparation_of_an_earlier_boot_is_repeated() -> None:
     assert fleet.count("prepare") == 1 and fleet.count("approve_prepared") == 0
 
 
-def test_restarted_engine_asks_before_it_prepares_and_recovers_what_is_over() -> None:
+def test_restarted_engine_polls_before_it_prepares_and_recovers() -> None:
     fleet = prepared("vm1")
     written = {
         key: from_dict(json.loads(json.dumps(as_dict(one))), fleet.now) for key, one in fleet.state.maintenances.items()
@@ -266,7 +266,7 @@ def test_restarted_engine_asks_before_it_prepares_and_recovers_what_is_over() ->
     assert later.steps[-1] == "recovered"
 
 
-def test_record_counts_though_the_return_of_a_preparation_says_otherwise() -> None:
+def test_record_takes_precedence_over_the_return() -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.poll({"vm1": status("vm1", records=[record()])})
@@ -275,7 +275,7 @@ def test_record_counts_though_the_return_of_a_preparation_says_otherwise() -> No
     assert fleet.count("recover") == 1 and "recovered" not in fleet.steps
 
 
-def test_minion_that_has_started_anew_is_not_prepared_until_it_says_so() -> None:
+def test_restarted_minion_is_not_prepared_until_it_reports_it() -> None:
     fleet = Driver("vm1", "vm2")
     both = event("vm1", "vm2")
     fleet.poll({"vm1": status("vm1", both), "vm2": status("vm2", both)})
@@ -300,7 +300,7 @@ def test_forged_starts_of_a_minion_do_not_hold_its_approval() -> None:
     assert fleet.count("approve_prepared") == 1
 
 
-def test_answers_of_long_ago_are_asked_for_again_before_the_approval() -> None:
+def test_old_answers_are_renewed_before_the_approval() -> None:
     fleet = Driver("vm1", "vm2")
     both = event("vm1", "vm2")
     fleet.poll({"vm1": status("vm1", both), "vm2": status("vm2", both)})
@@ -343,11 +343,11 @@ def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:
     fleet.wait(1)
     fleet.poll({"vm3": status("vm3", event("vm3", event_id="second", kind="Preempt"))})
     fleet.wait(6)
-    # a slow preparation of vm1 makes no eviction wait
+    # a slow preparation of vm1 does not delay an eviction
     assert [ask.kwargs["event_id"] for ask in fleet.pending("prepare")] == ["evicted", "sooner", "later", "second"]
 
 
-def test_vm_that_an_eviction_took_is_counted_as_gone() -> None:
+def test_evicted_vm_counts_as_gone() -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1", kind="Preempt"))})
     fleet.prepare("vm1")

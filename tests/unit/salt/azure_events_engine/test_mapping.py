@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Which minion is which VM, and whose word counts."""
+"""Which minion is which VM, and which source of the name takes precedence."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def test_table_comes_before_pillar_and_pillar_before_the_minion() -> None:
     known = names(table={"web1": "A"}, pillar={"web1": "B", "web2": "C"}).claim("web1", "D").claim("web2", "E")
     assert (known.vm_of("web1"), known.how("web1")) == ("a", "table")
     assert (known.vm_of("web2"), known.how("web2")) == ("c", "pillar")
-    assert known.complaint("web1") == "says that its VM is d, but the master's table says a"
+    assert known.complaint("web1") == "reports that its VM is d, but the master's table has a"
 
 
-def test_minion_id_counts_where_the_minion_says_so_too() -> None:
+def test_minion_id_is_used_if_the_minion_reports_it() -> None:
     known = names().claim("web1", "WEB1")
     assert (known.vm_of("web1"), known.how("web1"), known.minion_of("web1")) == ("web1", "id", "web1")
 
 
-def test_other_name_is_bound_when_it_is_first_observed() -> None:
+def test_other_name_is_bound_at_its_first_report() -> None:
     known = names().claim("db.example.com", "db")
     assert (known.vm_of("db.example.com"), known.how("db.example.com"), known.minion_of("db")) == (
         "db",
@@ -42,19 +42,16 @@ def test_other_name_is_bound_when_it_is_first_observed() -> None:
     )
     changed = known.claim("db.example.com", "elsewhere")
     assert changed.minion_of("db") == "db.example.com" and changed.minion_of("elsewhere") is None
-    assert (
-        changed.complaint("db.example.com")
-        == "says that its VM is elsewhere, but it said db when it was first observed"
-    )
+    assert changed.complaint("db.example.com") == "reports that its VM is elsewhere, but it first reported db"
 
 
 def test_vm_of_a_silent_minion_cannot_be_claimed() -> None:
     known = names().claim("other", "web2")
     assert known.minion_of("web2") == "web2" and known.vm_of("other") is None
-    assert known.complaint("other") == "says that its VM is web2, which is the VM of minion web2"
+    assert known.complaint("other") == "reports that its VM is web2, which is the VM of minion web2"
 
 
-def test_second_claimant_is_a_rival_only_where_the_first_was_observed() -> None:
+def test_second_claimant_is_a_rival_of_an_observed_name_only() -> None:
     observed = names().claim("db.example.com", "db").claim("other", "db")
     assert observed.rivals("db") == ("other",)
     by_id = names().claim("web1", "web1").claim("other", "web1")

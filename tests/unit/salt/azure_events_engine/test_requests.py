@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What an operator can do with the runner."""
+"""The requests of operators."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_fleet_as_text_is_a_table_of_minions() -> None:
     )
 
 
-def test_prepared_vm_of_an_event_that_has_started_has_no_reason_against_it() -> None:
+def test_prepared_vm_of_a_started_event_has_no_why_not() -> None:
     fleet = held_back()
     fleet.poll({"vm1": status("vm1", event("vm1", "vm2", status="Started"), records=[record()])})
     rows = {row["vm"]: row["why_not"] for row in fleet.request("status", "")["rows"]}
@@ -114,7 +114,7 @@ def test_approval_cannot_be_forced_without_a_prepared_minion() -> None:
 
 
 @pytest.mark.parametrize(("do", "listed", "asked"), [("prepare", True, "prepare"), ("recover", False, "recover")])
-def test_what_failed_is_tried_again_at_once(do: str, listed: bool, asked: str) -> None:
+def test_failed_step_is_retried_at_once(do: str, listed: bool, asked: str) -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1", outcome="failed" if listed else "prepared")
@@ -132,7 +132,7 @@ def test_unknown_event_is_an_error(do: str) -> None:
 
 
 @pytest.mark.parametrize(("do", "event_id"), [("dance", EVENT), ("hold", ""), ("hold", "x" * 201), ("hold", "a\nb")])
-def test_odd_request_is_an_error(do: str, event_id: str) -> None:
+def test_invalid_request_is_an_error(do: str, event_id: str) -> None:
     assert "expected" in Driver("vm1").request(do, event_id)["error"]
 
 

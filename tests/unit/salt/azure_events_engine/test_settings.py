@@ -39,7 +39,7 @@ def test_times_have_units() -> None:
         ({"mapping_pillar": 7}, "azure_events: mapping_pillar: expected a text"),
     ],
 )
-def test_wrong_setting_is_refused_with_its_key(given: Any, text: str) -> None:
+def test_invalid_setting_is_refused_with_its_key(given: Any, text: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_settings(given)
     assert text in str(caught.value)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A request on the bus counts only if the master itself has signed it."""
+"""A request on the bus is accepted only with the master's signature."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def test_old_request_is_not_genuine() -> None:
     assert not is_genuine(signed(), SECRET, 1001.0 + REQUEST_LIFETIME)
 
 
-def test_empty_secret_proves_nothing() -> None:
+def test_empty_secret_is_never_genuine() -> None:
     assert not is_genuine({**REQUEST, "signature": sign(REQUEST, b"")}, b"", 1000.0)

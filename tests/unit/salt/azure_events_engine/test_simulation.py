@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Whole lives of a simulated fleet. ``tests/support/salt_simulation/simulation.py --minions 1000 --events 10000`` runs a larger one."""
+"""Simulated fleets.
+
+``tests/support/salt_simulation/simulation.py --minions 1000 --events 10000`` runs a larger one.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def test_events_of_honest_minions_are_approved_once(result: Result) -> None:
     assert result.approved > 20 and result.approved_twice == 0
 
 
-def test_without_loss_and_lies_every_event_is_approved_once() -> None:
+def test_every_event_is_approved_once_without_faults() -> None:
     result = Simulation(Plan(5, minions=40, events=40, loss=0.0, hostile=0.0, restarts=0)).run()
     assert result.problems() == [] and result.not_approved == [] and result.approved_twice == 0
 

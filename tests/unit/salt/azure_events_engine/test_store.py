@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The engine's file: what survives, what is set aside, what is said when it cannot be written."""
+"""The engine's file: restarts, damage, and failed writes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def written(path: Path) -> Store:
     return store
 
 
-def test_what_is_written_is_there_after_a_restart(path: Path) -> None:
+def test_maintenances_survive_a_restart(path: Path) -> None:
     written(path)
     maintenances, names, problem = Store(str(path)).load(100.0)
     restored = maintenances["a1"]
@@ -50,7 +50,7 @@ def test_what_is_written_is_there_after_a_restart(path: Path) -> None:
     assert restored.announced == MAINTENANCE.announced and not restored.is_over
 
 
-def test_what_a_minion_prepared_counts_when_it_says_so_again(path: Path) -> None:
+def test_preparation_counts_once_the_minion_reports_it_again(path: Path) -> None:
     written(path)
     members = Store(str(path)).load(100.0).maintenances["a1"].members
     assert (members["m1"].listed, members["m1"].record, members["m1"].job) == (True, "", 0)
@@ -62,12 +62,12 @@ def test_file_and_folder_are_private(path: Path) -> None:
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600 and stat.S_IMODE(os.stat(path.parent).st_mode) == 0o700
 
 
-def test_what_is_removed_is_gone(path: Path) -> None:
+def test_removed_maintenance_is_not_loaded(path: Path) -> None:
     written(path).save({"a1": None}, {})
     assert Store(str(path)).load(0.0).maintenances == {}
 
 
-def test_damaged_file_is_set_aside(path: Path) -> None:
+def test_damaged_file_is_quarantined(path: Path) -> None:
     written(path).close()
     path.write_bytes(b"no database at all" * 100)
     store = Store(str(path))
@@ -78,7 +78,7 @@ def test_damaged_file_is_set_aside(path: Path) -> None:
     assert list(Store(str(path)).load(0.0).maintenances) == ["a1"]
 
 
-def test_holds_of_operators_are_saved_from_a_damaged_file(path: Path) -> None:
+def test_holds_are_rescued_from_a_damaged_file(path: Path) -> None:
     store = written(path)
     store.save({"b2": MAINTENANCE._replace(event_id="B2", hold=None)}, {})
     store.close()
@@ -90,7 +90,7 @@ def test_holds_of_operators_are_saved_from_a_damaged_file(path: Path) -> None:
     assert "1 holds of operators could be read" in loaded.problem
 
 
-def test_file_of_another_version_is_set_aside(path: Path) -> None:
+def test_file_of_another_version_is_quarantined(path: Path) -> None:
     written(path).close()
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
@@ -107,7 +107,7 @@ def test_file_that_cannot_be_written_is_an_error(path: Path) -> None:
         store.save({"a1": MAINTENANCE}, {})
 
 
-def test_full_disk_is_an_error_and_keeps_what_was_there(path: Path) -> None:
+def test_full_disk_is_an_error_and_keeps_the_content(path: Path) -> None:
     store = written(path)
     connection = store.connection()
     (pages,) = connection.execute("PRAGMA page_count").fetchone()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The section azure_events: what is read, what is refused, and with which words. Values alone."""
+"""The section azure_events: parsed values and refusals; the selection; the variables; the record."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_form_of_a_step_is_read() -> None:
         ({"prepare": [7]}, "expected a command, or a mapping"),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_place(section: Any, complaint: str) -> None:
+def test_invalid_section_is_refused_with_its_place(section: Any, complaint: str) -> None:
     with pytest.raises(ValueError) as refused:
         parse_configuration(section)
     assert complaint in str(refused.value) and str(refused.value).startswith("azure_events: ")
@@ -117,11 +117,11 @@ def test_beacon_of_the_minion_is_part_of_its_selection() -> None:
         ({"minimum_notice": "61s"}, "minimum_notice"),
     ],
 )
-def test_verdict_names_the_key_that_leaves_the_event_out(section: dict[str, Any], code: str) -> None:
+def test_selection_names_the_key_that_excludes_the_event(section: dict[str, Any], code: str) -> None:
     assert evaluate(event(), "VM1", parse_configuration(section), NOON).code == code
 
 
-def test_unknown_time_is_no_notice_and_an_unknown_source_is_none_of_the_words() -> None:
+def test_unknown_not_before_and_source_are_not_selected() -> None:
     assert (
         evaluate(event(NotBefore=""), "vm1", parse_configuration({"minimum_notice": 1}), NOON).code == "minimum_notice"
     )
@@ -136,7 +136,7 @@ def test_names_are_compared_as_the_helper_compares_them() -> None:
     assert not_released(event(), []) == ["vm1", "_VM2"]
 
 
-def test_variables_hold_no_control_characters_and_are_bounded() -> None:
+def test_variables_have_no_control_characters_and_are_bounded() -> None:
     odd = {
         "event_type": "a\nb\0\ud800",
         "resources": ["a b", "", "x" * 100000],
@@ -154,7 +154,7 @@ def test_variables_hold_no_control_characters_and_are_bounded() -> None:
     assert all(len(value.encode()) <= 32 * 1024 for value in found.values())
 
 
-def test_record_survives_the_disk_exactly_and_nothing_else_does() -> None:
+def test_record_round_trip_is_exact_and_other_content_is_refused() -> None:
     record = Record(
         "prepared",
         "boot",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What happened, told by documents alone: no thread, no disk, no clock."""
+"""The changes by a sequence of documents, without thread, disk and clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def words(notices: list[Notice]) -> list[str]:
     return [notice.change for notice in notices]
 
 
-def test_gone_needs_two_sights() -> None:
+def test_end_needs_two_documents() -> None:
     there, empty = document(("A", "Scheduled")), document()
     assert words(after(there, empty)[1]) == ["scheduled"]
     assert words(after(there, empty, there, empty)[1]) == ["scheduled"]
@@ -32,7 +32,7 @@ def test_incomplete_document_ends_nothing() -> None:
     assert words(after(there, document(), broken, document())[1]) == ["scheduled", "gone"]
 
 
-def test_letter_case_of_an_id_says_nothing() -> None:
+def test_letter_case_of_an_id_is_ignored() -> None:
     assert words(after(document(("a", "Scheduled")), document(("A", "Scheduled")))[1]) == ["scheduled"]
 
 
@@ -41,7 +41,7 @@ def test_event_that_is_first_seen_started() -> None:
     assert notice.change == "started"
 
 
-def test_unknown_status_is_no_announcement() -> None:
+def test_unknown_status_is_sent_as_changed() -> None:
     assert words(after(document(("A", "Postponed")))[1]) == ["changed"]
 
 
@@ -53,7 +53,7 @@ def test_step_back_from_started_needs_two_documents_and_still_ends_as_started() 
     assert notices[-1].outcome == "ended"
 
 
-def test_id_that_comes_back_is_a_new_event() -> None:
+def test_id_that_reappears_is_a_new_event() -> None:
     there, empty = document(("A", "Scheduled")), document()
     notices = after(there, empty, empty, there, there)[1]
     assert words(notices) == ["scheduled", "gone", "scheduled"]
@@ -80,13 +80,13 @@ def test_ends_are_bounded_and_the_latest_stay() -> None:
     assert ledger.entries == {} and ledger.doubts == {}
 
 
-def test_changes_of_two_backends_by_turns_are_sent_once() -> None:
+def test_changes_of_two_alternating_backends_are_sent_once() -> None:
     one, two = document(("A", "Scheduled")), document(("A", "Started"))
     assert words(after(*[one, two] * 100)[1]) == ["scheduled", "started"]
     assert words(after(*[one, one, two, two] * 100)[1]) == ["scheduled", "started", "changed"]
 
 
-def test_backends_that_disagree_about_an_event_do_not_flap() -> None:
+def test_disagreeing_backends_cause_few_changes() -> None:
     there, empty = document(("A", "Scheduled")), document()
     assert words(after(*[there, empty] * 100)[1]) == ["scheduled"]
     assert words(after(*[there, there, empty, empty] * 100)[1]) == ["scheduled", "gone", "scheduled"]
@@ -96,12 +96,12 @@ def test_backends_that_disagree_about_an_event_do_not_flap() -> None:
         assert len(notices) <= 15
 
 
-def test_event_that_flapped_still_ends() -> None:
+def test_event_that_reappeared_still_ends() -> None:
     there, empty = document(("A", "Scheduled")), document()
     assert words(after(*[there, there, empty, empty] * 100, *[empty] * 64)[1])[-1] == "gone"
 
 
-def test_expected_event_is_missed_but_not_announced() -> None:
+def test_expected_event_is_sent_as_gone_only() -> None:
     (event,) = document(("A", "Scheduled")).events
     ledger, notices = advance(add_expected(Ledger(7), [event], NOON), document(), NOON, lambda one: True)
     assert (notices, set(ledger.doubts)) == ((), {"a"})
@@ -110,10 +110,11 @@ def test_expected_event_is_missed_but_not_announced() -> None:
     assert add_expected(ledger, [event], NOON) is ledger
 
 
-def test_ledger_survives_the_disk_exactly() -> None:
+def test_ledger_round_trip_is_exact() -> None:
     odd = (
-        '{"DocumentIncarnation": 3, "Events": [{"EventId": "\\ud800 x", "EventStatus": "Scheduled", "EventType": "Freeze", "Resources": ["ä", 7],'
-        ' "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT", "DurationInSeconds": 9, "EventSource": "Platform", "Description": ""}]}'
+        '{"DocumentIncarnation": 3, "Events": [{"EventId": "\\ud800 x", "EventStatus": "Scheduled",'
+        ' "EventType": "Freeze", "Resources": ["ä", 7], "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",'
+        ' "DurationInSeconds": 9, "EventSource": "Platform", "Description": ""}]}'
     )
     ledger = after(document(("B", "Scheduled")), parse_document(odd), parse_document(odd))[0]
     ledger = mark_announced(ledger, {key: True for key in ledger.entries})

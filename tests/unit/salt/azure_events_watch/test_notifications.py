@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a beacon sends in which tick, by values alone: no thread, no disk, no clock."""
+"""What a beacon sends in which tick, without thread, disk and clock."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def many(count: int, status: str = "Scheduled") -> EventDocument:
     return document(*[(f"{number:04d}", status) for number in range(count)])
 
 
-def test_each_master_is_sent_what_lasts() -> None:
+def test_each_master_is_sent_the_listed_events() -> None:
     snapshot = seen(document(("A", "Scheduled")))
     for queue in (NotificationQueue(), NotificationQueue()):
         assert [len(take_due(queue, snapshot, now)) for now in (0, 59, 60)] == [1, 0, 1]
@@ -63,7 +63,7 @@ def test_nothing_is_due_before_its_time_until_something_changes() -> None:
     assert queue.is_due(snapshot._replace(), 1)
 
 
-def test_what_is_over_costs_nothing() -> None:
+def test_ended_events_are_never_due() -> None:
     queue = NotificationQueue()
     there, empty = many(100), document()
     first = seen(there)
@@ -90,21 +90,21 @@ def test_end_is_sent_after_a_restart_only_if_it_was_announced() -> None:
     assert take_due(queue, snapshot._replace(ended=ledger.ended), 10**6) == []
 
 
-def test_end_of_what_was_prepared_is_sent_again_and_again_without_an_end() -> None:
+def test_end_of_a_prepared_event_is_repeated_without_limit() -> None:
     queue = NotificationQueue()
     snapshot = seen(document(("A", "Scheduled")), document(), document(), prepared=frozenset(("a",)))
     times = [now for now in range(0, 7200, 10) if take_due(queue, snapshot, now)]
     assert times[:4] == [0, 60, 180, 420] and {two - one for one, two in itertools.pairwise(times[4:])} == {600}
 
 
-def test_what_was_sent_is_named_for_the_disk() -> None:
+def test_take_due_returns_what_was_sent() -> None:
     queue, there = NotificationQueue(), document(("A", "Scheduled"))
     first = seen(there)
     assert queue.take_due(first, Selection(), 60, 0, {})[1] == {"a": True}
     assert queue.take_due(seen(there, document(), document(), before=first), Selection(), 60, 1, {})[1] == {"a": False}
 
 
-def test_many_repetitions_keep_nothing_back() -> None:
+def test_many_repeats_do_not_delay_changes() -> None:
     queue, first = NotificationQueue(), seen(many(250))
     sent = [key for now in (1.0, 2.0, 3.0) for key in ids(take_due(queue, first, now, repeat=1))]
     assert sorted(set(sent)) == sorted(f"{number:04d}" for number in range(250))
@@ -115,7 +115,7 @@ def test_many_repetitions_keep_nothing_back() -> None:
     assert len(set(again)) == 250
 
 
-def test_a_flood_is_sent_in_portions_and_in_order() -> None:
+def test_flood_is_sent_in_batches_and_in_order() -> None:
     queue = NotificationQueue()
     take_due(queue, Snapshot(), 0)
     snapshot = seen(many(250))
@@ -124,7 +124,7 @@ def test_a_flood_is_sent_in_portions_and_in_order() -> None:
     assert [key for portion in portions for key in portion] == [f"{number:04d}" for number in range(250)]
 
 
-def test_status_that_was_not_asked_for_is_not_sent() -> None:
+def test_unselected_status_is_not_sent() -> None:
     queue, snapshot = NotificationQueue(), seen(document(("A", "Scheduled")))
     assert take_due(queue, snapshot, 0, selection=Selection(statuses=("started",))) == []
     assert take_due(NotificationQueue(), snapshot, 0, selection=Selection(statuses=("scheduled",))) != []

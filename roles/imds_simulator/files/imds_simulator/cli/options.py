@@ -94,7 +94,10 @@ def is_loopback(address: Address) -> bool:
 
 
 def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return an argument type from ``parse``: only the text of ArgumentTypeError is printed."""
+    """Return an argument type that calls ``parse``.
+
+    Turns ValueError into ArgumentTypeError, the only error whose text ``argparse`` prints.
+    """
 
     def convert(text: str) -> Any:
         try:

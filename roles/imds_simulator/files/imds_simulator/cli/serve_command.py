@@ -85,7 +85,10 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
 
 
 class CannotRun(Exception):
-    """A command did not start; ``status`` is the exit code that a shell returns for it."""
+    """A command did not start.
+
+    ``status`` is the exit code that a shell returns for it.
+    """
 
     def __init__(self, command: str, error: OSError) -> None:
         super().__init__(f"cannot run {command}: {error.strerror}")
@@ -93,7 +96,10 @@ class CannotRun(Exception):
 
 
 async def serve(settings: ServerOptions, log: Callable[[str], None]) -> int:
-    """Serve until SIGTERM, SIGINT or SIGHUP and return the exit code; ``log`` prints a line of the log."""
+    """Serve until SIGTERM, SIGINT or SIGHUP and return the exit code.
+
+    ``log`` prints a line of the log.
+    """
     stop = asyncio.Event()
     _on_signals(lambda _number: stop.set())
     _allow_many_connections()
@@ -104,7 +110,7 @@ async def serve(settings: ServerOptions, log: Callable[[str], None]) -> int:
 
 
 async def serve_during(settings: ServerOptions, command: Sequence[str], log: Callable[[str], None]) -> int:
-    """Run ``command`` while the simulator serves and return the exit code of the command.
+    """Run ``command`` while the simulator serves and return its exit code.
 
     The environment of the command has IMDS_SIMULATOR_ENDPOINT (first VM), IMDS_SIMULATOR_ENDPOINTS
     (JSON, VM name to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command. ``log`` prints a
@@ -157,7 +163,10 @@ async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> None:
-    """Print one line for each address. The control API comes last: then all addresses are ready."""
+    """Print one line for each address.
+
+    The control API comes last: then all addresses are ready.
+    """
     for listener in simulator.listeners.all:
         if len(listener.vms) > 8:
             vms = f"{len(listener.vms)} VMs, identified by source address"
@@ -206,7 +215,10 @@ def _on_signals(react: Callable[[int], None]) -> None:
 
 
 def _allow_many_connections() -> None:
-    """Raise the limit of open files: a thousand VMs keep more than 1,024 connections open."""
+    """Raise the limit of open files.
+
+    A thousand VMs keep more than 1,024 connections open.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -222,7 +234,10 @@ def _print_err(text: str) -> None:
 
 
 def _queue_line(stream: TextIO | None, text: str) -> None:
-    """Queue a line for the writer thread. Lines are dropped when the queue is full: a slow reader must not block."""
+    """Queue a line for the writer thread.
+
+    Lines are dropped when the queue is full: a slow reader must not block.
+    """
     if stream is None:
         # the process was started with a closed stdout (>&-)
         return

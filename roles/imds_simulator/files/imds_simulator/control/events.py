@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Control API routes for events: schedule, approve, release, cancel, complete, change, fail."""
+"""Control API routes for events."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ class EventRoutes:
         return self._respond(event, occurrences, 201)
 
     async def approve(self, request: web.Request) -> web.Response:
-        """Approve an event ``as`` the control plane (default) or a VM, or release it as the other tenants."""
+        """Approve or release an event.
+
+        ``as`` is the control plane (default), a VM, or the other tenants, who release the event.
+        """
         approver = (await json_object(request, {"as"})).get("as", CONTROL_PLANE)
         now, world, event = self._engine.settle(), self._engine.world, self._find(request)
         if approver == CONTROL_PLANE:

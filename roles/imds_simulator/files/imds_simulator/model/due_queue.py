@@ -29,7 +29,9 @@ class DueQueue:
             heapq.heappush(self._heap, (moment, number))
 
     def next(self) -> tuple[float, int]:
-        """Return (moment, number) of the first entry, or (infinity, -1) when the queue is empty.
+        """Return (moment, number) of the first entry.
+
+        (infinity, -1) when the queue is empty.
 
         Of two entries with the same moment the lower number comes first.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""One event of the simulation: its members in the document, its state and its scheduled steps."""
+"""One event: its members in the document, its state and its scheduled steps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _TYPICAL_DURATIONS = {"Freeze": 9}
 
 @dataclass(frozen=True)
 class EventFields:
-    """The members of an event in the document (reference 1.4), except its id, status and NotBefore."""
+    """The members of an event in the document (reference 1.4).
+
+    Without id, status and NotBefore, which depend on the state of the event.
+    """
 
     type: str
     resources: tuple[str, ...]
@@ -107,7 +110,10 @@ class SimulatedEvent:
 
 
 def fields_of(plan: EventPlan, knobs: Knobs) -> EventFields:
-    """Return the members of an event; omitted ones get the values that Azure usually shows (reference 1.4, 2.4.6)."""
+    """Return the members of an event.
+
+    Omitted ones get the values that Azure usually shows. See reference 1.4, 2.4.6.
+    """
     failure = plan.starts == HARDWARE_FAILURE
     kind = plan.type or knobs.hardware_failure_type
     usual_source = (
@@ -137,13 +143,18 @@ def started_duration(plan: EventPlan, kind: str, knobs: Knobs) -> float:
 
 
 def ceil_second(moment: float) -> int:
-    """Return the first whole second that is not earlier than ``moment``: NotBefore (reference 2.3.1)."""
+    """Return the first whole second that is not earlier than ``moment``: NotBefore.
+
+    See reference 2.3.1.
+    """
     # binary fractions are not exact: without the microsecond, 900 s after a whole second could become 901 s
     return math.ceil(moment - 1e-6)
 
 
 def impact_for(event: SimulatedEvent) -> tuple[str, float] | None:
-    """Return (event type, simulated seconds) of the interruption that a start causes, or None without interruption.
+    """Return the interruption that a start causes: (event type, simulated seconds).
+
+    None: there is no interruption.
 
     Infinity means "until the event is removed". A Reboot may turn out to be a freeze
     (reference 2.4.8).

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The rules that a simulated service follows: its knobs, and how fast simulated time passes."""
+"""The rules of a simulated service: its knobs, and the speed of simulated time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from ..scenario.knobs import Knobs
 
 
 class Rules(NamedTuple):
-    """Knobs, and ``speed``: the simulated seconds that pass in one second of the simulator's clock."""
+    """Knobs and speed of a simulated service.
+
+    ``speed``: the simulated seconds that pass in one second of the simulator's clock.
+    """
 
     knobs: Knobs
     speed: float = 1.0

@@ -58,7 +58,10 @@ class Simulation:
         self._update_next_due()
 
     def next_due(self) -> float:
-        """Return the moment of the next step, or infinity. Every request calls this, therefore it is precomputed."""
+        """Return the moment of the next step, or infinity.
+
+        Every request calls this, therefore it is precomputed.
+        """
         return self._next_due
 
     def advance_to(self, now: float) -> list[Occurrence]:
@@ -90,13 +93,19 @@ class Simulation:
         self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
 
     def reschedule(self, *events: SimulatedEvent) -> None:
-        """Compute anew when the next step is due, after ``events`` (none: any event) were changed."""
+        """Compute anew when the next step is due, after a change of events.
+
+        ``events`` are the changed events; none: any event.
+        """
         for event in events or self.world.events:
             self._enqueue(event)
         self._update_next_due()
 
     def _enqueue(self, event: SimulatedEvent) -> None:
-        """Schedule ``event`` and the events that depend on it; retire it when it has ended."""
+        """Schedule ``event`` and the events that depend on it.
+
+        Retire it when it has ended.
+        """
         for each in {event, *self.world.batch(event), *self.world.waiting_for(event)}:
             self._queue.schedule(each.number, self._next_of(each).moment)
         if event.status == ENDED:

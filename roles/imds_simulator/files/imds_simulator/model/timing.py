@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""When the next step of an event is due (docs/reference/scheduled-events.md 2.2). Pure functions."""
+"""When the next step of an event is due (docs/reference/scheduled-events.md 2.2).
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from .rules import Rules
 
 
 def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> ScheduledStep:
-    """Return the next step of ``event``; ``batch`` are the events of the same delete operation."""
+    """Return the next step of ``event``.
+
+    ``batch`` are the events of the same delete operation.
+    """
     if event.status == ENDED:
         return NO_STEP
     if event.status == PLANNED:
@@ -25,7 +31,7 @@ def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rul
 
 
 def start_moment(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> float:
-    """Return when a Scheduled event starts: at NotBefore, or earlier once all approvals are there.
+    """Return when a Scheduled event starts: at NotBefore, or earlier if approved.
 
     Needed are the approval of the event, the release by the other tenants on the hardware
     (reference 2.2.3), and for a delete operation the approvals of the other Scheduled events of the

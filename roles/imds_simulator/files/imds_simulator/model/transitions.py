@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The transitions of an event (docs/reference/scheduled-events.md 2.1). Each returns its occurrences."""
+"""The transitions of an event (docs/reference/scheduled-events.md 2.1).
+
+Each returns its occurrences.
+"""
 
 from __future__ import annotations
 
@@ -68,20 +71,23 @@ def start(world: World, event: SimulatedEvent, moment: float, why: str) -> list[
 
 
 def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> list[Occurrence]:
-    """Finished or cancelled: the event leaves the document (reference 2.1 transitions 3 and 5)."""
+    """Finished or cancelled: the event leaves the document.
+
+    See reference 2.1 transitions 3 and 5.
+    """
     scopes = world.scopes_showing(event) if event.visible else []
     event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
     world.bump_incarnation(scopes)
-    for follower in world.waiting_for(event):
-        if follower.status == PLANNED:
-            follower.appears_at = moment + world.to_wall_seconds(follower.plan.at)
+    for waiting in world.waiting_for(event):
+        if waiting.status == PLANNED:
+            waiting.appears_at = moment + world.to_wall_seconds(waiting.plan.at)
     ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
     return [*ended, occurrence(event, moment, outcome)]
 
 
 def change(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:
-    """Apply a change of a scenario or of the control API (reference 2.1)."""
+    """Apply a change from a scenario or the control API (reference 2.1)."""
     if requested.action == "approve":
         return approve(world, event, CONTROL_PLANE, moment)
     if requested.action == "release":
@@ -97,7 +103,10 @@ def change(world: World, event: SimulatedEvent, requested: Change, moment: float
 
 
 def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list[Occurrence]:
-    """Record an approval by a VM or the control plane; the document stays the same (reference 1.5, 2.5.8)."""
+    """Record an approval by a VM or the control plane.
+
+    The event stays Scheduled until its start is due. See reference 1.5, 2.5.8.
+    """
     if event.status != SCHEDULED or by in event.approvals:
         return []
     event.approvals[by] = moment
@@ -117,7 +126,7 @@ def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list
     """Change DocumentIncarnation without a change of events (reference 2.5.3, 2.5.6)."""
     scopes = {id(scope): scope for scope in map(world.scope_for, world.groups[step.group].vms)}.values()
     for scope in scopes:
-        scope.changed((scope.incarnation if step.to is None else step.to) + step.add - scope.incarnation)
+        scope.count_change((scope.incarnation if step.to is None else step.to) + step.add - scope.incarnation)
     values = sorted({scope.incarnation for scope in scopes})
     return [Occurrence(moment, "incarnation", step.group, detail={"incarnation": values})]
 
@@ -161,7 +170,10 @@ def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float)
 
 
 def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
-    """Return the state of ``event`` that the document shows. NotBefore is empty once Started, and may be any text."""
+    """Return the state of ``event`` that the document shows.
+
+    NotBefore is empty once Started, and may be any text.
+    """
     dated = event.content.not_before is None and (event.status == SCHEDULED or world.knobs.started_not_before == "kept")
     return event.content, event.status, event.not_before if dated else None
 

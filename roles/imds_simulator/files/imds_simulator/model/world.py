@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The state of the simulated service: groups, scopes and events (docs/reference/scheduled-events.md 2, 3)."""
+"""The state of the simulated service: groups, scopes and events.
+
+See docs/reference/scheduled-events.md 2, 3.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,10 @@ class World:
         return list(self.live.values())
 
     def add(self, plan: EventPlan, base: float) -> SimulatedEvent:
-        """Add a planned event; ``plan.at`` counts from ``base``, or from the end of the event ``plan.after``."""
+        """Add a planned event.
+
+        ``plan.at`` counts from ``base``, or from the end of the event ``plan.after``.
+        """
         self._added += 1
         event = SimulatedEvent(
             self._added,
@@ -99,7 +105,10 @@ class World:
                     related.remove(event)
 
     def batch(self, event: SimulatedEvent) -> list[SimulatedEvent]:
-        """Return the events of the same batch, ``event`` included; empty for an event without a batch."""
+        """Return the events of the same batch, ``event`` included.
+
+        Empty for an event without a batch.
+        """
         return self._batches[event.group, event.plan.batch] if event.plan.batch else []
 
     def waiting_for(self, event: SimulatedEvent) -> list[SimulatedEvent]:
@@ -135,7 +144,10 @@ class World:
         return scope
 
     def scopes_showing(self, event: SimulatedEvent) -> list[Scope]:
-        """Return the scopes whose documents list the event when it is visible (reference 3.1)."""
+        """Return the scopes whose documents list the event when it is visible.
+
+        See reference 3.1.
+        """
         group = self.groups[event.group]
         is_shared = not group.own_events_only and not self.knobs.zone_split
         vms = group.vms[:1] if is_shared else [self.vms[name] for name in event.content.resources]
@@ -155,7 +167,7 @@ class World:
         """Raise the incarnation of ``scopes`` for one visible change."""
         for scope in scopes:
             # a change of hidden events is not visible in the document
-            scope.changed(0 if scope.events_hidden else self.knobs.incarnation_step)
+            scope.count_change(0 if scope.events_hidden else self.knobs.incarnation_step)
 
     def hidden_scopes(self) -> list[Scope]:
         """Return the scopes whose events are hidden."""
@@ -168,4 +180,4 @@ class World:
             self._scope_of.clear()
         self.rules = self.rules._replace(knobs=knobs)
         for scope in self._scopes.values():
-            scope.changed(knobs.incarnation_step if scopes_change else 0)
+            scope.count_change(knobs.incarnation_step if scopes_change else 0)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The body of a POST: the ids of approved events (docs/reference/scheduled-events.md 1.5)."""
+"""The body of a POST: the ids of approved events.
+
+See docs/reference/scheduled-events.md 1.5.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ class MalformedApproval(ValueError):
 
 
 def event_ids(body: bytes) -> list[str]:
-    """Return the ids of ``{"StartRequests":[{"EventId":"..."}]}`` in order; other members are ignored.
+    """Return the ids of ``{"StartRequests":[{"EventId":"..."}]}`` in order.
+
+    Other members are ignored.
 
     Raises:
         MalformedApproval: the body is anything else.

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The HTTP contract: rejections and replies (docs/reference/scheduled-events.md 1). Pure except for the world."""
+"""The HTTP contract: rejections and replies. Pure except for the world.
+
+See docs/reference/scheduled-events.md 1.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ class Result:
 
 
 def reject(request: Request, knobs: Knobs) -> Reply | None:
-    """Return the error for a request that breaks reference 1.1 to 1.3, or None for a valid request."""
+    """Return the error for an invalid request, or None for a valid one.
+
+    See reference 1.1 to 1.3.
+    """
     target = request.target
     if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
         return error(404, "Not found. The requested path does not exist")
@@ -103,7 +109,10 @@ class ImdsContract:
         )
 
     def events(self, request: Request, vm: Vm) -> Reply:
-        """Return the document (reference 1.4), or 304 when the client has the present one (reference 1.2.7)."""
+        """Return the document (reference 1.4), or 304 when the client has the present one.
+
+        See reference 1.2.7.
+        """
         document = self.documents.document(self.world.scope_for(vm), request.target.version or "")
         if not self.world.knobs.etag:
             return Reply(200, document.body, JSON_TYPE)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Instance metadata of a VM: defaults, with overrides of the scenario (docs/reference/scheduled-events.md 3.3)."""
+"""Instance metadata of a VM: defaults, with overrides of the scenario.
+
+See docs/reference/scheduled-events.md 3.3.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def instance_document(group: Group, vm: Vm) -> dict[str, Any]:
-    """Return the document of ``/metadata/instance`` for ``vm``; all primitive values are strings."""
+    """Return the document of ``/metadata/instance`` for ``vm``.
+
+    All primitive values are strings.
+    """
     document = {"compute": _compute(group, vm), "network": _network(group, vm)}
     merged = _merge(_merge(document, group.instance), vm.instance)
     result: dict[str, Any] = _strings(merged)
@@ -25,7 +31,7 @@ def instance_document(group: Group, vm: Vm) -> dict[str, Any]:
 
 
 def fields_of_version(document: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """Return ``document`` without the members of ``compute`` that were introduced after ``version``."""
+    """Return ``document`` with the members of ``compute`` that ``version`` has."""
     compute = {
         name: value
         for name, value in document.get("compute", {}).items()
@@ -94,7 +100,10 @@ def _network(group: Group, vm: Vm) -> dict[str, Any]:
 
 
 def _hostname(group: Group, number: str) -> str:
-    """Return the host name of a uniform instance: prefix and six base-36 digits (reference 3.2.1)."""
+    """Return the host name of a uniform instance: prefix and six base-36 digits.
+
+    See reference 3.2.1.
+    """
     value, digits = int(number) if number.isdigit() else 0, ""
     while value:
         value, rest = divmod(value, 36)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""HTTP replies as values, and the errors of docs/reference/scheduled-events.md 1.6."""
+"""HTTP replies as values, and the errors of the service.
+
+See docs/reference/scheduled-events.md 1.6.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ _HEADER_ERROR = {
 
 @dataclass(frozen=True)
 class Reply:
-    """Status, body, content type and further headers; without content type no Content-Type is sent."""
+    """Status, body, content type and further headers.
+
+    Without content type no Content-Type is sent.
+    """
 
     status: int
     body: bytes = b""
@@ -33,7 +39,10 @@ class Reply:
 
 
 def compact(value: Any) -> bytes:
-    """Return JSON as IMDS writes it: no spaces, members in the given order (reference 1.4.2)."""
+    """Return JSON as IMDS writes it: no spaces, members in the given order.
+
+    See reference 1.4.2.
+    """
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
@@ -53,7 +62,10 @@ def header_error(wording: str) -> Reply:
 
 
 def version_error(wording: str, newest: list[str]) -> Reply:
-    """Return the error for an api-version that is missing or unknown; ``wording`` is "new" or "old"."""
+    """Return the error for an api-version that is missing or unknown.
+
+    ``wording`` is "new" or "old".
+    """
     return json_reply({"error": _VERSION_ERROR[wording], "newest-versions": newest}, 400)
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Semantic checks beyond the JSON Schema: unknown names, duplicate addresses, invalid faults."""
+"""Semantic checks beyond the JSON Schema.
+
+Unknown names, duplicate addresses, invalid faults.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,10 @@ def _checked_items(data: Mapping[str, Any], section: str, skipped: frozenset[Pat
 
 
 def event_problems(event: Mapping[str, Any], groups: Mapping[str, Any], group_of: Mapping[str, str]) -> Found:
-    """Yield the problems of one event; ``groups``: name -> group data, ``group_of``: VM name -> group name."""
+    """Yield the problems of one event.
+
+    ``groups``: name -> group data, ``group_of``: VM name -> group name.
+    """
     if "type" not in event and event.get("starts") != "hardware_failure":
         yield (), "the key type is missing; only an event with starts: hardware_failure needs no type"
     yield from _resources(event["resources"], ("resources",), groups, group_of)
@@ -77,7 +83,10 @@ def change_problems(change: Mapping[str, Any]) -> Found:
 
 
 def fault_problems(fault: Mapping[str, Any], vms: Mapping[str, Any], sources: set[str]) -> Found:
-    """Yield the problems of one fault; ``sources`` are the VMs that are identified by source address."""
+    """Yield the problems of one fault.
+
+    ``sources`` are the VMs that are identified by source address.
+    """
     named = fault.get("vm", ())
     for name in [named] if isinstance(named, str) else named:
         if name not in vms:

@@ -31,7 +31,7 @@ class Fault:
     options: Mapping[str, object] = field(default_factory=dict)
 
     def matches(self, vm: str, route: str, method: str) -> bool:
-        """Return True if the fault is meant for such a request, without regard to the window."""
+        """Return True if route, method and VM match; the window is not checked."""
         return (
             self.action != "refuse"
             and self.route in ("any", route)

@@ -16,7 +16,7 @@ from .fault import Fault
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: its action, its default options, and the options that a scenario may set."""
+    """A kind of fault: its action, default options and allowed options."""
 
     action: str
     meaning: str
@@ -201,7 +201,10 @@ def _require_one_line(options: Mapping[str, Any]) -> None:
 
 
 def _window(requests: str) -> tuple[int, int | None]:
-    """Return first and last request: ``3`` the third, ``3-`` from the third on, ``3-5`` the third to the fifth."""
+    """Return the first and the last request of a window.
+
+    ``3`` is the third, ``3-`` from the third on, ``3-5`` the third to the fifth.
+    """
     first, dash, last = requests.partition("-")
     if not dash:
         return int(first), int(first)

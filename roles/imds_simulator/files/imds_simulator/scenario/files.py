@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Locates, reads and checks scenario files; reports all problems at once, each with its line."""
+"""Locates, reads and checks scenario files.
+
+Reports all problems at once, each with its line.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ LIBRARY = File(__file__).parent / "library"
 
 
 class ScenarioError(Exception):
-    """A scenario is invalid; the text has one line for each problem, ``FILE:LINE: KEY.PATH: PROBLEM``."""
+    """A scenario is invalid.
+
+    The text has one line for each problem, ``FILE:LINE: KEY.PATH: PROBLEM``.
+    """
 
 
 def load(name_or_file: str) -> Scenario:
@@ -99,7 +105,9 @@ def _problems(source: YamlSource) -> list[Problem]:
 
 
 def _crosscheck_valid_parts(data: dict[str, Any], bad: list[Path]) -> list[tuple[Path, str]]:
-    """Cross-check the parts that fit the schema: list items without their invalid keys.
+    """Cross-check the parts that fit the schema.
+
+    List items are checked without their invalid keys.
 
     ``bad`` are the paths of the problems that the schema check found.
     """
@@ -123,5 +131,5 @@ def _crosscheck_valid_parts(data: dict[str, Any], bad: list[Path]) -> list[tuple
 
 
 def default_scenario(vm: str | None = None) -> Scenario:
-    """Return the scenario without configuration: one standalone VM, ``vm`` or "vm1", and no events."""
+    """Return a scenario with one standalone VM, ``vm`` or "vm1", and no events."""
     return scenario_from({"title": "one VM", "groups": {"default": {"kind": "standalone", "vms": {vm or "vm1": {}}}}})

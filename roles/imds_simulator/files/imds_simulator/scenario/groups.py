@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""VMs, and groups of VMs that share a document (docs/reference/scheduled-events.md 3.1)."""
+"""VMs, and groups of VMs that share a document.
+
+See docs/reference/scheduled-events.md 3.1.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """Parse ``HOST:PORT`` (``[::1]:80`` for IPv6); raises ValueError for any other text."""
+    """Parse ``HOST:PORT`` (``[::1]:80`` for IPv6).
+
+    Raises ValueError for any other text.
+    """
     host, colon, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not host or not port.isdigit() or int(port) > 65535:
@@ -32,14 +38,20 @@ def parse_address(text: str) -> Address:
 
 
 def source_address(text: str) -> str:
-    """Return an IP address in canonical form, an IPv4-mapped one as IPv4; raises ValueError for any other text."""
+    """Return an IP address in canonical form, an IPv4-mapped one as IPv4.
+
+    Raises ValueError for any other text.
+    """
     address = ipaddress.ip_address(text)
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 @dataclass(frozen=True)
 class Vm:
-    """One virtual machine. ``resource_name`` is its ``compute.name`` and its entry in Resources (reference 3.2.1)."""
+    """One virtual machine.
+
+    ``resource_name`` is its ``compute.name`` and its entry in Resources. See reference 3.2.1.
+    """
 
     name: str
     group: str

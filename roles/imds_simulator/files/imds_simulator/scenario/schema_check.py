@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Checks data against the shipped JSON Schema; each message names the problem and the known values."""
+"""Checks data against the shipped JSON Schema.
+
+Each message names the problem and the known values.
+"""
 
 from __future__ import annotations
 

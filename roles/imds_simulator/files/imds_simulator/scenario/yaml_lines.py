@@ -47,14 +47,17 @@ class YamlSource:
     parsed: bool = False
 
     def line(self, path: Path) -> int:
-        """Return the line of ``path``, or of the longest beginning of it that the file has."""
+        """Return the line of ``path``, or of its nearest parent in the file."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
 
 def read_yaml(text: str) -> YamlSource:
-    """Parse ``text``; the result lists syntax errors and duplicate keys in ``problems``."""
+    """Parse ``text``.
+
+    The result lists syntax errors and duplicate keys in ``problems``.
+    """
     result = YamlSource(None, {(): 1}, [])
     loader = None
     try:

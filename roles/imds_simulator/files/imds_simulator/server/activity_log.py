@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The log of a running simulator: events, approvals and requests, in bounded memory."""
+"""The log of a running simulator, in bounded memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class RequestEntry(NamedTuple):
 
 
 class ActivityLog:
-    """Two ring buffers: ``lines`` (events, approvals, control requests) and ``requests`` (each request to IMDS)."""
+    """The log: two ring buffers and counts.
+
+    ``lines`` are events, approvals and control requests; ``requests`` are the requests to IMDS.
+    """
 
     def __init__(self) -> None:
         self.lines: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
@@ -74,11 +77,17 @@ class ActivityLog:
         self.counts[vm, method, route, status] += 1
 
     def lines_after(self, number: int, what: str | None) -> list[dict[str, Any]]:
-        """Return the lines after line ``number``; only those with this ``what`` unless it is None."""
+        """Return the lines after line ``number``.
+
+        Only those with this ``what`` unless it is None.
+        """
         return [line for line in self.lines if line["number"] > number and (what is None or line["what"] == what)]
 
     def requests_after(self, number: int, vm: str | None) -> list[dict[str, Any]]:
-        """Return the requests after request ``number``; only those of ``vm`` unless it is None."""
+        """Return the requests after request ``number``.
+
+        Only those of ``vm`` unless it is None.
+        """
         return [
             dict(each._asdict(), time=iso(each.moment))
             for each in self.requests

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The simulator's clock: the real clock plus an offset, or a clock that only ``advance`` moves.
+"""The simulator's clock.
+
+The real clock plus an offset, or a clock that only ``advance`` moves.
 
 All times that a client can see (Date, NotBefore) come from this clock. Durations of a scenario are
 simulated seconds; they take ``seconds / speed`` on it.

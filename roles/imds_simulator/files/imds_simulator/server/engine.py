@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The running simulation: world, clock, faults and log, and the task that lets time pass."""
+"""The running simulation: world, clock, faults, log, and the ticker."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ class Engine:
         return now
 
     def advance(self, simulated: float) -> float:
-        """Move the clock forward by simulated seconds; run the steps that become due, in order."""
+        """Move the clock forward by simulated seconds.
+
+        Run the steps that become due, in order.
+        """
         self.clock.advance(self.world.to_wall_seconds(simulated))
         now = self.settle()
         self.wake_ticker()
@@ -72,7 +75,10 @@ class Engine:
             self._wake_up.set_result(None)
 
     async def tick(self, after_step: Callable[[], Awaitable[None]]) -> None:
-        """Run steps when they are due, until cancelled; ``after_step()`` is awaited each time."""
+        """Run steps when they are due, until cancelled.
+
+        ``after_step()`` is awaited each time.
+        """
         while True:
             now = self.settle()
             await after_step()
@@ -87,7 +93,7 @@ class Engine:
     # -- occurrences
 
     def begin_on_first_request(self, now: float) -> None:
-        """Begin simulated time at the first request for the document, if the scenario waits for it."""
+        """Begin simulated time at the first request, if the scenario waits for it."""
         if self.world.epoch is None:
             self.simulation.begin(now)
             self._begin_faults()

@@ -22,7 +22,10 @@ _STANDARD_MESSAGES = {429: "Too many requests", 410: "Gone. The service is updat
 
 
 class ConnectionConsumed(web.StreamResponse):
-    """The answer was written to the connection directly, or not at all; aiohttp must not send one."""
+    """The answer was written to the connection directly, or not at all.
+
+    Aiohttp must not send one.
+    """
 
     async def prepare(self, request: web.BaseRequest) -> Any:
         """Make aiohttp drop the connection."""
@@ -30,7 +33,10 @@ class ConnectionConsumed(web.StreamResponse):
 
 
 def injected_reply(options: Mapping[str, Any], now: float) -> Reply:
-    """Return the reply of a status or body fault; ``now`` is the time of the simulator's clock."""
+    """Return the reply of a status or body fault.
+
+    ``now`` is the time of the simulator's clock.
+    """
     status = int(options["status"])
     headers = [(str(name), str(value)) for name, value in dict(options.get("headers", {})).items()]
     if "retry_after" in options:
@@ -46,7 +52,10 @@ def injected_reply(options: Mapping[str, Any], now: float) -> Reply:
 
 
 def corrupted_body(reply: Reply, how: str) -> bytes:
-    """Return the body of ``reply``, damaged; ``how`` is "bom", "cut" or "invalid-utf8"."""
+    """Return the body of ``reply``, damaged.
+
+    ``how`` is "bom", "cut" or "invalid-utf8".
+    """
     if how == "bom":
         return b"\xef\xbb\xbf" + reply.body
     if how == "cut":
@@ -56,7 +65,7 @@ def corrupted_body(reply: Reply, how: str) -> bytes:
 
 
 def head(reply: Reply, headers: Mapping[str, str]) -> bytes:
-    """Return status line and headers as bytes, for answers that do not go through aiohttp."""
+    """Return status line and headers of an answer that bypasses aiohttp."""
     lines = [f"HTTP/1.1 {reply.status} {_phrase(reply.status)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

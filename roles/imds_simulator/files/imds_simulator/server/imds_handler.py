@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The simulated IMDS over HTTP: one handler for every listener. Each request runs it, therefore it is short."""
+"""The simulated IMDS over HTTP: one handler for every listener.
+
+Each request runs it, therefore it is short.
+"""
 
 from __future__ import annotations
 
@@ -198,7 +201,10 @@ class ImdsHandler:
         )
 
     def _headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
-        """Return the headers of docs/reference/scheduled-events.md 1.4.14; ``skew``: seconds that Date is off."""
+        """Return the headers of docs/reference/scheduled-events.md 1.4.14.
+
+        ``skew``: seconds that Date is off.
+        """
         moment = int(self._engine.clock.now() + skew)
         if moment != self._date[0]:
             self._date = (moment, http_date(moment))
@@ -220,13 +226,19 @@ def _unconditional(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _source(request: web.BaseRequest) -> str:
-    """Return the source address. A dual-stack socket shows 10.0.0.1 as ::ffff:10.0.0.1."""
+    """Return the source address.
+
+    A dual-stack socket shows 10.0.0.1 as ::ffff:10.0.0.1.
+    """
     remote = request.remote or ""
     return remote[7:] if remote.startswith("::ffff:") else remote
 
 
 async def read_body(request: web.BaseRequest, limit: int) -> bytes:
-    """Read the body, at most ``limit`` + 1 bytes: one more than the limit shows that it is too long."""
+    """Read the body, at most ``limit`` + 1 bytes.
+
+    One byte more than the limit shows that the body is too long.
+    """
     parts: list[bytes] = []
     size = 0
     while size <= limit:

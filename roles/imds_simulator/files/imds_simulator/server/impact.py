@@ -23,7 +23,10 @@ LogFunction = Callable[..., None]
 
 
 class Impact:
-    """Starts the commands of a scenario; ``log(what, **fields)`` adds a line to the log."""
+    """Starts the commands of a scenario.
+
+    ``log(what, **fields)`` adds a line to the log.
+    """
 
     def __init__(self, commands: ImpactCommands, log: LogFunction) -> None:
         self._commands = commands
@@ -31,7 +34,7 @@ class Impact:
         self._running: set[asyncio.Task[None]] = set()
 
     def run_for(self, occurrence: Occurrence) -> None:
-        """Start the command of the scenario for this occurrence, once for each affected VM."""
+        """Start the command for this occurrence, once for each affected VM."""
         phase = _PHASES.get(occurrence.kind)
         if phase is None:
             return
@@ -82,7 +85,7 @@ class Impact:
 
 
 def variables(occurrence: Occurrence, vm: str, phase: str) -> dict[str, str]:
-    """Return the variables of a command, for its environment and for ``${NAME}`` in its arguments."""
+    """Return the variables for the environment and the arguments of a command."""
     return {
         "EVENT_ID": occurrence.event_id,
         "EVENT_NAME": occurrence.event,
@@ -96,7 +99,10 @@ def variables(occurrence: Occurrence, vm: str, phase: str) -> dict[str, str]:
 
 
 async def _end(process: asyncio.subprocess.Process) -> int | None:
-    """Kill the command and the processes it started: it leads a process group of its own."""
+    """Kill the command and the processes that it started.
+
+    The command leads a process group of its own.
+    """
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     return await process.wait()

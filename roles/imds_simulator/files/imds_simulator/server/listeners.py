@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The listening addresses, one per VM or shared; closed while a fault refuses connections."""
+"""The listening addresses, one per VM or shared.
+
+Closed while a fault refuses connections.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ SHUTDOWN_TIMEOUT = 0.1
 
 
 class CannotListen(Exception):
-    """The simulator cannot listen on an address; the text names the address and the reason."""
+    """The simulator cannot listen on an address.
+
+    The text names the address and the reason.
+    """
 
 
 class ListenAddress(NamedTuple):
