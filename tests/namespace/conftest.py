@@ -40,7 +40,7 @@ def azure() -> Iterator[Simulator]:
 
 @pytest.fixture
 def unroutable() -> Iterator[None]:
-    """A network that has a way to the address, but nobody there who answers, not even that there is nobody."""
+    """A network with a route to the address, on which no host answers, not even with an error."""
     ip("link", "add", "here", "type", "veth", "peer", "name", "there")
     try:
         ip("link", "set", "there", "up")

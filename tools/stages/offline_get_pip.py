@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Stands in for the bootstrap script of pip that ansible-test would download from a site of its own.
+"""Replaces the bootstrap script of pip that ansible-test would download.
 
 ansible-test takes ~/.ansible/test/cache/get_pip_<version with _>.py instead when that is there.
 This is copied to that name, beside a wheel of pip that came from the ordinary package registry.
