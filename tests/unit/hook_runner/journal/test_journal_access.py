@@ -100,7 +100,7 @@ def test_reader_of_a_journal_that_is_still_empty_is_told(path: str) -> None:
         JournalReader.open(path)
 
 
-def test_stranger_is_told_that_it_is_not_for_everybody(path: str) -> None:
+def test_user_without_rights_gets_exit_code_77(path: str) -> None:
     journal = Journal.open(path, print)
 
     def work() -> None:
